@@ -1,0 +1,153 @@
+/**
+ * The CertificateSigningRequest object as it arrives: JSON that somebody posted. Decoded into the few fields the rules
+ * look at; whatever else it holds is neither read nor trusted.
+ * Source: k8s.io/api/certificates/{v1,v1beta1}, seed 003.
+ */
+
+/** Caps checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
+export const maxObjectBytes = 1_572_864;
+export const maxRequestBytes = 131_072;
+
+export interface Condition {
+  readonly type: string;
+  readonly status?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export interface RequestObject {
+  readonly apiVersion: 'certificates.k8s.io/v1' | 'certificates.k8s.io/v1beta1';
+  readonly name: string;
+  readonly uid: string;
+  /** Absent only in v1beta1, where it is defaulted from the request (seed 003). */
+  readonly signerName?: string;
+  /** spec.request after base64: PEM text as sent. */
+  readonly request: Uint8Array;
+  readonly usages: readonly string[];
+  readonly expirationSeconds?: number;
+  readonly username: string;
+  readonly groups: readonly string[];
+  readonly conditions: readonly Condition[];
+  readonly hasCertificate: boolean;
+}
+
+export type DecodedObject =
+  | { readonly ok: true; readonly object: RequestObject }
+  | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
+
+/** `json` is what JSON.parse gave. The message names the field that is wrong, never its content. */
+export function decodeRequestObject(json: unknown): DecodedObject {
+  const object = asRecord(json);
+  if (object === undefined) return wrong('body is not a JSON object');
+  const { apiVersion, kind } = object;
+  if (apiVersion !== 'certificates.k8s.io/v1' && apiVersion !== 'certificates.k8s.io/v1beta1')
+    return wrong('apiVersion is not certificates.k8s.io/v1 or v1beta1');
+  if (kind !== 'CertificateSigningRequest') return wrong('kind is not CertificateSigningRequest');
+
+  const metadata = asRecord(object['metadata']);
+  const spec = asRecord(object['spec']);
+  const status = object['status'] === undefined || object['status'] === null ? {} : asRecord(object['status']);
+  if (metadata === undefined) return wrong('metadata is missing');
+  if (spec === undefined) return wrong('spec is missing');
+  if (status === undefined) return wrong('status is not an object');
+
+  const name = metadata['name'];
+  const uid = metadata['uid'];
+  if (!isName(name)) return wrong('metadata.name is not a name');
+  // The UID keys the record that keeps us from signing twice: without one there is no promise to give.
+  if (!isName(uid)) return wrong('metadata.uid is not a UID');
+
+  const signerName = spec['signerName'];
+  if (signerName === undefined || signerName === '') {
+    if (apiVersion === 'certificates.k8s.io/v1') return wrong('spec.signerName is missing');
+  } else if (typeof signerName !== 'string' || signerName.length > 571) return wrong('spec.signerName is not a name');
+
+  const encoded = spec['request'];
+  if (typeof encoded !== 'string' || encoded === '') return wrong('spec.request is missing');
+  if (encoded.length > Math.ceil(maxRequestBytes / 3) * 4) return { ...wrong('spec.request is too large'), tooLarge: true };
+  const request = decodeBase64(encoded);
+  if (request === undefined) return wrong('spec.request is not base64');
+
+  const usages = optionalStrings(spec['usages']);
+  if (usages === undefined) return wrong('spec.usages is not a list of strings');
+  const groups = optionalStrings(spec['groups']);
+  if (groups === undefined) return wrong('spec.groups is not a list of strings');
+  const username = spec['username'] ?? '';
+  if (typeof username !== 'string') return wrong('spec.username is not a string');
+  const expirationSeconds = spec['expirationSeconds'] ?? undefined;
+  if (expirationSeconds !== undefined && !isInt32(expirationSeconds))
+    return wrong('spec.expirationSeconds is not a 32-bit integer');
+
+  const conditions = decodeConditions(status['conditions']);
+  if (conditions === undefined) return wrong('status.conditions is not a list of conditions');
+  const certificate = status['certificate'] ?? '';
+  if (typeof certificate !== 'string') return wrong('status.certificate is not a string');
+
+  return {
+    ok: true,
+    object: {
+      apiVersion,
+      name,
+      uid,
+      ...(typeof signerName === 'string' && signerName !== '' ? { signerName } : {}),
+      request,
+      usages,
+      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      username,
+      groups,
+      conditions,
+      hasCertificate: certificate !== '',
+    },
+  };
+}
+
+function wrong(message: string): { ok: false; message: string } {
+  return { ok: false, message };
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}
+
+/** Object names and UIDs: printable, bounded, and safe inside a record key, a log line and a URL path. */
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?$/.test(value);
+}
+
+function isInt32(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= -2_147_483_648 && value <= 2_147_483_647;
+}
+
+function optionalStrings(value: unknown): readonly string[] | undefined {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > 10_000) return undefined;
+  return value.every((item): item is string => typeof item === 'string') ? value : undefined;
+}
+
+function decodeConditions(value: unknown): readonly Condition[] | undefined {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > 1_000) return undefined;
+  const conditions: Condition[] = [];
+  for (const item of value) {
+    const record = asRecord(item);
+    if (record === undefined || typeof record['type'] !== 'string') return undefined;
+    const { type, status, reason, message } = record;
+    if (status !== undefined && typeof status !== 'string') return undefined;
+    conditions.push({
+      type,
+      ...(status === undefined ? {} : { status }),
+      ...(typeof reason === 'string' ? { reason } : {}),
+      ...(typeof message === 'string' ? { message } : {}),
+    });
+  }
+  return conditions;
+}
+
+/** RFC 4648 §4 with padding and nothing else: Buffer's own decoder skips what it does not know. */
+function decodeBase64(text: string): Uint8Array | undefined {
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.toString('base64') === text ? bytes : undefined;
+}

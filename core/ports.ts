@@ -1,0 +1,89 @@
+/**
+ * The outside world as the rules see it: few small interfaces whose comments are their contracts.
+ * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
+ * taken effect or not, and callers must be right in both cases.
+ */
+
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export type Instant = number;
+
+/**
+ * A CA key that signs, wherever it lies. It never leaves.
+ *
+ * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it as its algorithm says, and gives the bytes for
+ * the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
+ * One call is at most one signature: an implementation retries nothing itself.
+ */
+export interface Signer {
+  /** Names the key for good: a KMS key ARN, or `embedded:<sha256 of the SPKI>`. Recorded with every intent. */
+  readonly keyId: string;
+  readonly algorithm: SignatureAlgorithm;
+  sign(tbs: Uint8Array): Promise<Uint8Array>;
+}
+
+/** What a CA key signs with; fixed when the CA is made. RFC 5758, RFC 8017. */
+export type SignatureAlgorithm =
+  | 'ECDSA_SHA_256'
+  | 'ECDSA_SHA_384'
+  | 'ECDSA_SHA_512'
+  | 'RSASSA_PKCS1_V1_5_SHA_256'
+  | 'RSASSA_PKCS1_V1_5_SHA_384'
+  | 'RSASSA_PKCS1_V1_5_SHA_512'
+  | 'RSASSA_PSS_SHA_256'
+  | 'RSASSA_PSS_SHA_384'
+  | 'RSASSA_PSS_SHA_512';
+
+/**
+ * What is known of one request UID. One per (cluster, uid) for good; each cluster has a ledger of its own.
+ *
+ *   (none) ──open──► intent ──complete──► issued      `tbs`, `requestDigest`, `caKeyId` never change after open
+ *                      │  ▲ takeOver (lease over)
+ *                      └──────expire────► expired
+ */
+export interface IssuingRecord {
+  readonly uid: string;
+  /** Lower-case hex of contracts.md's request digest: which request this UID stood for first. */
+  readonly requestDigest: string;
+  readonly state: 'intent' | 'issued' | 'expired';
+  readonly caKeyId: string;
+  /** Exactly what is, or is about to be, signed: a retry signs these bytes again, never others. */
+  readonly tbs: Uint8Array;
+  /** Lower-case hex, no leading zeros beyond a whole octet, as in the certificate. */
+  readonly serial: string;
+  readonly notAfter: Instant;
+  readonly openedAt: Instant;
+  /** Counts the workers that have held the lease, from 1; the optimistic lock of takeOver and release. */
+  readonly attempt: number;
+  readonly leaseUntil: Instant;
+  /** DER, present exactly when `issued`. */
+  readonly certificate?: Uint8Array;
+}
+
+export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate'>;
+
+/** The write was done, or the record stood otherwise, in which case that record is given (same call, no second read). */
+export type LedgerWrite = { readonly written: true } | { readonly written: false; readonly found: IssuingRecord };
+
+/**
+ * Remembers what was begun and what was issued. Every method is one conditional write or one consistent read, atomic
+ * across processes, and durable when it returns. Time is never the store's own: callers pass it.
+ */
+export interface CertificateLedger {
+  /** Read-after-write consistent. */
+  find(uid: string): Promise<IssuingRecord | undefined>;
+  /** Writes an intent (attempt 1) only if the UID has no record. */
+  open(intent: Intent): Promise<LedgerWrite>;
+  /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
+  takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerWrite>;
+  /** Ends the lease early so that the next try need not wait, only for an intent of this attempt; otherwise nothing. */
+  release(uid: string, attempt: number): Promise<void>;
+  /** intent → issued, only if the record is an intent. Any attempt may: all sign the same bytes, the first one wins. */
+  complete(uid: string, certificate: Uint8Array): Promise<LedgerWrite>;
+  /** intent → expired, only if the record is an intent of exactly this attempt. */
+  expire(uid: string, attempt: number): Promise<LedgerWrite>;
+}
+
+/** Thrown by adapters when the far side asks to slow down; anything else thrown counts as unavailable. */
+export class ThrottledError extends Error {
+  override readonly name = 'ThrottledError';
+}

@@ -1,0 +1,27 @@
+import type { RequestObject } from './kubernetes.ts';
+import type { IgnoredWhy } from './outcome.ts';
+
+/**
+ * Is this request the signer's to answer at all? The API server checks none of this: it stores certificates on
+ * unapproved, denied and failed requests (measured, http-api.md), so whoever signs must look.
+ *
+ * A condition counts when present whatever its status says, as for Approved and Denied in seed 003; for Failed too,
+ * so that an odd status can only keep us from signing.
+ */
+export function triage(object: RequestObject): IgnoredWhy | undefined {
+  if (hasCondition(object, 'Denied')) return 'Denied';
+  if (hasCondition(object, 'Failed')) return 'Failed';
+  if (!isApproved(object)) return 'NotApproved';
+  if (object.hasCertificate) return 'AlreadyIssued';
+  return undefined;
+}
+
+/** Approved must be present and not say otherwise: an absent status is v1beta1's default, True. */
+function isApproved(object: RequestObject): boolean {
+  const approved = object.conditions.filter(({ type }) => type === 'Approved');
+  return approved.length > 0 && approved.every(({ status }) => status === undefined || status === 'True');
+}
+
+function hasCondition(object: RequestObject, type: string): boolean {
+  return object.conditions.some((condition) => condition.type === type);
+}
