@@ -1,0 +1,182 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { kubernetesVersion } from './pins.ts';
+
+/*
+ * Both builders are called under the cache lock, make the result under a temporary name and rename it at the end:
+ * whatever bears the final name is complete, even if a build was killed. They return a sentence on failure.
+ */
+type Progress = (line: string) => void;
+
+export interface GoRecipe {
+  kind: 'go';
+  /** Folder beside this file that holds go.mod and go.sum. */
+  folder: string;
+  package: string;
+  /** How long the first build takes, for the progress line. */
+  roughly: string;
+  /** How the binary tells its version; present for those we also take from KUBEBUILDER_ASSETS. */
+  versionArgs?: readonly string[] | undefined;
+}
+
+export interface PythonRecipe {
+  kind: 'python';
+  /** Folder beside this file that holds requirements.txt. */
+  folder: string;
+  roughly: string;
+}
+
+const MINIMUM_GO = [1, 26] as const;
+
+export async function buildGoTool(
+  name: string,
+  recipe: GoRecipe,
+  path: string,
+  progress: Progress,
+): Promise<string | undefined> {
+  const version = goVersion();
+  if (version === undefined || !atLeast(version, MINIMUM_GO)) {
+    const found = version === undefined ? 'no `go` on PATH' : `found go${version}`;
+    return `to be built, it needs Go ${MINIMUM_GO.join('.')} or newer (${found}): see https://go.dev/dl`;
+  }
+  const temporary = temporaryName(path);
+  const args = ['build', '-ldflags', linkerFlags(), '-o', temporary, recipe.package];
+  const failure = await run(
+    `${name}: building ${recipe.package} with go${version}`,
+    recipe.roughly,
+    progress,
+    'go',
+    args,
+    {
+      cwd: join(import.meta.dirname, recipe.folder),
+      // What the user set for other projects must not change or break this build. Without cgo no C compiler is needed.
+      env: { ...process.env, GOFLAGS: '-mod=readonly -buildvcs=false', GOWORK: 'off', CGO_ENABLED: '0' },
+    },
+  );
+  if (failure === undefined) renameSync(temporary, path);
+  return failure;
+}
+
+/** Kubernetes takes its version from the linker; unstamped, /version says v0.0.0-master and clients act on that. */
+function linkerFlags(): string {
+  const [major, minor] = kubernetesVersion.split('.');
+  const stamp = (variable: string, value = '') => `-X k8s.io/component-base/version.${variable}=${value}`;
+  return [
+    '-s -w',
+    stamp('gitVersion', `v${kubernetesVersion}`),
+    stamp('gitMajor', major),
+    stamp('gitMinor', minor),
+  ].join(' ');
+}
+
+function goVersion(): string | undefined {
+  const result = spawnSync('go', ['env', 'GOVERSION'], {
+    cwd: '/',
+    encoding: 'utf8',
+    env: { ...process.env, GOTOOLCHAIN: 'local' },
+  });
+  return /^go(\d+\.\d+\S*)/.exec(result.status === 0 ? result.stdout : '')?.[1];
+}
+
+function atLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [haveMajor = 0, haveMinor = 0] = version.split('.').map((part) => Number.parseInt(part, 10));
+  return haveMajor > major || (haveMajor === major && haveMinor >= minor);
+}
+
+export async function buildPythonTool(
+  name: string,
+  recipe: PythonRecipe,
+  entry: string,
+  progress: Progress,
+): Promise<string | undefined> {
+  const python = usablePython();
+  if (python === undefined) return 'needs Python 3.10 or newer with venv (Debian: python3-venv)';
+  const temporary = temporaryName(entry);
+  const options = { env: { ...process.env, PIP_DISABLE_PIP_VERSION_CHECK: '1', PYTHONPATH: '' } };
+  const requirements = join(import.meta.dirname, recipe.folder, 'requirements.txt');
+  // A venv may be renamed as long as it is used by bin/python only: its scripts would name the old place.
+  const failure =
+    (await run(
+      `${name}: creating a virtual environment with ${python}`,
+      '5 s',
+      progress,
+      python,
+      ['-m', 'venv', temporary],
+      options,
+    )) ??
+    (await run(
+      `${name}: installing its pinned requirements`,
+      recipe.roughly,
+      progress,
+      join(temporary, 'bin', 'python'),
+      ['-m', 'pip', 'install', '--quiet', '--no-deps', '-r', requirements],
+      options,
+    ));
+  if (failure === undefined) renameSync(temporary, entry);
+  return failure;
+}
+
+/** By exit code, not by presence: a version manager's shim is on PATH and fails when that version is not selected. */
+function usablePython(): string | undefined {
+  const probe = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))';
+  return ['python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3'].find(
+    (python) => spawnSync(python, ['-c', probe]).status === 0,
+  );
+}
+
+/** The first line a program prints, or nothing if it does not run. */
+export function firstLine(command: string, args: readonly string[]): string | undefined {
+  const result = spawnSync(command, args, { encoding: 'utf8', timeout: 10_000 });
+  return result.status === 0 ? result.stdout.split('\n', 1)[0] : undefined;
+}
+
+/**
+ * A fresh name beside the final one, hence on the same file system. What killed builds left is removed; the process
+ * id keeps us apart from a compiler that has outlived such a build and will still write its result.
+ */
+function temporaryName(path: string): string {
+  const folder = dirname(path);
+  const prefix = `.${basename(path)}.part-`;
+  mkdirSync(folder, { recursive: true });
+  for (const entry of readdirSync(folder)) {
+    if (entry.startsWith(prefix)) rmSync(join(folder, entry), { recursive: true, force: true });
+  }
+  return join(folder, `${prefix}${process.pid}`);
+}
+
+const HEARTBEAT_MS = 15_000;
+const OUTPUT_LINES = 20;
+
+async function run(
+  title: string,
+  roughly: string,
+  progress: Progress,
+  command: string,
+  args: string[],
+  options: { cwd?: string; env: NodeJS.ProcessEnv },
+): Promise<string | undefined> {
+  const started = performance.now();
+  const elapsed = () => `${Math.round((performance.now() - started) / 1000)} s`;
+  progress(`${title} (the first time roughly ${roughly})`);
+  const heartbeat = setInterval(() => progress(`  … ${elapsed()}`), HEARTBEAT_MS);
+  try {
+    const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const keep = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-10_000));
+    child.stdout.on('data', keep);
+    child.stderr.on('data', keep);
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', resolve);
+    });
+    if (code === 0) {
+      progress(`  done in ${elapsed()}`);
+      return undefined;
+    }
+    const tail = output.trimEnd().split('\n').slice(-OUTPUT_LINES).join('\n  ');
+    return `\`${basename(command)} ${args[0]}\` failed (exit code ${code}):\n  ${tail}`;
+  } finally {
+    clearInterval(heartbeat);
+  }
+}
