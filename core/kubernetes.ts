@@ -64,7 +64,8 @@ export function decodeRequestObject(json: unknown): DecodedObject {
 
   const encoded = spec['request'];
   if (typeof encoded !== 'string' || encoded === '') return wrong('spec.request is missing');
-  if (encoded.length > Math.ceil(maxRequestBytes / 3) * 4) return { ...wrong('spec.request is too large'), tooLarge: true };
+  if (encoded.length > Math.ceil(maxRequestBytes / 3) * 4)
+    return { ...wrong('spec.request is too large'), tooLarge: true };
   const request = decodeBase64(encoded);
   if (request === undefined) return wrong('spec.request is not base64');
 

@@ -40,8 +40,7 @@ export function violation(code: RefusalCode, message: string): Violation {
 }
 
 /** Not ours to answer; the relay does nothing. */
-export type IgnoredWhy =
-  'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';
+export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';
 
 /** Temporary: the client comes back later. `Internal` raises an alarm, the others do not. */
 export type BusyWhy = 'InProgress' | 'Throttled' | 'Unavailable' | 'Internal';

@@ -1,0 +1,245 @@
+/**
+ * The story of one certificate, top to bottom: from the request object to the certificate or the reason why not.
+ *
+ * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
+ * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
+ */
+import { assembleCertificate, buildTbs, checkCertificate, toPem } from './certificate.ts';
+import type { Authority, LeafTemplate } from './certificate.ts';
+import type { ClusterConfiguration } from './configuration.ts';
+import { decodeRequest } from './csr.ts';
+import type { CertificateRequest } from './csr.ts';
+import type { RequestObject } from './kubernetes.ts';
+import { notAfterOf, serialFrom, validity } from './lifetime.ts';
+import type { Validity } from './lifetime.ts';
+import { refused, violation } from './outcome.ts';
+import type { SignOutcome, Violations } from './outcome.ts';
+import type { CertificateLedger, Instant, Intent, IssuingRecord } from './ports.ts';
+import { checkProfile, defaultSignerName } from './profiles.ts';
+import type { Profile } from './profiles.ts';
+import { requestDigest } from './request-digest.ts';
+import { triage } from './triage.ts';
+
+export interface IssuePorts {
+  readonly ledger: CertificateLedger;
+  /** The CA of that name, its certificate checked against its key. Throws when it cannot be had. */
+  authority(name: string): Promise<Authority>;
+  now(): Instant;
+  /** Cryptographically strong. */
+  randomBytes(count: number): Uint8Array;
+}
+
+/** Longer than the function may run (25 s), so a lease never ends under a worker that is still alive. contracts.md */
+export const leaseMilliseconds = 30_000;
+/** How much earlier a mended clock may make a new notAfter without the recorded one counting as forbidden. */
+const clockLeewayMilliseconds = 300_000;
+/** A signature takes tens of milliseconds: whoever meets another worker's lease finds the answer after this. */
+const inProgressRetrySeconds = 1;
+
+/** The answer to one request. Throwing means: temporary, nothing disclosed, deliver it again. */
+export async function issue(
+  object: RequestObject,
+  cluster: ClusterConfiguration,
+  ports: IssuePorts,
+): Promise<SignOutcome> {
+  // Is it ours to answer?
+  const ignored = triage(object);
+  if (ignored !== undefined) return { kind: 'ignored', why: ignored };
+  if (object.signerName !== undefined && !cluster.profiles.has(object.signerName)) return unknownSigner;
+
+  // Can we read it, in exactly one way?
+  const decoded = decodeRequest(object.request);
+  if (!decoded.ok) return { kind: 'refused', violations: decoded.violations };
+  const { request } = decoded;
+  const signerName = object.signerName ?? defaultSignerName(object, request);
+  const profile = cluster.profiles.get(signerName);
+  if (profile === undefined) return unknownSigner;
+
+  // Is it allowed? Judged anew on each delivery, so that a mended policy helps the next one.
+  const digest = requestDigest(cluster.name, object, signerName);
+  const authority = await ports.authority(profile.ca);
+  const [first, ...more] = checkProfile(profile, object, request);
+  if (first !== undefined) return answerBefore(object.uid, digest, authority, [first, ...more], ports.ledger);
+
+  // Begin it, unless this UID was begun before; then build and sign what was recorded, and only that.
+  const plan = planCertificate(object, request, profile, authority, digest, ports);
+  const begun = await begin(plan, authority, ports);
+  if (begun.kind !== 'sign') return begun;
+  return signIntent(begun.record, authority, ports);
+}
+
+const unknownSigner: SignOutcome = { kind: 'ignored', why: 'UnknownSigner' };
+
+/** A refused request whose UID has a record: the record's own answer stands; a policy never takes back what was issued. */
+async function answerBefore(
+  uid: string,
+  digest: string,
+  authority: Authority,
+  violations: Violations,
+  ledger: CertificateLedger,
+): Promise<SignOutcome> {
+  const found = await ledger.find(uid);
+  if (found !== undefined && found.requestDigest !== digest) return uidReused;
+  if (found?.state === 'issued') return issuedBefore(found, authority);
+  // An intent that today's policy forbids stays unsigned, and so does an expired one.
+  return { kind: 'refused', violations };
+}
+
+/** Decides everything the certificate will say. The bytes are final: a retry after a crash signs these again. */
+function planCertificate(
+  object: RequestObject,
+  request: CertificateRequest,
+  profile: Profile,
+  authority: Authority,
+  digest: string,
+  ports: IssuePorts,
+): Intent {
+  const now = ports.now();
+  const span: Validity = validity({
+    maxTtlSeconds: profile.maxTtlSeconds,
+    expirationSeconds: object.expirationSeconds,
+    caNotAfter: notAfterOf(authority.certificate),
+    now,
+  });
+  if (!span.ok) throw new CertificateDefectError(span.why);
+  const serial = serialFrom(ports.randomBytes(16));
+  const template: LeafTemplate = {
+    request,
+    usages: object.usages,
+    serial,
+    notBefore: span.notBefore,
+    notAfter: span.notAfter,
+  };
+  return {
+    uid: object.uid,
+    requestDigest: digest,
+    caKeyId: authority.signer.keyId,
+    tbs: buildTbs(template, authority),
+    serial: Buffer.from(serial).toString('hex'),
+    notAfter: span.notAfter,
+    openedAt: now,
+    leaseUntil: now + leaseMilliseconds,
+  };
+}
+
+type Begun = { readonly kind: 'sign'; readonly record: IssuingRecord } | SignOutcome;
+
+/** Takes the UID for this worker, or tells what became of it. */
+async function begin(plan: Intent, authority: Authority, ports: IssuePorts): Promise<Begun> {
+  const opened = await ports.ledger.open(plan);
+  // Now the intent is on record and no key has been asked. A crash here leaves a lease that runs out; the next
+  // delivery takes the intent over and signs the same bytes.
+  if (opened.written) return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
+
+  const { found } = opened;
+  const answered = answerFrom(found, plan, authority);
+  if (answered !== undefined) return answered;
+  if (isStale(found, plan, authority)) {
+    const expired = await ports.ledger.expire(found.uid, found.attempt);
+    // Irreversible: this UID will never have a certificate; its requester makes a new request.
+    if (expired.written) return intentExpired;
+    return answerFrom(expired.found, plan, authority) ?? inProgress;
+  }
+  const leaseUntil = plan.openedAt + leaseMilliseconds;
+  const taken = await ports.ledger.takeOver(found.uid, found.attempt, leaseUntil);
+  if (taken.written) return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil } };
+  return answerFrom(taken.found, plan, authority) ?? inProgress;
+}
+
+/** What a record that was there first answers; nothing when it is an intent nobody works on. */
+function answerFrom(found: IssuingRecord, plan: Intent, authority: Authority): SignOutcome | undefined {
+  // The first record of a UID wins. Nothing of it is disclosed to whoever brings other content.
+  if (found.requestDigest !== plan.requestDigest) return uidReused;
+  switch (found.state) {
+    case 'issued':
+      return issuedBefore(found, authority);
+    case 'expired':
+      return intentExpired;
+    case 'intent':
+      return found.leaseUntil > plan.openedAt ? inProgress : undefined;
+  }
+}
+
+/**
+ * May a recorded intent still be signed? Not when its CA was replaced, when less than half of its life is left, or when
+ * today's policy would give less than the recorded bytes promise.
+ */
+function isStale(found: IssuingRecord, plan: Intent, authority: Authority): boolean {
+  const halfLife = found.openedAt + (found.notAfter - found.openedAt) / 2;
+  return (
+    found.caKeyId !== authority.signer.keyId ||
+    plan.openedAt > halfLife ||
+    found.notAfter > plan.notAfter + clockLeewayMilliseconds
+  );
+}
+
+/** Asks the key for the recorded bytes, checks what came back as a stranger would, records it, discloses it. */
+async function signIntent(record: IssuingRecord, authority: Authority, ports: IssuePorts): Promise<SignOutcome> {
+  try {
+    const signature = await authority.signer.sign(record.tbs);
+    // Now a signature exists that only this worker knows. A crash here loses it: the next delivery signs the same
+    // bytes, so there is still one content for this UID, and none was disclosed.
+    const certificate = assembleCertificate(record.tbs, signature, authority.signer.algorithm);
+    const defects = checkCertificate(certificate, record.tbs, authority);
+    if (defects.length > 0) throw new CertificateDefectError(defects.join('; '));
+
+    const completed = await ports.ledger.complete(record.uid, certificate);
+    // Now the certificate is on record. A crash here loses the answer only: the next delivery reads it.
+    if (completed.written) return issued(certificate, record, authority, false);
+    return answerLost(completed.found, authority);
+  } catch (error) {
+    await releaseQuietly(record, ports.ledger);
+    throw error;
+  }
+}
+
+/** Another worker finished first: its certificate is the one; ours is thrown away unseen. */
+function answerLost(found: IssuingRecord, authority: Authority): SignOutcome {
+  switch (found.state) {
+    case 'issued':
+      return issuedBefore(found, authority);
+    case 'expired':
+      return intentExpired;
+    case 'intent':
+      return inProgress;
+  }
+}
+
+/** Lets the next delivery start at once. If even this fails, the lease runs out by itself. */
+async function releaseQuietly(record: IssuingRecord, ledger: CertificateLedger): Promise<void> {
+  try {
+    await ledger.release(record.uid, record.attempt);
+  } catch {
+    // The error that brought us here says more; it is the one thrown on.
+  }
+}
+
+function issuedBefore(found: IssuingRecord, authority: Authority): SignOutcome {
+  if (found.certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
+  return issued(found.certificate, found, authority, true);
+}
+
+/** Leaf, then intermediates, never the root. Those of another CA than the record's would only mislead a TLS peer. */
+function issued(
+  certificate: Uint8Array,
+  { caKeyId, serial }: IssuingRecord,
+  authority: Authority,
+  repeat: boolean,
+): SignOutcome {
+  const intermediates = authority.signer.keyId === caKeyId ? authority.intermediates : [];
+  const certificatePem = [certificate, ...intermediates].map((der) => toPem('CERTIFICATE', der)).join('');
+  return { kind: 'issued', certificatePem, serial, repeat };
+}
+
+const uidReused = refused(
+  violation('UidReused', 'a request with this UID and other content was answered before; create a new request'),
+);
+const intentExpired = refused(
+  violation('IntentExpired', 'signing was begun and not finished in time; create a new request'),
+);
+const inProgress: SignOutcome = { kind: 'busy', why: 'InProgress', retryAfterSeconds: inProgressRetrySeconds };
+
+/** Something of ours or the CA's is broken: no certificate leaves, an alarm is raised, the request stays retryable. */
+export class CertificateDefectError extends Error {
+  override readonly name = 'CertificateDefectError';
+}
