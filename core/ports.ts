@@ -3,6 +3,7 @@
  * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
  * taken effect or not, and callers must be right in both cases.
  */
+import type { Violations } from './outcome.ts';
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
@@ -87,3 +88,86 @@ export interface CertificateLedger {
 export class ThrottledError extends Error {
   override readonly name = 'ThrottledError';
 }
+
+/** Any JSON object, as received: fields we do not know are kept and sent back. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * A definite "no" of the API server. Whatever leaves open what happened (a broken connection, a timeout, a 5xx, an
+ * answer that cannot be read) is thrown, and so is ThrottledError.
+ */
+export type ApiRefusal =
+  | 'Unauthorized' // 401: about the caller, never about the object
+  | 'Forbidden' // 403: likewise
+  | 'NotFound'
+  | 'Conflict' // another resourceVersion or UID than the one sent; of a create: it exists
+  | 'Expired' // 410: the resourceVersion or continue token is too old to go on from: list anew
+  | 'Invalid' // 400, 422 and the other 4xx: this will not be accepted however often it is sent
+  | 'TooLarge'; // the answer is more than the caller's side is willing to hold
+
+export type ApiAnswer<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
+
+export interface RequestPage {
+  /** Each with apiVersion and kind, which the API server leaves out of list items. */
+  readonly items: readonly JsonObject[];
+  /** The same on all pages of one list: the state that all of them show, and where a watch goes on from. */
+  readonly resourceVersion: string;
+  /** Present when there are more pages. */
+  readonly continue?: string;
+}
+
+export type WatchEvent =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject; readonly bytes: number }
+  | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
+  /** The last one of its watch. */
+  | { readonly type: 'ERROR'; readonly why: ApiRefusal | 'Unavailable'; readonly message: string }
+  /** A line that could not be read or was too long to hold: something changed, unknown what. */
+  | { readonly type: 'UNREADABLE'; readonly message: string };
+
+/**
+ * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. Every call ends in bounded time, `signal`
+ * or not; a write that throws may have taken effect.
+ */
+export interface RequestApi {
+  /** One page. Without `continue` it begins a list of the newest state (a consistent read); with it the same list goes on. */
+  list(
+    query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
+    signal: AbortSignal,
+  ): Promise<ApiAnswer<RequestPage>>;
+  /**
+   * Every change after `resourceVersion`, in order, each once, with bookmarks where the server gives them. The
+   * iteration ends when the server ends it (about `timeoutSeconds`), and throws when the connection breaks.
+   */
+  watch(
+    query: { readonly signerName: string; readonly resourceVersion: string; readonly timeoutSeconds: number },
+    signal: AbortSignal,
+  ): Promise<ApiAnswer<AsyncIterable<WatchEvent>>>;
+  get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Replaces `status`, only if the object still has this UID and resourceVersion. Gives the object as stored. */
+  updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** An Event of events.k8s.io/v1 in namespace `default`, where those about cluster-wide objects live. */
+  createEvent(event: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+}
+
+/**
+ * The sign function of one cluster as its clients see it. `sign` gives what the far side said, and throws when it said
+ * nothing: no connection, no whole answer in time. It asks once; the far side may have issued without our hearing it,
+ * and answers a repetition with the same certificate.
+ */
+export interface SigningEndpoint {
+  sign(object: JsonObject, signal: AbortSignal): Promise<SignAnswer>;
+}
+
+export type SignAnswer =
+  /** Nothing is checked yet but that it is text. */
+  | { readonly kind: 'issued'; readonly certificatePem: string }
+  /** Ours without doubt: our header, a Status, and every cause with a code of the list. */
+  | { readonly kind: 'refused'; readonly violations: Violations }
+  | { readonly kind: 'ignored' }
+  | { readonly kind: 'invalid' }
+  | { readonly kind: 'busy'; readonly retryAfterSeconds?: number }
+  /** 401 or 403: about the caller. */
+  | { readonly kind: 'unauthorized'; readonly status: number }
+  /** Anything else, from whoever answered: a proxy, a front door, a newer version. Never final for a request. */
+  | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
