@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { toolPath } from '../tools/tools.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import { AUDIT_POLICY, readAuditLog, type AuditEvent } from './audit-log.ts';
+import { issueLogin, writeKubeconfig, type Identity } from './kubeconfig.ts';
 import {
   freePort,
   lostPortRace,
@@ -15,7 +16,6 @@ import {
   type RunningProcess,
 } from './processes.ts';
 import {
-  clientExtensions,
   createTestAuthority,
   loopbackServerExtensions,
   type KeyAndCertificate,
@@ -34,7 +34,7 @@ export interface ControlPlaneOptions {
 }
 
 /** Who a client is: a user we vouch for, somebody with credentials of his own, or nobody. */
-export type Login = { user: string; groups?: readonly string[] } | KeyAndCertificate | { token: string } | 'anonymous';
+export type Login = Identity | KeyAndCertificate | { token: string } | 'anonymous';
 
 /** A real kube-apiserver over a real etcd, on loopback, in a temporary folder of its own. */
 export interface ControlPlane {
@@ -49,7 +49,7 @@ export interface ControlPlane {
   readonly apiServer: { readonly pid: number; logTail(lines?: number): string };
   client(login: Login): Promise<ApiClient>;
   /** Path of a kubeconfig with a client certificate for this user. */
-  kubeconfigFor(identity: { user: string; groups?: readonly string[] }): Promise<string>;
+  kubeconfigFor(identity: Identity): Promise<string>;
   /** Standard output of the kubectl of the same version; the error of a failed one carries its standard error. */
   kubectl(args: readonly string[], options?: { kubeconfig?: string; input?: string }): Promise<string>;
   readonly auditLogPath: string;
@@ -247,40 +247,6 @@ function writeServerFiles(dir: string, serving: KeyAndCertificate): void {
 
 function writeClientCa(dir: string, authority: TestAuthority, clientCaPem = ''): void {
   writeFileSync(join(dir, 'client-ca.crt'), `${authority.certificatePem}\n${clientCaPem}\n`);
-}
-
-function issueLogin(
-  authority: TestAuthority,
-  { user, groups = [] }: { user: string; groups?: readonly string[] },
-): Promise<KeyAndCertificate> {
-  return authority.issue({
-    subject: [...groups.map((group) => ({ O: [group] })), { CN: [user] }],
-    extensions: clientExtensions(),
-  });
-}
-
-/** JSON is YAML, so that no serialiser is needed. */
-function writeKubeconfig(path: string, server: { url: string; caPem: string }, login: KeyAndCertificate): string {
-  const base64 = (pem: string) => Buffer.from(pem).toString('base64');
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-    clusters: [{ name: 'test', cluster: { server: server.url, 'certificate-authority-data': base64(server.caPem) } }],
-    users: [
-      {
-        name: 'test',
-        user: {
-          'client-certificate-data': base64(login.certificatePem),
-          'client-key-data': base64(login.keyPem),
-        },
-      },
-    ],
-  };
-  mkdirSync(join(path, '..'), { recursive: true });
-  writeFileSync(path, JSON.stringify(kubeconfig, null, 2), { mode: 0o600 });
-  return path;
 }
 
 /** Through etcd's HTTP gateway, since nothing else here needs an etcd client. */
