@@ -46,3 +46,8 @@ export function isKnownUsage(usage: string): usage is Usage {
   // Own keys only: `constructor` and `__proto__` are no usages.
   return Object.hasOwn(usageTable, usage);
 }
+
+/** Does it become an ExtKeyUsage, which limits what the certificate is good for? */
+export function isExtendedUsage(usage: string): boolean {
+  return isKnownUsage(usage) && 'extKeyUsage' in usageTable[usage];
+}

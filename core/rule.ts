@@ -1,0 +1,26 @@
+import type { CertificateRequest } from './csr.ts';
+import type { RequestObject } from './kubernetes.ts';
+import type { RefusalCode } from './outcome.ts';
+import type { Profile } from './profiles.ts';
+
+/** What a rule looks at. */
+export interface Question {
+  readonly profile: Profile;
+  readonly object: RequestObject;
+  readonly request: CertificateRequest;
+}
+
+export interface Rule {
+  /** What is checked, for `csr explain`. */
+  readonly check: string;
+  readonly code: RefusalCode;
+  /** The value that is judged, for people. */
+  seen(question: Question): string;
+  /** What is wrong with it, a sentence each; nothing when the rule holds. */
+  wrong(question: Question): readonly string[];
+}
+
+/** The message when it does not hold. */
+export function unless(holds: boolean, message: string): readonly string[] {
+  return holds ? [] : [message];
+}
