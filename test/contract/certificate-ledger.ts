@@ -1,0 +1,361 @@
+/**
+ * What every CertificateLedger must do, whatever it is made of: core/ports.ts as tests. The embedded store and the one
+ * in DynamoDB run the same suite.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CertificateLedger, Intent, IssuingRecord, LedgerWrite } from '../../core/ports.ts';
+
+export interface LedgerUnderTest {
+  readonly ledger: CertificateLedger;
+  /** Another handle on the same store, as a second process or a restarted one would open it. */
+  readonly reopen: () => Promise<CertificateLedger>;
+  /** Another cluster's ledger. */
+  readonly other: CertificateLedger;
+  readonly close: () => Promise<void>;
+}
+
+/** A fresh intent; each test uses UIDs of its own, so that the suite also runs on a table that is not empty. */
+export function intentFixture(change: Partial<Intent> = {}): Intent {
+  return {
+    uid: randomUUID(),
+    requestDigest: randomBytes(32).toString('hex'),
+    caKeyId: `embedded:${randomBytes(32).toString('hex')}`,
+    tbs: new Uint8Array(randomBytes(700)),
+    serial: randomBytes(16).toString('hex'),
+    notAfter: 1_800_000_000_123,
+    openedAt: 1_700_000_000_456,
+    leaseUntil: 1_700_000_030_456,
+    ...change,
+  };
+}
+
+const later = 1_700_000_090_789;
+const certificate = new Uint8Array(randomBytes(900));
+const otherCertificate = new Uint8Array(randomBytes(901));
+
+/** How a record got where a test finds it. */
+type State = 'none' | 'intent' | 'intent, second attempt' | 'intent, released' | 'issued' | 'expired';
+/** What a test then does to it. */
+type Action =
+  | 'open again'
+  | 'open with other content'
+  | 'takeOver'
+  | 'takeOver of another attempt'
+  | 'release'
+  | 'release of another attempt'
+  | 'complete'
+  | 'expire'
+  | 'expire of another attempt';
+/** `=`: refused, record unchanged. `!`: throws. `.`: no effect and no answer. Otherwise what the write changed. */
+type Effect = '=' | '!' | '.' | 'opened' | 'next attempt' | 'lease ended' | 'issued' | 'expired';
+
+const intents = {
+  'open again': '=',
+  'open with other content': '=',
+  takeOver: 'next attempt',
+  'takeOver of another attempt': '=',
+  release: 'lease ended',
+  'release of another attempt': '.',
+  complete: 'issued',
+  expire: 'expired',
+  'expire of another attempt': '=',
+} as const satisfies Record<Action, Effect>;
+
+const ended = {
+  'open again': '=',
+  'open with other content': '=',
+  takeOver: '=',
+  'takeOver of another attempt': '=',
+  release: '.',
+  'release of another attempt': '.',
+  complete: '=',
+  expire: '=',
+  'expire of another attempt': '=',
+} as const satisfies Record<Action, Effect>;
+
+const transitions: Record<State, Record<Action, Effect>> = {
+  none: {
+    'open again': 'opened',
+    'open with other content': 'opened',
+    // Nothing but a mistake of the caller leads here: there is no record to give.
+    takeOver: '!',
+    'takeOver of another attempt': '!',
+    release: '.',
+    'release of another attempt': '.',
+    complete: '!',
+    expire: '!',
+    'expire of another attempt': '!',
+  },
+  intent: intents,
+  'intent, second attempt': intents,
+  'intent, released': intents,
+  issued: ended,
+  expired: ended,
+};
+
+export function certificateLedgerContract(name: string, make: () => Promise<LedgerUnderTest>): void {
+  describe(`CertificateLedger contract: ${name}`, () => {
+    let made: LedgerUnderTest;
+    let ledger: CertificateLedger;
+    beforeAll(async () => {
+      made = await make();
+      ledger = made.ledger;
+    });
+    afterAll(() => made.close());
+
+    describe.each(Object.entries(transitions))('a record that is %s', (state, actions) => {
+      test.each(Object.entries(actions))('%s: %s', async (action, effect) => {
+        const intent = intentFixture();
+        const before = await bring(ledger, intent, state as State);
+        const answer = await attempt(() => act(ledger, intent, before?.attempt ?? 1, action as Action));
+        const after = await ledger.find(intent.uid);
+
+        switch (effect) {
+          case '!':
+            expect(answer).toMatchObject({ threw: expect.any(Error) });
+            expect(after).toEqual(before);
+            break;
+          case '.':
+            expect(answer).toEqual({ gave: undefined });
+            expect(after).toEqual(before);
+            break;
+          case '=':
+            expect(answer).toEqual({ gave: { written: false, found: before } });
+            expect(after).toEqual(before);
+            break;
+          case 'lease ended':
+            expect(answer).toEqual({ gave: undefined });
+            expect(after).toEqual({ ...before, leaseUntil: 0 });
+            break;
+          case 'opened':
+            expect(answer).toEqual({ gave: { written: true } });
+            expect(after).toEqual({ ...contentOf(intent, action as Action), state: 'intent', attempt: 1 });
+            break;
+          case 'next attempt':
+            expect(answer).toEqual({ gave: { written: true } });
+            expect(after).toEqual({ ...before, attempt: (before?.attempt ?? 0) + 1, leaseUntil: later });
+            break;
+          case 'issued':
+            expect(answer).toEqual({ gave: { written: true } });
+            expect(after).toEqual({ ...before, state: 'issued', certificate });
+            break;
+          case 'expired':
+            expect(answer).toEqual({ gave: { written: true } });
+            expect(after).toEqual({ ...before, state: 'expired' });
+            break;
+        }
+      });
+    });
+
+    test('a worker that lost the lease may still complete: all sign the same bytes', async () => {
+      const intent = intentFixture();
+      await ledger.open(intent);
+      await ledger.takeOver(intent.uid, 1, later);
+      expect(await ledger.complete(intent.uid, certificate)).toEqual({ written: true });
+    });
+
+    test('a worker that lost the lease can neither end it, nor take it back, nor expire the record', async () => {
+      const intent = intentFixture();
+      await ledger.open(intent);
+      await ledger.takeOver(intent.uid, 1, later);
+      await ledger.release(intent.uid, 1);
+      const held = { ...intent, state: 'intent', attempt: 2, leaseUntil: later };
+      expect(await ledger.takeOver(intent.uid, 1, later + 1)).toEqual({ written: false, found: held });
+      expect(await ledger.expire(intent.uid, 1)).toEqual({ written: false, found: held });
+      expect(await ledger.find(intent.uid)).toEqual(held);
+    });
+
+    test('bytes, digits and names come back exactly', async () => {
+      const everyByte = Uint8Array.from({ length: 256 }, (_, value) => value);
+      for (const change of [
+        { tbs: everyByte },
+        { tbs: Uint8Array.of(0) },
+        { tbs: new Uint8Array(randomBytes(100_000)) },
+        { serial: `00${'f'.repeat(38)}` },
+        { serial: '0123' },
+        { uid: `A.b:c-${randomUUID()}${'9'.repeat(211)}` },
+        { caKeyId: 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab' },
+        { notAfter: 253_402_300_799_999, openedAt: 0, leaseUntil: 1 },
+      ]) {
+        const intent = intentFixture(change);
+        await ledger.open(intent);
+        expect(await ledger.find(intent.uid)).toEqual({ ...intent, state: 'intent', attempt: 1 });
+        await ledger.complete(intent.uid, everyByte);
+        expect((await ledger.find(intent.uid))?.certificate).toEqual(everyByte);
+      }
+    });
+
+    test('a view into a larger buffer is stored as the view', async () => {
+      const buffer = randomBytes(64);
+      const intent = intentFixture({ tbs: buffer.subarray(10, 20) });
+      await ledger.open(intent);
+      await ledger.complete(intent.uid, buffer.subarray(30, 33));
+      const found = await ledger.find(intent.uid);
+      expect(Buffer.from(found?.tbs ?? [])).toEqual(buffer.subarray(10, 20));
+      expect(Buffer.from(found?.certificate ?? [])).toEqual(buffer.subarray(30, 33));
+    });
+
+    test('what a caller does to its own bytes later changes nothing', async () => {
+      const intent = intentFixture({ tbs: Uint8Array.of(1, 2, 3) });
+      await ledger.open(intent);
+      intent.tbs.fill(9);
+      (await ledger.find(intent.uid))?.tbs.fill(8);
+      expect((await ledger.find(intent.uid))?.tbs).toEqual(Uint8Array.of(1, 2, 3));
+    });
+
+    test('UIDs that differ in case or by a suffix are different records', async () => {
+      const uid = `Case-${randomUUID()}`;
+      for (const each of [uid, uid.toLowerCase(), `${uid}0`])
+        expect(await ledger.open(intentFixture({ uid: each }))).toEqual({ written: true });
+      await ledger.complete(uid, certificate);
+      expect((await ledger.find(uid.toLowerCase()))?.state).toBe('intent');
+      expect((await ledger.find(`${uid}0`))?.state).toBe('intent');
+    });
+
+    test('another cluster knows nothing of it', async () => {
+      const intent = intentFixture();
+      await ledger.open(intent);
+      expect(await made.other.find(intent.uid)).toBeUndefined();
+      expect(await made.other.open({ ...intent, requestDigest: 'aa' })).toEqual({ written: true });
+      expect((await ledger.find(intent.uid))?.requestDigest).toBe(intent.requestDigest);
+    });
+
+    test('another handle sees each write as soon as it has returned, in every state', async () => {
+      const again = await made.reopen();
+      for (const state of Object.keys(transitions) as State[]) {
+        const intent = intentFixture();
+        const record = await bring(ledger, intent, state);
+        expect(await again.find(intent.uid)).toEqual(record);
+      }
+    });
+
+    test('100 concurrent opens of one UID: one is written, 99 get that one', async () => {
+      const handles = [ledger, await made.reopen()] as const;
+      const uid = randomUUID();
+      const intents = Array.from({ length: 100 }, () => intentFixture({ uid }));
+      const answers = await Promise.all(intents.map((intent, i) => handles[i % 2 === 0 ? 0 : 1].open(intent)));
+      const { winner } = oneWinner(answers);
+      const record = { ...intents[winner], state: 'intent', attempt: 1 };
+      expect(foundBy(answers)).toEqual(Array(99).fill(record));
+      expect(await ledger.find(uid)).toEqual(record);
+    });
+
+    test('50 concurrent takeovers of one attempt: one is written, the attempt counts by one', async () => {
+      const handles = [ledger, await made.reopen()] as const;
+      const intent = intentFixture();
+      await ledger.open(intent);
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => handles[i % 2 === 0 ? 0 : 1].takeOver(intent.uid, 1, later + i)),
+      );
+      const { winner } = oneWinner(answers);
+      expect(await ledger.find(intent.uid)).toMatchObject({ attempt: 2, leaseUntil: later + winner });
+    });
+
+    test('50 concurrent completions with different bytes: one certificate, and all losers are given it', async () => {
+      const handles = [ledger, await made.reopen()] as const;
+      const intent = intentFixture();
+      await ledger.open(intent);
+      const certificates = Array.from({ length: 50 }, () => new Uint8Array(randomBytes(40)));
+      const answers = await Promise.all(
+        certificates.map((bytes, i) => handles[i % 2 === 0 ? 0 : 1].complete(intent.uid, bytes)),
+      );
+      const { winner } = oneWinner(answers);
+      const record = { ...intent, state: 'issued', attempt: 1, certificate: certificates[winner] };
+      expect(foundBy(answers)).toEqual(Array(49).fill(record));
+    });
+
+    test('complete against expire against takeOver, 40 times: exactly one end, never both', async () => {
+      const again = await made.reopen();
+      for (let round = 0; round < 40; round++) {
+        const intent = intentFixture();
+        await ledger.open(intent);
+        const actions = [
+          () => ledger.complete(intent.uid, certificate),
+          () => again.expire(intent.uid, 1),
+          () => ledger.takeOver(intent.uid, 1, later),
+        ];
+        const order = [0, 1, 2].map((i) => (i + round) % 3);
+        const answers = await Promise.all(order.map(async (i) => ({ i, answer: await actions[i]?.() })));
+        const written = answers.filter(({ answer }) => answer?.written === true).map(({ i }) => i);
+        const found = await ledger.find(intent.uid);
+        // takeOver and complete may both be written, in that order; complete and expire never.
+        expect(written.includes(0) && written.includes(1)).toBe(false);
+        expect(found?.state).toBe(written.includes(0) ? 'issued' : written.includes(1) ? 'expired' : 'intent');
+        expect(found?.certificate).toEqual(written.includes(0) ? certificate : undefined);
+      }
+    });
+  });
+}
+
+/** Brings a new record into a state by the port's own methods and gives it as found. */
+async function bring(ledger: CertificateLedger, intent: Intent, state: State): Promise<IssuingRecord | undefined> {
+  if (state !== 'none') await ledger.open(intent);
+  if (state === 'intent, second attempt') await ledger.takeOver(intent.uid, 1, later - 1);
+  if (state === 'intent, released') await ledger.release(intent.uid, 1);
+  // Other bytes than the actions use, so that an overwrite would be seen.
+  if (state === 'issued') await ledger.complete(intent.uid, otherCertificate);
+  if (state === 'expired') await ledger.expire(intent.uid, 1);
+  const found = await ledger.find(intent.uid);
+  expect(found?.state).toBe(state === 'none' ? undefined : state.split(',')[0]);
+  return found;
+}
+
+function contentOf(intent: Intent, action: Action): Intent {
+  return action === 'open with other content'
+    ? {
+        ...intent,
+        requestDigest: 'ff'.repeat(32),
+        tbs: Uint8Array.of(6, 6, 6),
+        serial: '66',
+        caKeyId: 'embedded:other',
+      }
+    : intent;
+}
+
+async function act(
+  ledger: CertificateLedger,
+  intent: Intent,
+  current: number,
+  action: Action,
+): Promise<LedgerWrite | void> {
+  const { uid } = intent;
+  switch (action) {
+    case 'open again':
+    case 'open with other content':
+      return ledger.open(contentOf(intent, action));
+    case 'takeOver':
+      return ledger.takeOver(uid, current, later);
+    case 'takeOver of another attempt':
+      return ledger.takeOver(uid, current + 1, later);
+    case 'release':
+      return ledger.release(uid, current);
+    case 'release of another attempt':
+      return ledger.release(uid, current + 1);
+    case 'complete':
+      return ledger.complete(uid, certificate);
+    case 'expire':
+      return ledger.expire(uid, current);
+    case 'expire of another attempt':
+      return ledger.expire(uid, current + 1);
+  }
+}
+
+/** Rejected, never thrown from the call itself: a caller that does `.catch` must see it. */
+async function attempt(work: () => Promise<unknown>): Promise<{ gave: unknown } | { threw: unknown }> {
+  const promise = work();
+  return promise.then(
+    (gave) => ({ gave }),
+    (threw: unknown) => ({ threw }),
+  );
+}
+
+function oneWinner(answers: readonly LedgerWrite[]): { winner: number } {
+  const winners = answers.flatMap(({ written }, i) => (written ? [i] : []));
+  expect(winners).toHaveLength(1);
+  return { winner: winners[0] ?? -1 };
+}
+
+function foundBy(answers: readonly LedgerWrite[]): readonly IssuingRecord[] {
+  return answers.flatMap((answer) => (answer.written ? [] : [answer.found]));
+}

@@ -1,0 +1,213 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
+import type { EmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
+import { certificateLedgerContract, intentFixture } from '../../contract/certificate-ledger.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'countersign-ledger-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let files = 0;
+const newFile = (): string => join(folder, `${++files}.sqlite`);
+
+certificateLedgerContract('embedded, on a file', async () => {
+  const file = newFile();
+  const opened: EmbeddedLedger[] = [openEmbeddedLedger(file), openEmbeddedLedger(newFile())];
+  return {
+    ledger: opened[0]!.ledger,
+    other: opened[1]!.ledger,
+    reopen: async () => {
+      const again = openEmbeddedLedger(file);
+      opened.push(again);
+      return again.ledger;
+    },
+    close: async () => opened.forEach((each) => each.close()),
+  };
+});
+
+certificateLedgerContract('embedded, in memory', async () => {
+  const first = openEmbeddedLedger(':memory:');
+  const second = openEmbeddedLedger(':memory:');
+  return {
+    ledger: first.ledger,
+    other: second.ledger,
+    // A memory store has no second handle: the same one must still be right.
+    reopen: async () => first.ledger,
+    close: async () => [first, second].forEach((each) => each.close()),
+  };
+});
+
+describe('the file', () => {
+  test('keeps everything when closed and opened again', async () => {
+    const file = newFile();
+    const before = openEmbeddedLedger(file);
+    const intent = intentFixture();
+    await before.ledger.open(intent);
+    await before.ledger.complete(intent.uid, Uint8Array.of(1, 2, 3));
+    before.close();
+    const after = openEmbeddedLedger(file);
+    expect(await after.ledger.find(intent.uid)).toMatchObject({ state: 'issued', certificate: Uint8Array.of(1, 2, 3) });
+    after.close();
+  });
+
+  test('of something else is refused and left as it was', () => {
+    const file = newFile();
+    const foreign = new DatabaseSync(file);
+    foreign.exec('CREATE TABLE songs (title TEXT)');
+    expect(() => openEmbeddedLedger(file)).toThrow(/not a Countersign ledger/);
+    expect(foreign.prepare('SELECT name FROM sqlite_schema').all()).toEqual([{ name: 'songs' }]);
+    foreign.close();
+    writeFileSync(file + '.txt', 'not a database at all, but long enough to be looked at'.repeat(40));
+    expect(() => openEmbeddedLedger(file + '.txt')).toThrow(/not a database/);
+  });
+
+  test('of a later version is refused', () => {
+    const file = newFile();
+    openEmbeddedLedger(file).close();
+    const later = new DatabaseSync(file);
+    later.exec('PRAGMA user_version = 2');
+    later.close();
+    expect(() => openEmbeddedLedger(file)).toThrow(/schema 2; this program knows 1/);
+  });
+
+  test('itself refuses to change what was begun, to undo an end, and to delete', async () => {
+    const file = newFile();
+    const { ledger, close } = openEmbeddedLedger(file);
+    const [open, issued] = [intentFixture(), intentFixture()];
+    await ledger.open(open);
+    await ledger.open(issued);
+    await ledger.complete(issued.uid, Uint8Array.of(1));
+    const raw = new DatabaseSync(file);
+    for (const statement of [
+      `UPDATE issuing SET tbs = x'00' WHERE uid = '${open.uid}'`,
+      `UPDATE issuing SET request_digest = 'aa' WHERE uid = '${open.uid}'`,
+      `UPDATE issuing SET certificate = x'02' WHERE uid = '${issued.uid}'`,
+      `UPDATE issuing SET state = 'intent', certificate = NULL WHERE uid = '${issued.uid}'`,
+      `DELETE FROM issuing WHERE uid = '${open.uid}'`,
+    ])
+      expect(() => raw.exec(statement), statement).toThrow(/only move forward|never deleted/);
+    expect(() => raw.exec(`UPDATE issuing SET state = 'issued' WHERE uid = '${open.uid}'`)).toThrow(/CHECK/);
+    raw.close();
+    close();
+  });
+
+  test('waits for another process that holds the lock, and says so when it waits in vain', async () => {
+    const file = newFile();
+    const { ledger, close } = openEmbeddedLedger(file, 100);
+    const holder = new DatabaseSync(file);
+    holder.exec('BEGIN IMMEDIATE');
+    await expect(ledger.open(intentFixture())).rejects.toThrow(/locked/);
+    holder.exec('ROLLBACK');
+    expect(await ledger.open(intentFixture())).toEqual({ written: true });
+    holder.close();
+    close();
+  });
+
+  test('closed, every method rejects', async () => {
+    const { ledger, close } = openEmbeddedLedger(newFile());
+    close();
+    await expect(ledger.find('u')).rejects.toThrow();
+    await expect(ledger.open(intentFixture())).rejects.toThrow();
+    await expect(ledger.release('u', 1)).rejects.toThrow();
+  });
+});
+
+describe('several processes on one file', () => {
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+  });
+
+  /** A child that runs `body` with `ledger`, `file` and `n` (its number), prints lines, and may read its stdin. */
+  function startChild(file: string, n: number, body: string): ChildProcess {
+    const adapter = JSON.stringify(join(import.meta.dirname, '../../../adapters/embedded-ledger.ts'));
+    const source = `
+      import { openEmbeddedLedger } from ${adapter};
+      const n = ${n};
+      const intent = (uid) => ({ uid, requestDigest: String(n), caKeyId: 'k', tbs: Uint8Array.of(n), serial: '01',
+                                 notAfter: 2, openedAt: 1, leaseUntil: 1 });
+      console.log('ready');
+      await new Promise((go) => process.stdin.once('data', go));
+      const { ledger } = openEmbeddedLedger(${JSON.stringify(file)});
+      ${body}`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    return child;
+  }
+
+  async function lines(child: ChildProcess): Promise<AsyncIterator<string>> {
+    const iterator = (async function* () {
+      let rest = '';
+      for await (const chunk of child.stdout!) {
+        const parts = (rest + String(chunk)).split('\n');
+        rest = parts.pop() ?? '';
+        yield* parts;
+      }
+    })();
+    expect((await iterator.next()).value).toBe('ready');
+    return iterator;
+  }
+
+  test('created at once by 4 processes, 200 UIDs each open by all: each UID has one winner', async () => {
+    const file = newFile();
+    const body = `
+      const won = [];
+      for (let i = 0; i < 200; i++) if ((await ledger.open(intent('uid-' + i))).written) won.push(i);
+      console.log(JSON.stringify(won));
+      process.exit(0);`;
+    const started = [1, 2, 3, 4].map((n) => startChild(file, n, body));
+    const outputs = await Promise.all(started.map(lines));
+    for (const child of started) child.stdin!.write('go\n');
+    const won = await Promise.all(outputs.map(async (output) => JSON.parse((await output.next()).value) as number[]));
+
+    expect(won.flat().toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i));
+    const { ledger, close } = openEmbeddedLedger(file);
+    for (const [index, uids] of won.entries())
+      for (const i of uids) expect((await ledger.find(`uid-${i}`))?.tbs).toEqual(Uint8Array.of(index + 1));
+    close();
+  }, 30_000);
+
+  test('what a process was told is written is there after it is killed', async () => {
+    const file = newFile();
+    const child = startChild(
+      file,
+      7,
+      `await ledger.open(intent('kept')); console.log('written'); setInterval(() => {}, 1000);`,
+    );
+    const output = await lines(child);
+    child.stdin!.write('go\n');
+    expect((await output.next()).value).toBe('written');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const { ledger, close } = openEmbeddedLedger(file);
+    expect(await ledger.find('kept')).toMatchObject({ state: 'intent', attempt: 1, tbs: Uint8Array.of(7) });
+    close();
+  }, 30_000);
+});
+
+describe('inside Lambda', () => {
+  afterEach(() => vi.unstubAllEnvs());
+  test.each([
+    ['AWS_LAMBDA_FUNCTION_NAME', 'sign'],
+    ['LAMBDA_TASK_ROOT', '/var/task'],
+    ['AWS_EXECUTION_ENV', 'AWS_Lambda_nodejs24.x'],
+  ])('%s set: refuses to start and leaves no file', (variable, value) => {
+    vi.stubEnv(variable, value);
+    const file = newFile();
+    expect(() => openEmbeddedLedger(file)).toThrow(`refuses to start inside AWS Lambda (${variable} is set)`);
+    vi.unstubAllEnvs();
+    expect(() => new DatabaseSync(file, { readOnly: true })).toThrow();
+  });
+
+  test('CloudShell is not Lambda', () => {
+    vi.stubEnv('AWS_EXECUTION_ENV', 'CloudShell');
+    openEmbeddedLedger(':memory:').close();
+  });
+});
