@@ -145,7 +145,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 /** Starts a server at a port; `ready` resolves when it serves there. */
-type Launch = (port: number) => Promise<{ server: RunningProcess; url: string; ready(): Promise<void> }>;
+type Launch = (port: number) => Promise<{ server: RunningProcess; url: string; ready: () => Promise<void> }>;
 
 const AUDIT_LOG = 'audit.jsonl';
 const PORT_ATTEMPTS = 5;

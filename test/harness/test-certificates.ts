@@ -26,7 +26,6 @@ const HOUR_MS = 3_600_000;
 
 export async function createTestAuthority(commonName: string): Promise<TestAuthority> {
   const keys = await generateKeys();
-  const skid = await x509.SubjectKeyIdentifierExtension.create(keys.publicKey);
   const authority = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [commonName] }],
     serialNumber: randomSerial(),
@@ -36,7 +35,7 @@ export async function createTestAuthority(commonName: string): Promise<TestAutho
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      skid,
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
   return {
@@ -52,7 +51,11 @@ export async function createTestAuthority(commonName: string): Promise<TestAutho
         signingAlgorithm: P256,
         publicKey: leafKeys.publicKey,
         signingKey: keys.privateKey,
-        extensions: [await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey), ...extensions],
+        extensions: [
+          await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
+          await x509.SubjectKeyIdentifierExtension.create(leafKeys.publicKey),
+          ...extensions,
+        ],
       });
       return { certificatePem: certificate.toString('pem'), keyPem: privateKeyPem(leafKeys) };
     },
