@@ -14,7 +14,7 @@ import { refuseInsideLambda } from '../core/stand-in.ts';
 export interface EmbeddedLedger {
   readonly ledger: CertificateLedger;
   /** Afterwards every method throws. */
-  close(): void;
+  readonly close: () => void;
 }
 
 /** Marks the file as ours: "CSgn". Any other SQLite file that lies at the path is refused, not filled. */
