@@ -9,7 +9,7 @@ export interface ApiResponse {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
-  json<T = unknown>(): T;
+  json: () => unknown;
 }
 
 export interface ApiClient {
@@ -60,7 +60,7 @@ export function createApiClient(options: {
             incoming.on('end', () => {
               const text = Buffer.concat(chunks).toString('utf8');
               const { statusCode: status = 0, headers } = incoming;
-              resolve({ status, headers, text, json: <T>() => JSON.parse(text) as T });
+              resolve({ status, headers, text, json: () => JSON.parse(text) as unknown });
             });
           },
         );
@@ -75,7 +75,7 @@ export function createApiClient(options: {
       if (response.status < 200 || response.status > 299) {
         throw new Error(`${path}: ${response.status} ${response.text}`);
       }
-      return response.json<T>();
+      return response.json() as T;
     },
     close: () => agent.destroy(),
   };
