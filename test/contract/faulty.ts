@@ -96,37 +96,50 @@ export function createFaults(...plan: readonly Fault[]): Faults {
   };
 }
 
-/** A fault that was planned and reached: which call it hit, and how. */
-export interface VisitedFault extends Fault {
-  readonly port: string;
-  readonly method: string;
+/** Faults that were planned and all reached: in each, which call it hit, and how. */
+export type VisitedPlan = readonly (Fault & { readonly port: string; readonly method: string })[];
+
+export interface VisitOptions {
+  readonly kinds?: readonly FaultKind[];
+  /** Faults in one run. 2 also visits the calls that only happen because of a first fault: a retry, a release. */
+  readonly depth?: number;
+  /** More calls than this in one run mean that the scenario does not end. */
+  readonly callLimit?: number;
 }
 
 /**
- * Runs the scenario once undisturbed, then once per (call, before | after, kind), until a planned call number is no
- * longer reached: so calls that only happen because of the fault (a retry, a release) are points of their own too.
- * For pairs of faults the scenario plans the second with `faults.failAt`.
+ * Runs the scenario once undisturbed, then once for each plan of up to `depth` faults that it reaches: every call,
+ * before and after, each kind. The scenario makes its world anew each time and asserts what must hold; what it was
+ * disturbed by is in `faults.injected`.
  */
 export async function visitEveryFault(
-  scenario: (faults: Faults, fault: Fault | undefined) => Promise<void>,
-  kinds: readonly FaultKind[] = ['once', 'crash'],
-  limit = 200,
-): Promise<readonly VisitedFault[]> {
-  const visited: VisitedFault[] = [];
+  scenario: (faults: Faults) => Promise<void>,
+  { kinds = ['once', 'crash'], depth = 1, callLimit = 200 }: VisitOptions = {},
+): Promise<readonly VisitedPlan[]> {
+  const visited: VisitedPlan[] = [];
   const undisturbed = createFaults();
-  await scenario(undisturbed, undefined);
+  await scenario(undisturbed);
   if (undisturbed.calls.length === 0) throw new Error('the scenario made no call through a wrapped port');
 
-  for (const kind of kinds)
-    for (const time of ['before', 'after'] as const)
-      for (let call = 1; ; call++) {
-        if (call > limit) throw new Error(`the scenario still makes calls after ${limit}: it does not end`);
-        const fault: Fault = { call, time, kind };
-        const faults = createFaults(fault);
-        await scenario(faults, fault);
-        const hit = faults.injected[0];
-        if (hit === undefined) break;
-        visited.push({ ...fault, port: hit.port, method: hit.method });
-      }
+  async function visitFrom(plan: readonly Fault[]): Promise<void> {
+    for (const kind of kinds)
+      for (const time of ['before', 'after'] as const)
+        for (let call = (plan.at(-1)?.call ?? 0) + 1; ; call++) {
+          if (call > callLimit) throw new Error(`the scenario still makes calls after ${callLimit}: it does not end`);
+          const extended = [...plan, { call, time, kind }];
+          const faults = createFaults(...extended);
+          await scenario(faults);
+          // Not reached: the run has fewer calls than this, and so there is no later point either.
+          if (faults.injected.length < extended.length) break;
+          visited.push(extended.map((fault, i) => ({ ...fault, ...nameOf(faults.injected[i]) })));
+          // Nothing happens to a dead worker any more.
+          if (extended.length < depth && kind !== 'crash') await visitFrom(extended);
+        }
+  }
+  await visitFrom([]);
   return visited;
+}
+
+function nameOf(call: Call | undefined): { port: string; method: string } {
+  return { port: call?.port ?? '', method: call?.method ?? '' };
 }

@@ -1,0 +1,126 @@
+/**
+ * A CA key in this process's memory, behind the same port as a key in KMS: for the demo, development and tests.
+ */
+import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
+import type { KeyObject, SigningOptions } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { SignatureAlgorithm, Signer } from '../core/ports.ts';
+import { refuseInsideLambda } from '../core/stand-in.ts';
+
+/** The keys a CA may have, by KMS's names for them. */
+export const keySpecs = [
+  'ECC_NIST_P256',
+  'ECC_NIST_P384',
+  'ECC_NIST_P521',
+  'RSA_2048',
+  'RSA_3072',
+  'RSA_4096',
+] as const;
+export type KeySpec = (typeof keySpecs)[number];
+
+interface Algorithm {
+  readonly hash: 'sha256' | 'sha384' | 'sha512';
+  readonly specs: readonly KeySpec[];
+  readonly options: SigningOptions;
+}
+
+const rsa = ['RSA_2048', 'RSA_3072', 'RSA_4096'] as const;
+const pkcs1: SigningOptions = { padding: constants.RSA_PKCS1_PADDING };
+/** The salt is as long as the digest: what KMS makes, and the only length Go's and our AlgorithmIdentifier name. */
+const pss: SigningOptions = {
+  padding: constants.RSA_PKCS1_PSS_PADDING,
+  saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
+};
+const der: SigningOptions = { dsaEncoding: 'der' };
+
+/** One curve for each digest, as in KMS. */
+const algorithms: Readonly<Record<SignatureAlgorithm, Algorithm>> = {
+  ECDSA_SHA_256: { hash: 'sha256', specs: ['ECC_NIST_P256'], options: der },
+  ECDSA_SHA_384: { hash: 'sha384', specs: ['ECC_NIST_P384'], options: der },
+  ECDSA_SHA_512: { hash: 'sha512', specs: ['ECC_NIST_P521'], options: der },
+  RSASSA_PKCS1_V1_5_SHA_256: { hash: 'sha256', specs: rsa, options: pkcs1 },
+  RSASSA_PKCS1_V1_5_SHA_384: { hash: 'sha384', specs: rsa, options: pkcs1 },
+  RSASSA_PKCS1_V1_5_SHA_512: { hash: 'sha512', specs: rsa, options: pkcs1 },
+  RSASSA_PSS_SHA_256: { hash: 'sha256', specs: rsa, options: pss },
+  RSASSA_PSS_SHA_384: { hash: 'sha384', specs: rsa, options: pss },
+  RSASSA_PSS_SHA_512: { hash: 'sha512', specs: rsa, options: pss },
+};
+
+/** What a key signs with unless told otherwise. */
+export function defaultSignatureAlgorithm(spec: KeySpec): SignatureAlgorithm {
+  switch (spec) {
+    case 'ECC_NIST_P256':
+      return 'ECDSA_SHA_256';
+    case 'ECC_NIST_P384':
+      return 'ECDSA_SHA_384';
+    case 'ECC_NIST_P521':
+      return 'ECDSA_SHA_512';
+    case 'RSA_2048':
+    case 'RSA_3072':
+    case 'RSA_4096':
+      return 'RSASSA_PKCS1_V1_5_SHA_256';
+  }
+}
+
+/** A new CA key. It is in this process only until somebody writes it down. */
+export async function generateKey(spec: KeySpec): Promise<KeyObject> {
+  const generate = promisify(generateKeyPair);
+  switch (spec) {
+    case 'ECC_NIST_P256':
+      return (await generate('ec', { namedCurve: 'P-256' })).privateKey;
+    case 'ECC_NIST_P384':
+      return (await generate('ec', { namedCurve: 'P-384' })).privateKey;
+    case 'ECC_NIST_P521':
+      return (await generate('ec', { namedCurve: 'P-521' })).privateKey;
+    case 'RSA_2048':
+    case 'RSA_3072':
+    case 'RSA_4096':
+      return (await generate('rsa', { modulusLength: Number(spec.slice(4)), publicExponent: 65_537 })).privateKey;
+  }
+}
+
+/** A signer over a private key (PEM or KeyObject). Refuses a key of a kind no CA has, or that does not fit the algorithm. */
+export function embeddedSigner(privateKey: KeyObject | string, algorithm?: SignatureAlgorithm): Signer {
+  refuseInsideLambda('the embedded CA key', process.env);
+  const key = typeof privateKey === 'string' ? createPrivateKey(privateKey) : privateKey;
+  const spec = specOf(key);
+  const chosen = algorithm ?? defaultSignatureAlgorithm(spec);
+  const { hash, specs, options } = algorithms[chosen];
+  if (!specs.includes(spec)) throw new Error(`a key of kind ${spec} cannot sign with ${chosen}`);
+  return {
+    keyId: `embedded:${createHash('sha256').update(publicKeyInfo(key)).digest('hex')}`,
+    algorithm: chosen,
+    // On a thread of the pool: an RSA-4096 signature takes milliseconds the event loop should not spend.
+    sign: (tbs) =>
+      new Promise((resolve, reject) => {
+        sign(hash, tbs, { key, ...options }, (error, signature) => {
+          if (error === null) resolve(new Uint8Array(signature));
+          else reject(error);
+        });
+      }),
+  };
+}
+
+/** DER SubjectPublicKeyInfo of a private key. */
+export function publicKeyInfo(privateKey: KeyObject): Uint8Array {
+  return new Uint8Array(createPublicKey(privateKey).export({ type: 'spki', format: 'der' }));
+}
+
+function specOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): KeySpec {
+  const { namedCurve, modulusLength } = asymmetricKeyDetails ?? {};
+  const found = keySpecs.find((spec) =>
+    asymmetricKeyType === 'ec'
+      ? curveNames[namedCurve ?? ''] === spec
+      : asymmetricKeyType === 'rsa' && `RSA_${modulusLength}` === spec,
+  );
+  const seen = asymmetricKeyType === 'ec' ? `EC ${namedCurve}` : `${asymmetricKeyType} ${modulusLength ?? ''}`.trim();
+  if (found === undefined) throw new Error(`a CA key is one of ${keySpecs.join(', ')}; this one is ${seen}`);
+  return found;
+}
+
+/** OpenSSL's names of the curves. */
+const curveNames: Readonly<Record<string, KeySpec>> = {
+  prime256v1: 'ECC_NIST_P256',
+  secp384r1: 'ECC_NIST_P384',
+  secp521r1: 'ECC_NIST_P521',
+};
