@@ -4,19 +4,11 @@
 import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
 import type { KeyObject, SigningOptions } from 'node:crypto';
 import { promisify } from 'node:util';
+import type { KeySpec } from '../core/configuration-schema.ts';
 import type { SignatureAlgorithm, Signer } from '../core/ports.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
 
-/** The keys a CA may have, by KMS's names for them. */
-export const keySpecs = [
-  'ECC_NIST_P256',
-  'ECC_NIST_P384',
-  'ECC_NIST_P521',
-  'RSA_2048',
-  'RSA_3072',
-  'RSA_4096',
-] as const;
-export type KeySpec = (typeof keySpecs)[number];
+const keySpecs: readonly KeySpec[] = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096'];
 
 interface Algorithm {
   readonly hash: 'sha256' | 'sha384' | 'sha512';
@@ -24,7 +16,7 @@ interface Algorithm {
   readonly options: SigningOptions;
 }
 
-const rsa = ['RSA_2048', 'RSA_3072', 'RSA_4096'] as const;
+const rsa = ['RSA-2048', 'RSA-3072', 'RSA-4096'] as const;
 const pkcs1: SigningOptions = { padding: constants.RSA_PKCS1_PADDING };
 /** The salt is as long as the digest: what KMS makes, and the only length Go's and our AlgorithmIdentifier name. */
 const pss: SigningOptions = {
@@ -35,9 +27,9 @@ const der: SigningOptions = { dsaEncoding: 'der' };
 
 /** One curve for each digest, as in KMS. */
 const algorithms: Readonly<Record<SignatureAlgorithm, Algorithm>> = {
-  ECDSA_SHA_256: { hash: 'sha256', specs: ['ECC_NIST_P256'], options: der },
-  ECDSA_SHA_384: { hash: 'sha384', specs: ['ECC_NIST_P384'], options: der },
-  ECDSA_SHA_512: { hash: 'sha512', specs: ['ECC_NIST_P521'], options: der },
+  ECDSA_SHA_256: { hash: 'sha256', specs: ['P-256'], options: der },
+  ECDSA_SHA_384: { hash: 'sha384', specs: ['P-384'], options: der },
+  ECDSA_SHA_512: { hash: 'sha512', specs: ['P-521'], options: der },
   RSASSA_PKCS1_V1_5_SHA_256: { hash: 'sha256', specs: rsa, options: pkcs1 },
   RSASSA_PKCS1_V1_5_SHA_384: { hash: 'sha384', specs: rsa, options: pkcs1 },
   RSASSA_PKCS1_V1_5_SHA_512: { hash: 'sha512', specs: rsa, options: pkcs1 },
@@ -49,15 +41,15 @@ const algorithms: Readonly<Record<SignatureAlgorithm, Algorithm>> = {
 /** What a key signs with unless told otherwise. */
 export function defaultSignatureAlgorithm(spec: KeySpec): SignatureAlgorithm {
   switch (spec) {
-    case 'ECC_NIST_P256':
+    case 'P-256':
       return 'ECDSA_SHA_256';
-    case 'ECC_NIST_P384':
+    case 'P-384':
       return 'ECDSA_SHA_384';
-    case 'ECC_NIST_P521':
+    case 'P-521':
       return 'ECDSA_SHA_512';
-    case 'RSA_2048':
-    case 'RSA_3072':
-    case 'RSA_4096':
+    case 'RSA-2048':
+    case 'RSA-3072':
+    case 'RSA-4096':
       return 'RSASSA_PKCS1_V1_5_SHA_256';
   }
 }
@@ -66,15 +58,13 @@ export function defaultSignatureAlgorithm(spec: KeySpec): SignatureAlgorithm {
 export async function generateKey(spec: KeySpec): Promise<KeyObject> {
   const generate = promisify(generateKeyPair);
   switch (spec) {
-    case 'ECC_NIST_P256':
-      return (await generate('ec', { namedCurve: 'P-256' })).privateKey;
-    case 'ECC_NIST_P384':
-      return (await generate('ec', { namedCurve: 'P-384' })).privateKey;
-    case 'ECC_NIST_P521':
-      return (await generate('ec', { namedCurve: 'P-521' })).privateKey;
-    case 'RSA_2048':
-    case 'RSA_3072':
-    case 'RSA_4096':
+    case 'P-256':
+    case 'P-384':
+    case 'P-521':
+      return (await generate('ec', { namedCurve: spec })).privateKey;
+    case 'RSA-2048':
+    case 'RSA-3072':
+    case 'RSA-4096':
       return (await generate('rsa', { modulusLength: Number(spec.slice(4)), publicExponent: 65_537 })).privateKey;
   }
 }
@@ -111,7 +101,7 @@ function specOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): KeySpec
   const found = keySpecs.find((spec) =>
     asymmetricKeyType === 'ec'
       ? curveNames[namedCurve ?? ''] === spec
-      : asymmetricKeyType === 'rsa' && `RSA_${modulusLength}` === spec,
+      : asymmetricKeyType === 'rsa' && `RSA-${modulusLength}` === spec,
   );
   const seen = asymmetricKeyType === 'ec' ? `EC ${namedCurve}` : `${asymmetricKeyType} ${modulusLength ?? ''}`.trim();
   if (found === undefined) throw new Error(`a CA key is one of ${keySpecs.join(', ')}; this one is ${seen}`);
@@ -120,7 +110,7 @@ function specOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): KeySpec
 
 /** OpenSSL's names of the curves. */
 const curveNames: Readonly<Record<string, KeySpec>> = {
-  prime256v1: 'ECC_NIST_P256',
-  secp384r1: 'ECC_NIST_P384',
-  secp521r1: 'ECC_NIST_P521',
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
 };

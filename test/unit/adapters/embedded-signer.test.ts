@@ -1,21 +1,21 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded-signer.ts';
-import type { KeySpec } from '../../../adapters/embedded-signer.ts';
+import type { KeySpec } from '../../../core/configuration-schema.ts';
 import type { SignatureAlgorithm } from '../../../core/ports.ts';
 import { createFaults } from '../../contract/faulty.ts';
 import { signatureAlgorithms, signerContract } from '../../contract/signer.ts';
 
 const keyFor: Readonly<Record<SignatureAlgorithm, KeySpec>> = {
-  ECDSA_SHA_256: 'ECC_NIST_P256',
-  ECDSA_SHA_384: 'ECC_NIST_P384',
-  ECDSA_SHA_512: 'ECC_NIST_P521',
-  RSASSA_PKCS1_V1_5_SHA_256: 'RSA_2048',
-  RSASSA_PKCS1_V1_5_SHA_384: 'RSA_3072',
-  RSASSA_PKCS1_V1_5_SHA_512: 'RSA_2048',
-  RSASSA_PSS_SHA_256: 'RSA_2048',
-  RSASSA_PSS_SHA_384: 'RSA_2048',
-  RSASSA_PSS_SHA_512: 'RSA_2048',
+  ECDSA_SHA_256: 'P-256',
+  ECDSA_SHA_384: 'P-384',
+  ECDSA_SHA_512: 'P-521',
+  RSASSA_PKCS1_V1_5_SHA_256: 'RSA-2048',
+  RSASSA_PKCS1_V1_5_SHA_384: 'RSA-3072',
+  RSASSA_PKCS1_V1_5_SHA_512: 'RSA-2048',
+  RSASSA_PSS_SHA_256: 'RSA-2048',
+  RSASSA_PSS_SHA_384: 'RSA-2048',
+  RSASSA_PSS_SHA_512: 'RSA-2048',
 };
 
 for (const algorithm of signatureAlgorithms)
@@ -29,10 +29,10 @@ for (const algorithm of signatureAlgorithms)
 
 describe('the embedded key', () => {
   test.each([
-    ['ECC_NIST_P256', 'ECDSA_SHA_256'],
-    ['ECC_NIST_P384', 'ECDSA_SHA_384'],
-    ['ECC_NIST_P521', 'ECDSA_SHA_512'],
-    ['RSA_2048', 'RSASSA_PKCS1_V1_5_SHA_256'],
+    ['P-256', 'ECDSA_SHA_256'],
+    ['P-384', 'ECDSA_SHA_384'],
+    ['P-521', 'ECDSA_SHA_512'],
+    ['RSA-2048', 'RSASSA_PKCS1_V1_5_SHA_256'],
   ] as const)(
     '%s signs with %s unless told otherwise, and its keyId is the hash of its SPKI',
     async (spec, algorithm) => {
