@@ -21,7 +21,7 @@ export interface LintReport {
   notices: Finding[];
 }
 
-/** A certificate to lint and, if it is also to be judged as signed by that one, its issuer. */
+/** A certificate to lint and, to judge them together, its issuer. A self-signed one goes alone: it may lack an AKI. */
 export interface LintSubject {
   certificatePem: string;
   issuerPem?: string;
