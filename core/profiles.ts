@@ -124,13 +124,13 @@ const reservedNames: Rule = {
 };
 
 /** The only two signers that may say who is a node. */
-const nodeSigners: readonly ProfileKind[] = ['kube-apiserver-client-kubelet', 'kubelet-serving'];
+const nodeSigners: ReadonlySet<ProfileKind> = new Set(['kube-apiserver-client-kubelet', 'kubelet-serving']);
 
 function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
   if (!name.startsWith('system:')) return true;
   // Node names first: no configuration can make another signer give them.
-  if (name.startsWith(nodeUserPrefix)) return place === 'CN' && nodeSigners.includes(profile.kind);
-  if (name === nodesGroup) return place === 'O' && nodeSigners.includes(profile.kind);
+  if (name.startsWith(nodeUserPrefix)) return place === 'CN' && nodeSigners.has(profile.kind);
+  if (name === nodesGroup) return place === 'O' && nodeSigners.has(profile.kind);
   return profile.systemNames.includes(name);
 }
 

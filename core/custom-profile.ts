@@ -1,0 +1,83 @@
+/**
+ * The part of a profile that only an operator's own signer has: patterns checked once, here, so that what stands in
+ * the file is what its author meant. A pattern that could never match is an error, not a silent nothing.
+ */
+import type { Path, Report } from './configuration-resolution.ts';
+import type { ProfileInput } from './configuration-schema.ts';
+import { isHostName, parseRange } from './patterns.ts';
+import type { CustomRules } from './profiles.ts';
+import { isExtendedUsage } from './usages.ts';
+
+export function resolveCustomRules(input: ProfileInput, at: Path, report: Report): CustomRules {
+  const rules: CustomRules = {
+    usages: { allowed: input.usages?.allowed ?? [], required: input.usages?.required ?? [] },
+    subject: {
+      commonNames: input.subject?.commonNames ?? [],
+      organizations: input.subject?.organizations ?? [],
+      commonNameRequired: input.subject?.commonNameRequired ?? false,
+    },
+    sans: {
+      dns: input.sans?.dns ?? [],
+      email: input.sans?.email ?? [],
+      ip: input.sans?.ip ?? [],
+      uri: input.sans?.uri ?? [],
+      required: input.sans?.required ?? false,
+    },
+  };
+  checkUsages(rules, [...at, 'usages'], report);
+  checkNames(rules, input.subject?.systemNames ?? [], at, report);
+  for (const [type, check] of Object.entries(sanChecks))
+    rules.sans[type as keyof typeof sanChecks].forEach((pattern, index) => {
+      const wrong = check(pattern);
+      if (wrong !== undefined) report('error', [...at, 'sans', type, index], wrong);
+    });
+  return rules;
+}
+
+function checkUsages({ usages: { allowed, required } }: CustomRules, at: Path, report: Report): void {
+  if (allowed.length === 0) return report('error', [...at, 'allowed'], 'is required: a request must ask for a usage');
+  // RFC 5280 §4.2.1.9: only a CA may sign certificates, and no leaf is one.
+  if (allowed.includes('cert sign')) report('error', [...at, 'allowed'], 'no leaf certificate may sign certificates');
+  if (!allowed.some(isExtendedUsage))
+    report(
+      'error',
+      [...at, 'allowed'],
+      'must hold an extended usage such as server auth: without one a certificate is valid for every purpose',
+    );
+  required.forEach((usage, index) => {
+    if (!allowed.includes(usage)) report('error', [...at, 'required', index], 'is not among the allowed ones');
+  });
+}
+
+function checkNames({ subject, sans }: CustomRules, systemNames: readonly string[], at: Path, report: Report): void {
+  for (const key of ['commonNames', 'organizations'] as const)
+    subject[key].forEach((pattern, index) => {
+      if (pattern.startsWith('system:'))
+        report(
+          'error',
+          [...at, 'subject', key, index],
+          'patterns never permit system: names; list exact ones under systemNames',
+        );
+    });
+  if (subject.commonNameRequired && subject.commonNames.length + systemNames.length === 0)
+    report('error', [...at, 'subject', 'commonNameRequired'], 'nothing could satisfy it: no common name is permitted');
+  const anySan = [sans.dns, sans.email, sans.ip, sans.uri].some((patterns) => patterns.length > 0);
+  if (sans.required && !anySan)
+    report('error', [...at, 'sans', 'required'], 'nothing could satisfy it: no name is permitted');
+  if (!anySan && subject.commonNames.length + systemNames.length === 0)
+    report('error', at, 'permits nobody: name common names under subject, or subjectAltNames under sans');
+}
+
+/** What is wrong with a pattern of that type. */
+const sanChecks: Readonly<Record<'dns' | 'email' | 'ip' | 'uri', (pattern: string) => string | undefined>> = {
+  // `*` may stand for any run, so a letter in its place must make a host name.
+  dns: (pattern) => (isHostName(pattern.replaceAll('*', 'x')) ? undefined : 'is not a DNS name or a pattern of one'),
+  email: (pattern) =>
+    /^[^@\s]+@[^@\s]+$/.test(pattern) ? undefined : 'must be an address with one @, such as *@example.com',
+  ip: (pattern) =>
+    parseRange(pattern) === undefined
+      ? 'must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8'
+      : undefined,
+  uri: (pattern) =>
+    /^[a-z][a-z0-9+.-]*:[^\s]+$/.test(pattern) ? undefined : 'must begin with a scheme, such as spiffe://example.com/*',
+};
