@@ -5,12 +5,21 @@
  * the certificate is built from these values, never from a second parse. What cannot be read in exactly one way is
  * refused.
  */
+import { bitsOf, childrenOf, contentOf, derTag, encodingOf, oidOf, readDer } from './der.ts';
+import type { DerElement } from './der.ts';
+import { decodePublicKey } from './keys.ts';
+import { maxRequestBytes } from './kubernetes.ts';
+import { violation } from './outcome.ts';
 import type { Violation, Violations } from './outcome.ts';
+import { decodePem } from './pem.ts';
+import { verifySelfSignature } from './self-signature.ts';
+import { decodeSubjectAltNames, noSubjectAltNames } from './subject-alt-names.ts';
+import { decodeSubject } from './subject.ts';
 
 export type KeyKind = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519';
 
 export interface PublicKey {
-  /** What the key is; `undefined` for a kind nobody may use here (P-224, DSA, secp256k1 …), named in `description`. */
+  /** What the key is; `undefined` for a kind that is read and verified but that nobody may use here: P-224. */
   readonly kind: KeyKind | undefined;
   /** For people: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ECDSA P-224` … */
   readonly description: string;
@@ -36,7 +45,7 @@ export interface Subject {
 export interface SubjectAltNames {
   readonly dns: readonly string[];
   readonly email: readonly string[];
-  /** Canonical text: `10.0.0.1`, `2001:db8::1` (RFC 5952). */
+  /** Canonical text: `10.0.0.1`, `2001:db8::1` (RFC 5952); an IPv4-mapped IPv6 address is the IPv4 address. */
   readonly ip: readonly string[];
   readonly uri: readonly string[];
   /** Name types nobody signs here, by their RFC 5280 name: `otherName`, `directoryName`, `registeredID` … */
@@ -62,7 +71,132 @@ export interface EvidenceBlock {
 }
 
 export type DecodedRequest =
-  | { readonly ok: true; readonly request: CertificateRequest }
-  | { readonly ok: false; readonly violations: Violations };
+  { readonly ok: true; readonly request: CertificateRequest } | { readonly ok: false; readonly violations: Violations };
 
 export type { Violation };
+
+/** In this order, each at most once, the first one always; a closed list (attestation.md §6.2). */
+const pemLabels = [
+  'CERTIFICATE REQUEST',
+  'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',
+  'KUBELET AUTHENTICATOR ATTESTATION DATA',
+];
+const maxEvidenceBytes = 32_768;
+
+/** PKCS #9 extensionRequest (RFC 2985 §5.4.2); Microsoft's own attribute of the same purpose is ignored, as in-tree. */
+const extensionRequestType = '1.2.840.113549.1.9.14';
+const subjectAltNameType = '2.5.29.17';
+
+/** `text` is spec.request after base64. Never throws: whatever was sent, the answer is a value. */
+export function decodeRequest(text: Uint8Array): DecodedRequest {
+  const request = decode(text);
+  return 'code' in request ? { ok: false, violations: [request] } : { ok: true, request };
+}
+
+function decode(text: Uint8Array): CertificateRequest | Violation {
+  if (text.length > maxRequestBytes)
+    return violation('RequestTooLarge', `spec.request has more than ${maxRequestBytes} bytes`);
+  const blocks = decodePem(text, pemLabels);
+  if ('problem' in blocks) return malformed(`spec.request ${blocks.problem}`);
+  const [block, ...evidence] = blocks;
+  if (block === undefined) return malformed('spec.request has no CERTIFICATE REQUEST block');
+  if (evidence.some(({ content }) => content.length > maxEvidenceBytes))
+    return violation('RequestTooLarge', `an evidence block has more than ${maxEvidenceBytes} bytes`);
+
+  const root = readDer(block.content);
+  if ('problem' in root) return malformed(`the certificate request is not DER: it ${root.problem}`);
+  const [info, algorithm, signatureValue, ...rest] = childrenOf(root, derTag.sequence) ?? [];
+  const signature = bitsOf(signatureValue);
+  if (info === undefined || algorithm === undefined || signature === undefined || rest.length > 0)
+    return malformed('the certificate request is not a signed request (RFC 2986)');
+
+  const content = decodeInfo(info);
+  if ('code' in content) return content;
+  const key = decodePublicKey(content.key);
+  if ('code' in key) return key;
+  const proof = verifySelfSignature(encodingOf(info), algorithm, signature, key);
+  if ('code' in proof) return proof;
+  return {
+    der: block.content,
+    subject: content.subject,
+    sans: content.sans,
+    publicKey: key.publicKey,
+    signatureHash: proof.hash,
+    requestedExtensions: content.requestedExtensions,
+    evidence,
+  };
+}
+
+function malformed(message: string): Violation {
+  return violation('RequestMalformed', message);
+}
+
+interface RequestInfo extends Pick<CertificateRequest, 'subject' | 'sans' | 'requestedExtensions'> {
+  readonly key: DerElement;
+}
+
+/** CertificationRequestInfo ::= SEQUENCE { version, subject, subjectPKInfo, attributes [0] } (RFC 2986 §4.1). */
+function decodeInfo(info: DerElement): RequestInfo | Violation {
+  const [version, name, key, attributeSet, ...rest] = childrenOf(info, derTag.sequence) ?? [];
+  // The attributes may be empty but not absent, in RFC 2986 as in Go.
+  const attributes = childrenOf(attributeSet, 0xa0);
+  if (
+    version?.tag !== derTag.integer ||
+    name === undefined ||
+    key === undefined ||
+    attributes === undefined ||
+    rest.length > 0
+  )
+    return malformed('the certificate request does not hold version, subject, key and attributes (RFC 2986)');
+  const [number, ...more] = contentOf(version);
+  if (number !== 0 || more.length > 0) return malformed('the certificate request has a version other than 0 (v1)');
+  const subject = decodeSubject(name);
+  if ('code' in subject) return subject;
+  const extensions = decodeAttributes(attributes);
+  if ('code' in extensions) return extensions;
+  const subjectAltName = extensions.get(subjectAltNameType);
+  const sans = subjectAltName === undefined ? noSubjectAltNames : decodeSubjectAltNames(subjectAltName);
+  if ('code' in sans) return sans;
+  return { subject, sans, requestedExtensions: [...extensions.keys()], key };
+}
+
+type Extensions = ReadonlyMap<string, Uint8Array>;
+
+/** The requested extensions. Other attributes (challengePassword …) say nothing that is signed and are passed over. */
+function decodeAttributes(attributes: readonly DerElement[]): Extensions | Violation {
+  let extensions: Extensions | undefined;
+  for (const attribute of attributes) {
+    const [type, values, ...rest] = childrenOf(attribute, derTag.sequence) ?? [];
+    const oid = oidOf(type);
+    const members = childrenOf(values, derTag.set);
+    if (oid === undefined || members === undefined || rest.length > 0)
+      return malformed('the certificate request has an attribute that is not a type and values');
+    if (oid !== extensionRequestType) continue;
+    const [value, ...others] = members;
+    // Readers take the first, the last or all of several: policy and certificate could differ.
+    if (extensions !== undefined || value === undefined || others.length > 0)
+      return malformed('the certificate request has more or less than one value of extensionRequest');
+    const decoded = decodeExtensions(value);
+    if ('code' in decoded) return decoded;
+    extensions = decoded;
+  }
+  return extensions ?? new Map();
+}
+
+/** Extensions ::= SEQUENCE OF SEQUENCE { extnID, critical DEFAULT FALSE, extnValue } (RFC 5280 §4.1). */
+function decodeExtensions(value: DerElement): Extensions | Violation {
+  const members = childrenOf(value, derTag.sequence);
+  if (members === undefined) return malformed('the requested extensions are not a sequence');
+  const extensions = new Map<string, Uint8Array>();
+  for (const member of members) {
+    const parts = childrenOf(member, derTag.sequence) ?? [];
+    const [type, second, third] = parts;
+    const octets = second?.tag === derTag.boolean ? third : second;
+    const oid = oidOf(type);
+    if (oid === undefined || octets?.tag !== derTag.octetString || octets !== parts.at(-1))
+      return malformed('a requested extension is not a type, a criticality and a value');
+    if (extensions.has(oid)) return malformed(`extension ${oid} is requested twice`);
+    extensions.set(oid, contentOf(octets));
+  }
+  return extensions;
+}

@@ -1,0 +1,229 @@
+/**
+ * Reads DER (X.690) as a tree, refusing what is merely BER.
+ *
+ * BER lets one value be written in many ways, and readers differ over the odd ones: whoever checks would see another
+ * request than whoever signs. DER has one way, so this reader takes nothing else, at any level, in one pass without
+ * recursion. Everything the rules see of a request comes out of this one tree.
+ */
+
+/** Why bytes are not what they should be, for people. Says where, never repeats content. */
+export interface Problem {
+  readonly problem: string;
+}
+
+export interface DerElement {
+  /** The identifier octet: class, constructed bit and number in one (X.690 §8.1.2). */
+  readonly tag: number;
+  readonly source: Uint8Array;
+  /** Of the identifier octet. */
+  readonly start: number;
+  readonly contentStart: number;
+  readonly end: number;
+  /** Of a constructed element; empty for a primitive one. */
+  readonly children: readonly DerElement[];
+}
+
+/** Identifier octets by name. */
+export const derTag = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  objectIdentifier: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  teletexString: 0x14,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+/** A request nests about ten deep; the caps keep a hostile one from costing more than it could ever be worth. */
+const maxDepth = 32;
+const maxElements = 10_000;
+/** The longest OIDs in use take some 20 octets; Go allows 31-bit arcs, any number of them. */
+const maxOidOctets = 64;
+
+interface OpenElement {
+  readonly children: DerElement[];
+  readonly end: number;
+}
+
+/** Exactly one element that fills `source`. */
+export function readDer(source: Uint8Array): DerElement | Problem {
+  const top: OpenElement = { children: [], end: source.length };
+  const open: OpenElement[] = [top];
+  let innermost = top;
+  let offset = 0;
+  for (let count = 0; ; count++) {
+    if (count === maxElements) return { problem: `has more than ${maxElements} elements` };
+    const element = readElement(source, offset, innermost.end);
+    if ('problem' in element) return element;
+    innermost.children.push(element);
+    if (isConstructed(element.tag)) {
+      if (open.length > maxDepth) return { problem: `is nested more than ${maxDepth} deep` };
+      innermost = element;
+      open.push(innermost);
+      offset = element.contentStart;
+    } else {
+      offset = element.end;
+    }
+    while (open.length > 1 && offset === innermost.end) {
+      open.pop();
+      innermost = open.at(-1) ?? top;
+    }
+    if (open.length === 1) break;
+  }
+  // Bytes behind the end are covered by no signature and seen by some readers only.
+  if (offset !== source.length) return { problem: `has ${source.length - offset} trailing bytes` };
+  return top.children[0] ?? { problem: 'is empty' };
+}
+
+/** One header, and the content of a primitive element, between `start` and `limit`, the end of the parent. */
+function readElement(
+  source: Uint8Array,
+  start: number,
+  limit: number,
+): (DerElement & { readonly children: DerElement[] }) | Problem {
+  const tag = source[start];
+  const first = source[start + 1];
+  if (tag === undefined || first === undefined || start + 2 > limit) return at(start, 'ends inside an element');
+  const shape = checkTag(tag);
+  if (shape !== undefined) return at(start, shape);
+  let length = first;
+  let contentStart = start + 2;
+  if (first >= 0x80) {
+    // X.690 §10.1: definite, and in the fewest octets. Three of them reach beyond every cap.
+    const octets = first - 0x80;
+    if (octets === 0) return at(start, 'has an indefinite length');
+    if (octets > 3) return at(start, 'has a length beyond its end');
+    length = 0;
+    for (const octet of source.subarray(contentStart, contentStart + octets)) length = length * 256 + octet;
+    contentStart += octets;
+    if (length < 0x80 || length < 256 ** (octets - 1)) return at(start, 'has a length that is not minimal');
+  }
+  const end = contentStart + length;
+  if (end > limit) return at(start, 'has a length beyond its end');
+  const element = { tag, source, start, contentStart, end, children: [] };
+  const fault = checkPrimitive(tag, contentOf(element));
+  return fault === undefined ? element : at(start, fault);
+}
+
+function at(offset: number, fault: string): Problem {
+  return { problem: `${fault} (at byte ${offset})` };
+}
+
+function isConstructed(tag: number): boolean {
+  return (tag & 0x20) !== 0;
+}
+
+/** Universal types that are made of other elements: EXTERNAL, EMBEDDED PDV, SEQUENCE, SET. */
+const constructedTypes: readonly number[] = [8, 11, 16, 17];
+
+function checkTag(tag: number): string | undefined {
+  const number = tag & 0x1f;
+  // Long tag numbers can be written with padding; nothing in a request or certificate needs them.
+  if (number === 0x1f) return 'has a tag number above 30';
+  if (tag >= 0x40) return undefined;
+  if (number === 0) return 'has the reserved tag 0';
+  // X.690 §10.2: strings in pieces are BER only.
+  if (constructedTypes.includes(number) !== isConstructed(tag)) return 'has a tag of the wrong form';
+  return undefined;
+}
+
+/** The types of which BER knows more than one encoding of the same value. */
+function checkPrimitive(tag: number, content: Uint8Array): string | undefined {
+  const [first = 0, second = 0] = content;
+  const { length } = content;
+  switch (tag) {
+    case derTag.boolean:
+      return length === 1 && (first === 0 || first === 0xff) ? undefined : 'is no canonical BOOLEAN';
+    case derTag.integer:
+      if (length === 0) return 'is an empty INTEGER';
+      // §8.3.2: the first nine bits are neither all zero nor all one.
+      return length > 1 && ((first === 0 && second < 0x80) || (first === 0xff && second >= 0x80))
+        ? 'is an INTEGER that is not minimal'
+        : undefined;
+    case derTag.bitString:
+      return isBitString(content) ? undefined : 'is no canonical BIT STRING';
+    case derTag.null:
+      return length === 0 ? undefined : 'is a NULL with content';
+    case derTag.objectIdentifier:
+      return checkOid(content);
+    default:
+      return undefined;
+  }
+}
+
+/** §8.6.2, §11.2.1: up to seven unused bits, all zero. */
+function isBitString(content: Uint8Array): boolean {
+  const unused = content[0];
+  if (unused === undefined || unused > 7) return false;
+  if (content.length === 1) return unused === 0;
+  return ((content.at(-1) ?? 0) & ((1 << unused) - 1)) === 0;
+}
+
+/** §8.19: minimal arcs, the last one complete. Arcs end at 2³¹−1, as in Go: larger ones alias in 32-bit readers. */
+function checkOid(content: Uint8Array): string | undefined {
+  if (content.length === 0) return 'is an empty OBJECT IDENTIFIER';
+  if (content.length > maxOidOctets) return `is an OBJECT IDENTIFIER of more than ${maxOidOctets} octets`;
+  let arc = 0;
+  for (const octet of content) {
+    if (arc === 0 && octet === 0x80) return 'is an OBJECT IDENTIFIER that is not minimal';
+    arc = arc * 128 + (octet & 0x7f);
+    if (arc > 0x7fff_ffff) return 'is an OBJECT IDENTIFIER with an arc above 2147483647';
+    if (octet < 0x80) arc = 0;
+  }
+  return (content.at(-1) ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
+}
+
+export function contentOf({ source, contentStart, end }: DerElement): Uint8Array {
+  return source.subarray(contentStart, end);
+}
+
+/** With identifier and length. */
+export function encodingOf({ source, start, end }: DerElement): Uint8Array {
+  return source.subarray(start, end);
+}
+
+/** The elements inside a SEQUENCE, SET or explicit tag, if that is what it is. */
+export function childrenOf(element: DerElement | undefined, tag: number): readonly DerElement[] | undefined {
+  return element?.tag === tag ? element.children : undefined;
+}
+
+/** Dotted text of an OBJECT IDENTIFIER; `undefined` for any other element. */
+export function oidOf(element: DerElement | undefined): string | undefined {
+  if (element?.tag !== derTag.objectIdentifier) return undefined;
+  return oidText(contentOf(element));
+}
+
+/** `content` has passed `checkOid`. */
+export function oidText(content: Uint8Array): string {
+  const arcs: number[] = [];
+  let arc = 0;
+  for (const octet of content) {
+    arc = arc * 128 + (octet & 0x7f);
+    if (octet >= 0x80) continue;
+    // §8.19.4: the first number holds two arcs, the second below 40 unless the first is 2.
+    if (arcs.length === 0) arcs.push(Math.min(Math.floor(arc / 40), 2), arc - 40 * Math.min(Math.floor(arc / 40), 2));
+    else arcs.push(arc);
+    arc = 0;
+  }
+  return arcs.join('.');
+}
+
+/** The octets of a BIT STRING that is made of whole octets, as keys and signatures are. */
+export function bitsOf(element: DerElement | undefined): Uint8Array | undefined {
+  if (element?.tag !== derTag.bitString) return undefined;
+  const content = contentOf(element);
+  return content[0] === 0 ? content.subarray(1) : undefined;
+}
+
+export function isAscii(content: Uint8Array): boolean {
+  return content.every((octet) => octet < 0x80);
+}
