@@ -123,7 +123,7 @@ function isConstructed(tag: number): boolean {
 }
 
 /** Universal types that are made of other elements: EXTERNAL, EMBEDDED PDV, SEQUENCE, SET. */
-const constructedTypes: readonly number[] = [8, 11, 16, 17];
+const constructedTypes: ReadonlySet<number> = new Set([8, 11, 16, 17]);
 
 function checkTag(tag: number): string | undefined {
   const number = tag & 0x1f;
@@ -132,7 +132,7 @@ function checkTag(tag: number): string | undefined {
   if (tag >= 0x40) return undefined;
   if (number === 0) return 'has the reserved tag 0';
   // X.690 §10.2: strings in pieces are BER only.
-  if (constructedTypes.includes(number) !== isConstructed(tag)) return 'has a tag of the wrong form';
+  if (constructedTypes.has(number) !== isConstructed(tag)) return 'has a tag of the wrong form';
   return undefined;
 }
 

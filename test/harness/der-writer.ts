@@ -24,7 +24,8 @@ export function tlv(tag: number, ...content: readonly Bytes[]): Buffer {
 
 export const sequence = (...items: readonly Bytes[]): Buffer => tlv(0x30, ...items);
 /** DER order (X.690 §11.6). */
-export const setOf = (...items: readonly Bytes[]): Buffer => tlv(0x31, ...[...items].sort(Buffer.compare));
+export const setOf = (...items: readonly Bytes[]): Buffer =>
+  tlv(0x31, ...[...items].sort((a, b) => Buffer.compare(a, b)));
 /** In the order given. */
 export const set = (...items: readonly Bytes[]): Buffer => tlv(0x31, ...items);
 export const octets = (...content: readonly Bytes[]): Buffer => tlv(0x04, ...content);
@@ -37,7 +38,7 @@ export const ia5 = (text: string): Buffer => tlv(0x16, Buffer.from(text, 'latin1
 export const t61 = (text: string): Buffer => tlv(0x14, Buffer.from(text, 'latin1'));
 export const bmp = (text: string): Buffer => tlv(0x1e, Buffer.from(text, 'utf16le').swap16());
 export const universal = (text: string): Buffer =>
-  tlv(0x1c, ...[...text].map((character) => Buffer.from([0, ...uint24(character.codePointAt(0) ?? 0)])));
+  tlv(0x1c, ...Array.from(text, (character) => Buffer.from([0, ...uint24(character.codePointAt(0) ?? 0)])));
 /** Context-specific: `[n]` holding other elements. */
 export const constructed = (number: number, ...items: readonly Bytes[]): Buffer => tlv(0xa0 | number, ...items);
 /** Context-specific: `[n]` in place of a primitive tag. */
