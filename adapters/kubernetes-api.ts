@@ -1,0 +1,233 @@
+import { KubeConfig } from '@kubernetes/client-node';
+import type { RequestOptions } from 'node:https';
+import { ThrottledError } from '../core/ports.ts';
+import type { ApiAnswer, ApiRefusal, JsonObject, RequestApi, RequestPage, WatchEvent } from '../core/ports.ts';
+import { createTransport } from './kubernetes-transport.ts';
+import type { HttpCall, HttpResult, KubernetesTransport } from './kubernetes-transport.ts';
+import { decodeWatch } from './kubernetes-watch.ts';
+
+/** Where the API server and the login to it are described. */
+export type KubernetesLogin =
+  { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+
+export interface KubernetesApi {
+  readonly requests: RequestApi;
+  lease(namespace: string, name: string): KubernetesLease;
+  /** Where it is, for a log line. */
+  readonly server: string;
+  close(): void;
+}
+
+/** One Lease object: the three calls leader election needs. */
+export interface KubernetesLease {
+  get(signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  create(spec: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+}
+
+const group = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
+/** A page of 500 ordinary requests is 2 MiB; one of hostile ones is asked for again in smaller pages. */
+const maxPageBytes = 64 * 1_048_576;
+const listMilliseconds = 60_000;
+/** The server ends a watch by itself; this is for one that forgets to. */
+const watchSlackMilliseconds = 60_000;
+/** Marks our fields in metadata.managedFields. */
+const fieldManager = 'countersign';
+
+/**
+ * The API server behind a kubeconfig, or of the cluster this pod runs in. The Kubernetes client library reads the
+ * configuration and logs in (tokens, rotated token files, client certificates, exec plugins, proxies); objects go
+ * through as plain JSON, because typed models drop the fields they do not know and we send objects back.
+ * Throws at once if the configuration cannot be read.
+ */
+export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
+  let config = load(login);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
+  const transport = createTransport(new URL(server), async (reload) => {
+    // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
+    if (reload) config = load(login);
+    const options: RequestOptions = {};
+    await config.applyToHTTPSOptions(options);
+    if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
+    return options;
+  });
+  return {
+    requests: requestApi(transport),
+    lease: (namespace, name) => leaseCalls(transport, namespace, name),
+    server,
+    close: () => transport.close(),
+  };
+}
+
+function load(login: KubernetesLogin): KubeConfig {
+  const config = new KubeConfig();
+  if (login.kind === 'inCluster') config.loadFromCluster();
+  else {
+    config.loadFromFile(login.path);
+    if (login.context !== undefined) config.setCurrentContext(login.context);
+  }
+  return config;
+}
+
+function requestApi(transport: KubernetesTransport): RequestApi {
+  const ofSigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
+
+  return {
+    async list({ signerName, limit, continue: token }, signal) {
+      const query = {
+        ...ofSigner(signerName),
+        limit: String(limit),
+        ...(token === undefined ? {} : { continue: token }),
+      };
+      const bounds = { maxBytes: maxPageBytes, timeoutMilliseconds: listMilliseconds };
+      const answer = interpret(await transport.call({ method: 'GET', path: group, query, signal, ...bounds }));
+      return answer.ok ? { ok: true, value: pageOf(answer.value) } : answer;
+    },
+
+    async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
+      const query = {
+        ...ofSigner(signerName),
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion,
+        timeoutSeconds: String(timeoutSeconds),
+      };
+      const lifetime = timeoutSeconds * 1_000 + watchSlackMilliseconds;
+      const answer = await transport.stream({ method: 'GET', path: group, query, signal }, lifetime);
+      if (!('body' in answer)) {
+        const refused = interpret(answer);
+        if (refused.ok) throw new Error('a watch was answered like a list');
+        return refused;
+      }
+      const events: AsyncIterable<WatchEvent> = decodeWatch(answer.body, (status) => {
+        const { why, message } = refusalOf(codeOf(status), status);
+        return { why: why === 'Throttled' ? 'Unavailable' : why, message };
+      });
+      return { ok: true, value: events };
+    },
+
+    get: (name, signal) => ask(transport, { method: 'GET', path: `${group}/${encodeURIComponent(name)}`, signal }),
+
+    updateStatus(object, signal) {
+      const { name, uid, resourceVersion } = metadataOf(object);
+      // Without these two the API server would take the update whatever the object has become.
+      if (typeof name !== 'string' || !uid || !resourceVersion)
+        return Promise.resolve({ ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' });
+      const path = `${group}/${encodeURIComponent(name)}/status`;
+      return ask(transport, { method: 'PUT', path, query: { fieldManager }, body: object, signal });
+    },
+
+    createEvent: (event, signal) =>
+      ask(transport, { method: 'POST', path: eventsPath, query: { fieldManager }, body: event, signal }),
+  };
+}
+
+function leaseCalls(transport: KubernetesTransport, namespace: string, name: string): KubernetesLease {
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+  const lease = `${leases}/${encodeURIComponent(name)}`;
+  return {
+    get: (signal) => ask(transport, { method: 'GET', path: lease, signal }),
+    create: (spec, signal) => {
+      const body = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace },
+        spec,
+      };
+      return ask(transport, { method: 'POST', path: leases, body, signal });
+    },
+    update: (body, signal) => ask(transport, { method: 'PUT', path: lease, body, signal }),
+  };
+}
+
+async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiAnswer<JsonObject>> {
+  return interpret(await transport.call(call));
+}
+
+/** Every answer of the API server becomes a value, a "no", or an exception here and nowhere else. */
+function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
+  const success = status >= 200 && status <= 299;
+  if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
+  const body = parse(text ?? '');
+  if (success) {
+    if (body === undefined) throw new Error(`HTTP ${status} without a JSON object`);
+    return { ok: true, value: body };
+  }
+  const { why, message } = refusalOf(status, body);
+  if (why === 'Throttled') throw new ThrottledError(message);
+  if (why === 'Unavailable') throw new Error(message);
+  return { ok: false, why, message };
+}
+
+function refusalOf(
+  code: number,
+  status: JsonObject | undefined,
+): { why: ApiRefusal | 'Throttled' | 'Unavailable'; message: string } {
+  const text = typeof status?.['message'] === 'string' ? status['message'].slice(0, 500) : '';
+  const message = `HTTP ${code}${text === '' ? '' : `: ${text}`}`;
+  switch (code) {
+    case 401:
+      return { why: 'Unauthorized', message };
+    case 403:
+      return { why: 'Forbidden', message };
+    case 404:
+      return { why: 'NotFound', message };
+    case 409:
+      return { why: 'Conflict', message };
+    case 410:
+      return { why: 'Expired', message };
+    case 429:
+      return { why: 'Throttled', message };
+    default:
+      // An etcd restored from a backup: our resourceVersion lies in its future, and only a list helps.
+      if (isResourceVersionTooLarge(status)) return { why: 'Expired', message };
+      // 408 says "try again"; 3xx and 1xx come from something that is not the API server.
+      return { why: code >= 400 && code <= 499 && code !== 408 ? 'Invalid' : 'Unavailable', message };
+  }
+}
+
+function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
+  const details = status?.['details'];
+  const causes = isObject(details) ? details['causes'] : undefined;
+  return (
+    Array.isArray(causes) && causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge')
+  );
+}
+
+function codeOf(status: JsonObject): number {
+  return typeof status['code'] === 'number' ? status['code'] : 500;
+}
+
+/** List items come without apiVersion and kind: put back, since the objects travel on by themselves. */
+function pageOf(list: JsonObject): RequestPage {
+  const { resourceVersion, continue: token } = metadataOf(list);
+  const items = list['items'] ?? [];
+  if (typeof resourceVersion !== 'string' || resourceVersion === '' || !Array.isArray(items))
+    throw new Error('a list without items or resourceVersion');
+  const type = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+  return {
+    items: items.map((item) => (isObject(item) ? { ...type, ...item } : {})),
+    resourceVersion,
+    ...(typeof token === 'string' && token !== '' ? { continue: token } : {}),
+  };
+}
+
+function metadataOf(object: JsonObject): JsonObject {
+  const metadata = object['metadata'];
+  return isObject(metadata) ? metadata : {};
+}
+
+function parse(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,194 @@
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { AgentOptions, RequestOptions } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
+
+/** Connections that idle longer are closed by us, well before the API server (90 s) or a load balancer (60 s) does. */
+const idleMilliseconds = 30_000;
+/** Bound service-account tokens and client certificates are rotated in place; client-go looks once a minute too. */
+const credentialsMilliseconds = 30_000;
+/** After a 401 the credentials are read again at once, but not for each of many calls. */
+const minimumReloadMilliseconds = 2_000;
+const answerMilliseconds = 30_000;
+const maxAnswerBytes = 4 * 1_048_576;
+
+export interface HttpCall {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly signal: AbortSignal;
+  /** Of the whole answer; for a stream, of its head. */
+  readonly timeoutMilliseconds?: number;
+  readonly maxBytes?: number;
+}
+
+/** `undefined` text: the answer was longer than `maxBytes`, and was not read to its end. */
+export interface HttpResult {
+  readonly status: number;
+  readonly text: string | undefined;
+}
+
+/** Who we are and whom we trust, as node:https wants it. Asked for again and again, since all of it rotates. */
+export type CredentialSource = (reload: boolean) => Promise<RequestOptions>;
+
+export interface KubernetesTransport {
+  /** Any status is an answer. Throws when there is none, none in time, or `signal` came. */
+  call(call: HttpCall): Promise<HttpResult>;
+  /** The same, the body of a 200 unread. */
+  stream(call: HttpCall, lifetimeMilliseconds: number): Promise<HttpResult | { readonly body: IncomingMessage }>;
+  close(): void;
+}
+
+/** HTTP/1.1 on kept connections, JSON only. No redirects, no retries: what happened once is told once. */
+export function createTransport(server: URL, credentials: CredentialSource): KubernetesTransport {
+  const identity = keepIdentity(server, credentials);
+
+  function send(call: HttpCall, { agent, headers }: { agent: HttpAgent; headers: Record<string, string> }) {
+    const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body), 'utf8');
+    const path = `${server.pathname.replace(/\/$/, '')}${call.path}`;
+    const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query).toString()}`;
+    const outgoing = (server.protocol === 'https:' ? httpsRequest : httpRequest)({
+      agent,
+      method: call.method,
+      host: server.hostname.replace(/^\[|\]$/g, ''),
+      port: server.port === '' ? undefined : server.port,
+      path: path + query,
+      headers: {
+        ...headers,
+        accept: 'application/json',
+        'user-agent': 'countersign-watch-relay',
+        ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+      },
+    });
+    outgoing.end(body);
+    return outgoing;
+  }
+
+  /** One request between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
+  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage, outgoing: ClientRequest) => Promise<T>) {
+    return new Promise<T>((resolve, reject) => {
+      let outgoing: ClientRequest | undefined;
+      let over = false;
+      const end = (tell: () => void): void => {
+        if (over) return;
+        over = true;
+        clearTimeout(timer);
+        call.signal.removeEventListener('abort', aborted);
+        tell();
+      };
+      const fail = (reason: unknown): void =>
+        end(() => {
+          reject(asError(reason));
+          outgoing?.destroy();
+        });
+      const aborted = (): void => fail(call.signal.reason);
+      const limit = call.timeoutMilliseconds ?? answerMilliseconds;
+      const timer = setTimeout(() => fail(new Error(`no answer in ${limit / 1_000} s`)), limit);
+      if (call.signal.aborted) return aborted();
+      call.signal.addEventListener('abort', aborted);
+
+      const begin = async (): Promise<void> => {
+        const who = await identity.current();
+        if (over) return; // the login took too long: nothing must be sent any more
+        const request = send(call, who);
+        outgoing = request;
+        request.on('error', fail);
+        request.on('response', (incoming) => {
+          if (incoming.statusCode === 401) identity.suspect();
+          read(incoming, request).then((value) => end(() => resolve(value)), fail);
+        });
+      };
+      begin().catch(fail);
+    });
+  }
+
+  return {
+    call: (call) => exchange(call, (incoming) => readAll(incoming, call.maxBytes ?? maxAnswerBytes)),
+
+    stream: (call, lifetimeMilliseconds) =>
+      exchange(call, async (incoming, outgoing) => {
+        if (incoming.statusCode !== 200) return readAll(incoming, maxAnswerBytes);
+        // From here on the reader of the body is in charge; the signal and the end of its time still end it.
+        const end = (): void => void outgoing.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
+        const timer = setTimeout(end, lifetimeMilliseconds);
+        call.signal.addEventListener('abort', end);
+        incoming.once('close', () => {
+          clearTimeout(timer);
+          call.signal.removeEventListener('abort', end);
+        });
+        return { body: incoming };
+      }),
+
+    close: () => identity.close(),
+  };
+}
+
+/** The agent and headers of now; a new agent only when what it was made of has changed. */
+function keepIdentity(server: URL, credentials: CredentialSource) {
+  let made: { tls: AgentOptions; agent: HttpAgent; headers: Record<string, string> } | undefined;
+  let refreshing: Promise<void> | undefined;
+  let readAt = 0;
+  let suspected = false;
+
+  async function refresh(): Promise<void> {
+    const options = await credentials(suspected);
+    suspected = false;
+    readAt = performance.now();
+    const { ca, cert, key, passphrase, servername, rejectUnauthorized, auth, agent: given } = options;
+    const tls = defined({ ca, cert, key, passphrase, servername, rejectUnauthorized });
+    const headers = { ...(options.headers as Record<string, string> | undefined) };
+    if (typeof auth === 'string') headers['Authorization'] ??= `Basic ${Buffer.from(auth).toString('base64')}`;
+    if (made !== undefined && isDeepStrictEqual(made.tls, tls)) {
+      made = { ...made, headers };
+      return;
+    }
+    // The old agent's connections finish what they carry and idle out: a watch under way is not cut off.
+    const keep = { keepAlive: true, keepAliveMsecs: 15_000, timeout: idleMilliseconds };
+    const own = server.protocol === 'https:' ? new HttpsAgent({ ...tls, ...keep }) : new HttpAgent(keep);
+    made = { tls, agent: given instanceof HttpAgent ? given : own, headers };
+  }
+
+  return {
+    async current() {
+      const age = performance.now() - readAt;
+      const stale = age > credentialsMilliseconds || (suspected && age > minimumReloadMilliseconds);
+      if (made === undefined || stale) {
+        refreshing ??= refresh().finally(() => {
+          refreshing = undefined;
+        });
+        await refreshing;
+      }
+      if (made === undefined) throw new Error('no credentials');
+      return made;
+    },
+    suspect: () => {
+      suspected = true;
+    },
+    close: () => made?.agent.destroy(),
+  };
+}
+
+async function readAll(incoming: IncomingMessage, maxBytes: number): Promise<HttpResult> {
+  const status = incoming.statusCode ?? 0;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxBytes) {
+      incoming.destroy();
+      return { status, text: undefined };
+    }
+    chunks.push(chunk);
+  }
+  return { status, text: Buffer.concat(chunks, length).toString('utf8') };
+}
+
+function defined(options: AgentOptions): AgentOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

@@ -1,0 +1,184 @@
+import { parseArgs } from 'node:util';
+
+/** Everything the relay can be told; the text below is its documentation. */
+export interface RelaySettings {
+  /** `…/v1/clusters/<name>`. */
+  readonly endpointUrl: string;
+  /** File with CA certificates to trust for the endpoint instead of the system's. */
+  readonly endpointCa?: string;
+  readonly login:
+    { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+  readonly signerNames: readonly string[];
+  readonly concurrency: number;
+  readonly drainSeconds: number;
+  readonly lease?: { readonly namespace: string; readonly name: string };
+  readonly probes: { readonly host?: string; readonly port: number };
+  readonly logLevel: LogLevel;
+}
+
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export type ParsedSettings =
+  | { readonly kind: 'settings'; readonly settings: RelaySettings }
+  | { readonly kind: 'help'; readonly text: string }
+  | { readonly kind: 'wrong'; readonly message: string };
+
+/** Those of the in-tree signers that the API server lets anybody ask. */
+export const defaultSignerNames = [
+  'kubernetes.io/kube-apiserver-client',
+  'kubernetes.io/kube-apiserver-client-kubelet',
+  'kubernetes.io/kubelet-serving',
+] as const;
+
+export const helpText = `Forwards approved CertificateSigningRequests to a countersign endpoint and writes the certificates back.
+
+Usage: watch-relay --url URL [--cluster NAME] [options]
+
+  --url URL             the endpoint, or its /v1/clusters/<name>          [COUNTERSIGN_URL]
+  --cluster NAME        which cluster this is, unless the URL says so     [COUNTERSIGN_CLUSTER]
+  --endpoint-ca FILE    trust these CAs for the endpoint, not the system's
+  --kubeconfig FILE     log in to the API server with this; without it as the pod's service account
+  --context NAME        a context of that kubeconfig
+  --signer-name NAME    relay this signer's requests; repeat it for more
+                        (default: ${defaultSignerNames.join(',\n                        ')})
+  --concurrency N       requests at once at most, 1 to 256 (default: 16)
+  --drain-seconds N     on SIGTERM, how long to wait for requests under way (default: 20)
+  --leader-elect        of several replicas let one work
+  --lease-namespace NS  (default: countersign-system)
+  --lease-name NAME     (default: countersign-watch-relay)
+  --metrics-address A   host:port or :port of /healthz, /readyz and /metrics (default: :8080)
+  --log-level LEVEL     ${logLevels.join(', ')} (default: info)           [COUNTERSIGN_LOG_LEVEL]
+  --help
+
+Examples:
+  watch-relay --url https://sign.example.com --cluster prod --leader-elect
+  watch-relay --url http://127.0.0.1:8400/v1/clusters/demo --kubeconfig ~/.kube/config --metrics-address 127.0.0.1:8080
+  watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
+`;
+
+/** Reads flags and environment; flags win. Never throws: what is wrong is said in a sentence that names it. */
+export function parseSettings(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): ParsedSettings {
+  let flags;
+  try {
+    flags = parseArgs({
+      args: [...argv],
+      strict: true,
+      allowPositionals: false,
+      options: {
+        url: { type: 'string' },
+        cluster: { type: 'string' },
+        'endpoint-ca': { type: 'string' },
+        kubeconfig: { type: 'string' },
+        context: { type: 'string' },
+        'signer-name': { type: 'string', multiple: true },
+        concurrency: { type: 'string' },
+        'drain-seconds': { type: 'string' },
+        'leader-elect': { type: 'boolean' },
+        'lease-namespace': { type: 'string' },
+        'lease-name': { type: 'string' },
+        'metrics-address': { type: 'string' },
+        'log-level': { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (error) {
+    return wrong(error instanceof Error ? error.message : String(error));
+  }
+  if (flags.help === true) return { kind: 'help', text: helpText };
+
+  const url = flags.url ?? environment['COUNTERSIGN_URL'];
+  if (!url) return wrong('--url or COUNTERSIGN_URL must say where the endpoint is');
+  const endpoint = endpointUrl(url, flags.cluster ?? (environment['COUNTERSIGN_CLUSTER'] || undefined));
+  if ('problem' in endpoint) return wrong(endpoint.problem);
+
+  const inCluster = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  if (flags.kubeconfig === undefined && !inCluster) return wrong('--kubeconfig is needed outside a cluster');
+  if (flags.kubeconfig === undefined && flags.context !== undefined) return wrong('--context needs --kubeconfig');
+
+  const signerNames = [...new Set(flags['signer-name'] ?? defaultSignerNames)];
+  const badName = signerNames.find((name) => !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name));
+  if (badName !== undefined) return wrong(`--signer-name ${badName}: not of the form domain.tld/name`);
+
+  const concurrency = wholeNumber(flags.concurrency ?? '16', 1, 256);
+  if (concurrency === undefined) return wrong(`--concurrency ${flags.concurrency}: not a number from 1 to 256`);
+  const drainSeconds = wholeNumber(flags['drain-seconds'] ?? '20', 0, 3_600);
+  if (drainSeconds === undefined)
+    return wrong(`--drain-seconds ${flags['drain-seconds']}: not a number from 0 to 3600`);
+
+  const { 'lease-namespace': namespace, 'lease-name': leaseName } = flags;
+  const leaderElect = flags['leader-elect'] === true;
+  if (!leaderElect && (namespace ?? leaseName) !== undefined) return wrong('--lease-* needs --leader-elect');
+
+  const address = flags['metrics-address'] ?? ':8080';
+  const [, host, digits] = /^(?:\[?([^\]]*?)\]?):(\d+)$/.exec(address) ?? [];
+  const port = wholeNumber(digits ?? '', 0, 65_535);
+  if (port === undefined) return wrong(`--metrics-address ${address}: not host:port or :port`);
+
+  const logLevel = flags['log-level'] ?? (environment['COUNTERSIGN_LOG_LEVEL'] || 'info');
+  if (!isLogLevel(logLevel)) return wrong(`log level ${logLevel}: not one of ${logLevels.join(', ')}`);
+
+  return {
+    kind: 'settings',
+    settings: {
+      endpointUrl: endpoint.url,
+      ...(flags['endpoint-ca'] === undefined ? {} : { endpointCa: flags['endpoint-ca'] }),
+      login:
+        flags.kubeconfig === undefined
+          ? { kind: 'inCluster' }
+          : {
+              kind: 'kubeconfig',
+              path: flags.kubeconfig,
+              ...(flags.context === undefined ? {} : { context: flags.context }),
+            },
+      signerNames,
+      concurrency,
+      drainSeconds,
+      ...(leaderElect
+        ? { lease: { namespace: namespace ?? 'countersign-system', name: leaseName ?? 'countersign-watch-relay' } }
+        : {}),
+      probes: { port, ...(host === undefined || host === '' ? {} : { host }) },
+      logLevel,
+    },
+  };
+}
+
+/** The cluster is named once: in the URL, or beside it, or in both alike. */
+function endpointUrl(text: string, cluster: string | undefined): { url: string } | { problem: string } {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return { problem: `--url ${text}: not a URL` };
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { problem: `--url ${text}: not http or https` };
+  // Not shown: whatever is there may be a secret.
+  if (url.username !== '' || url.password !== '') return { problem: '--url: must not carry credentials' };
+  if (url.search !== '' || url.hash !== '') return { problem: '--url: must not have a query or fragment' };
+  if (cluster !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster))
+    return { problem: `cluster ${cluster}: not lower-case letters, digits and dashes` };
+  const path = url.pathname.replace(/\/+$/, '');
+  const named = /\/v1\/clusters\/([^/]+)$/.exec(path)?.[1];
+  if (named !== undefined && cluster !== undefined && named !== cluster)
+    return { problem: `--url names cluster ${named}, --cluster or COUNTERSIGN_CLUSTER ${cluster}` };
+  if (named === undefined && cluster === undefined)
+    return { problem: '--cluster or COUNTERSIGN_CLUSTER must say which cluster this is' };
+  return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${cluster}` : path}` };
+}
+
+function wholeNumber(text: string, least: number, most: number): number | undefined {
+  if (!/^\d{1,6}$/.test(text)) return undefined;
+  const number = Number(text);
+  return number >= least && number <= most ? number : undefined;
+}
+
+function isLogLevel(text: string): text is LogLevel {
+  return (logLevels as readonly string[]).includes(text);
+}
+
+function wrong(message: string): ParsedSettings {
+  return { kind: 'wrong', message };
+}

@@ -1,0 +1,74 @@
+import { ThrottledError } from '../../core/ports.ts';
+import type { ApiAnswer, JsonObject, RequestApi, SigningEndpoint } from '../../core/ports.ts';
+import type { Clock } from './clock.ts';
+import type { Health } from './health.ts';
+import type { RelayMetrics } from './metrics.ts';
+
+/** The same API, every answer counted and every 401 and 403 told to `/readyz`. */
+export function observedApi(api: RequestApi, health: Health, metrics: RelayMetrics): RequestApi {
+  async function observe<T>(
+    verb: string,
+    subject: string,
+    signal: AbortSignal,
+    call: () => Promise<ApiAnswer<T>>,
+  ): Promise<ApiAnswer<T>> {
+    const name = `${verb} ${subject}`;
+    try {
+      const answer = await call();
+      if (!answer.ok) metrics.apiError(verb, answer.why);
+      if (!answer.ok && (answer.why === 'Unauthorized' || answer.why === 'Forbidden')) health.unauthorized(name);
+      // Any other "no" came from behind the authorization.
+      else health.authorized(name);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) metrics.apiError(verb, error instanceof ThrottledError ? 'Throttled' : 'Unavailable');
+      throw error;
+    }
+  }
+
+  return {
+    list: (query, signal) => observe('list', query.signerName, signal, () => api.list(query, signal)),
+    watch: (query, signal) => observe('watch', query.signerName, signal, () => api.watch(query, signal)),
+    get: (name, signal) => observe('get', 'certificatesigningrequests', signal, () => api.get(name, signal)),
+    // By signer: the right to write is given for each (verb `sign` on `signers`).
+    updateStatus: (object, signal) =>
+      observe('update', `status for ${signerNameOf(object)}`, signal, () => api.updateStatus(object, signal)),
+    // Events are a courtesy: without the right to write them the relay is as ready as ever.
+    createEvent: async (event, signal) => {
+      const answer = await api.createEvent(event, signal);
+      if (!answer.ok && answer.why !== 'Conflict') metrics.apiError('create', answer.why);
+      return answer;
+    },
+  };
+}
+
+/** The same endpoint, timed by what it answered. */
+export function observedEndpoint(
+  endpoint: SigningEndpoint,
+  clock: Clock,
+  health: Health,
+  metrics: RelayMetrics,
+): SigningEndpoint {
+  return {
+    async sign(object, signal) {
+      const begun = clock.monotonic();
+      const seconds = (): number => (clock.monotonic() - begun) / 1_000;
+      try {
+        const answer = await endpoint.sign(object, signal);
+        metrics.signed(answer.kind, seconds());
+        if (answer.kind === 'unauthorized') health.unauthorized('sign endpoint');
+        else health.authorized('sign endpoint');
+        return answer;
+      } catch (error) {
+        if (!signal.aborted) metrics.signed('none', seconds());
+        throw error;
+      }
+    },
+  };
+}
+
+function signerNameOf(object: JsonObject): string {
+  const spec = object['spec'] as JsonObject | undefined;
+  const signerName = spec?.['signerName'];
+  return typeof signerName === 'string' ? signerName : '?';
+}

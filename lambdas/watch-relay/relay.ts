@@ -1,0 +1,53 @@
+/**
+ * The relay: sees approved requests, has each one answered by the sign function, writes the answer back. It holds no
+ * key and decides nothing. Read `runSession` in session.ts and `relayRequest` in work.ts; the rest serves
+ * these two.
+ */
+import { createHealth } from './health.ts';
+import type { Health } from './health.ts';
+import { runAsLeader } from './leader.ts';
+import { createRelayMetrics } from './metrics.ts';
+import type { RelayMetrics } from './metrics.ts';
+import { observedApi, observedEndpoint } from './observed.ts';
+import type { RelayOptions, RelayPorts } from './options.ts';
+import { runSession } from './session.ts';
+
+export interface Relay {
+  /** Until `stop` and the drain that follows it. Never rejects for what the world does. */
+  run(stop: AbortSignal): Promise<void>;
+  readonly health: Health;
+  readonly metrics: RelayMetrics;
+}
+
+export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
+  const health = createHealth(options.signerNames);
+  const metrics = createRelayMetrics();
+  const { clock, log } = ports;
+  const api = observedApi(ports.api, health, metrics);
+  const endpoint = observedEndpoint(ports.endpoint, clock, health, metrics);
+  const observed = { ...ports, api, endpoint, health, metrics };
+
+  async function work(stop: AbortSignal, lost: AbortSignal): Promise<void> {
+    health.role('working');
+    metrics.leads(true);
+    await runSession(options, observed, stop, lost);
+    metrics.leads(false);
+    health.role(stop.aborted ? 'draining' : 'standby');
+  }
+
+  return {
+    health,
+    metrics,
+    async run(stop) {
+      log.info({ signerNames: options.signerNames, concurrency: options.concurrency }, 'relay started');
+      metrics.leads(false);
+      const { lease: store } = ports;
+      if (store === undefined) await work(stop, new AbortController().signal);
+      else {
+        health.role('standby');
+        await runAsLeader((lost) => work(stop, lost), { ...ports, store, identity: options.identity }, stop);
+      }
+      log.info({}, 'relay stopped');
+    },
+  };
+}

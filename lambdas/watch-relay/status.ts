@@ -1,0 +1,68 @@
+import { refusalMessage, refusalReason } from '../../core/outcome.ts';
+import type { Violations } from '../../core/outcome.ts';
+import type { Instant, JsonObject } from '../../core/ports.ts';
+
+/** A condition is read by people; every byte of it is stored and sent with the object for as long as it lives. */
+export const maxMessageBytes = 32_768;
+
+/** The object as received with the certificate, and nothing else changed. `[]byte` is base64 in JSON. */
+export function withCertificate(object: JsonObject, certificatePem: string): JsonObject {
+  const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
+  return { ...object, status: { ...statusOf(object), certificate } };
+}
+
+/**
+ * The object as received with one more condition. All others stay, in order: the API server refuses an update that
+ * loses one. `Failed` must be "True" (measured, http-api.md); lastTransitionTime is filled in by the server.
+ */
+export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
+  const status = statusOf(object);
+  const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as readonly unknown[]) : [];
+  const failed = {
+    type: 'Failed',
+    status: 'True',
+    reason: refusalReason(violations),
+    message: truncate(refusalMessage(violations), maxMessageBytes),
+    lastUpdateTime: metaTime(now),
+  };
+  return { ...object, status: { ...status, conditions: [...conditions, failed] } };
+}
+
+export function certificateOf(object: JsonObject): string | undefined {
+  const certificate = statusOf(object)['certificate'];
+  return typeof certificate === 'string' && certificate !== '' ? certificate : undefined;
+}
+
+/** When it was approved, as far as the object says; whole seconds. */
+export function approvedAt(object: JsonObject): Instant | undefined {
+  const conditions = statusOf(object)['conditions'];
+  if (!Array.isArray(conditions)) return undefined;
+  const approved = (conditions as readonly JsonObject[]).find((condition) => condition['type'] === 'Approved');
+  const time = approved?.['lastUpdateTime'];
+  const instant = typeof time === 'string' ? Date.parse(time) : Number.NaN;
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+/** metav1.Time: RFC 3339 in whole seconds. */
+export function metaTime(instant: Instant): string {
+  return `${new Date(instant).toISOString().slice(0, 19)}Z`;
+}
+
+/** metav1.MicroTime: RFC 3339 with exactly six digits, anything else is refused. */
+export function microTime(instant: Instant): string {
+  return new Date(instant).toISOString().replace('Z', '000Z');
+}
+
+/** At most that many bytes of UTF-8, no character cut in half, and a sign that something is missing. */
+export function truncate(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text, 'utf8');
+  if (bytes.length <= maxBytes) return bytes.toString('utf8');
+  let end = maxBytes - 3; // for the ellipsis
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return `${bytes.toString('utf8', 0, end)}…`;
+}
+
+function statusOf(object: JsonObject): JsonObject {
+  const status = object['status'];
+  return typeof status === 'object' && status !== null && !Array.isArray(status) ? (status as JsonObject) : {};
+}

@@ -1,0 +1,200 @@
+/**
+ * One request's life in the relay, top to bottom: look at it, ask the sign function, write down what it said.
+ *
+ * Nothing is remembered between tries. Whatever happens in the middle, the next try looks at the object and asks
+ * again; the sign function gives the same certificate for the same UID, and the API server stores the first one only.
+ */
+import type { Violations } from '../../core/outcome.ts';
+import { ThrottledError } from '../../core/ports.ts';
+import type { JsonObject, RequestApi, SignAnswer, SigningEndpoint } from '../../core/ports.ts';
+import { judge, uidOf } from './candidate.ts';
+import { certificateProblem } from './certificate-check.ts';
+import type { Clock } from './clock.ts';
+import type { RequestKey } from './queue.ts';
+import { certificateOf, withCertificate, withFailed } from './status.ts';
+
+export interface WorkPorts {
+  readonly api: RequestApi;
+  readonly signer: SigningEndpoint;
+  readonly clock: Clock;
+}
+
+/** How a request leaves the relay for good, or until somebody changes it. */
+export type End =
+  | 'issued'
+  | 'refused'
+  | 'ignored' // the sign function does not know the signer, or sees another state than we do
+  | 'invalid' // the sign function cannot read the object
+  | 'malformed' // nor can we
+  | 'settled' // answered by somebody else, or not to be answered
+  | 'gone';
+
+/** Why a request comes back later. Metric label, log field, and the word in the Event about a delay. */
+export type RetryCause =
+  | 'EndpointBusy'
+  | 'EndpointUnreachable' // no answer: connection or timeout
+  | 'EndpointUnauthorized' // 401, 403
+  | 'EndpointUnexpected' // an answer that is not ours
+  | 'CertificateUnusable' // issued, but not for this key, or not a certificate
+  | 'ApiBusy'
+  | 'ApiUnreachable'
+  | 'ApiForbidden'
+  | 'ApiRejected' // the API server does not take the status we write
+  | 'ApiConflict' // somebody keeps changing the object
+  | 'Internal'; // a fault of the relay itself
+
+export type WorkResult =
+  | { readonly kind: 'done'; readonly end: End; readonly object?: JsonObject; readonly violations?: Violations }
+  | {
+      readonly kind: 'retry';
+      readonly cause: RetryCause;
+      readonly detail: string;
+      /** Not sooner, the far side says. */
+      readonly afterSeconds?: number;
+    };
+
+/** PUTs of one try. Each conflict is a change by somebody else, which is rare in an approved request's life. */
+const maxWrites = 3;
+
+/** `passedBy` is the object if it just came by watch or list; without it the API server is asked. */
+export async function relayRequest(
+  key: RequestKey,
+  passedBy: JsonObject | undefined,
+  ports: WorkPorts,
+  signal: AbortSignal,
+): Promise<WorkResult> {
+  const found = passedBy === undefined ? await read(key, ports, signal) : { kind: 'object' as const, object: passedBy };
+  if (found.kind !== 'object') return found;
+  const judgement = judge(found.object);
+  if (judgement.kind !== 'candidate') return done(judgement.kind);
+
+  let answer: SignAnswer;
+  try {
+    answer = await ports.signer.sign(found.object, signal);
+  } catch (error) {
+    return retry('EndpointUnreachable', text(error));
+  }
+  switch (answer.kind) {
+    case 'issued': {
+      const { certificatePem } = answer;
+      const problem = certificateProblem(certificatePem, judgement.object.request);
+      if (problem !== undefined) return retry('CertificateUnusable', problem);
+      return write(found.object, issuedEnding(certificatePem), key, ports, signal);
+    }
+    case 'refused':
+      return write(found.object, refusedEnding(answer.violations, ports.clock), key, ports, signal);
+    case 'ignored':
+    case 'invalid':
+      return done(answer.kind);
+    case 'busy':
+      return { ...retry('EndpointBusy', 'busy'), ...seconds(answer.retryAfterSeconds) };
+    case 'unauthorized':
+      return retry('EndpointUnauthorized', `HTTP ${answer.status}`);
+    case 'unexpected':
+      return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
+  }
+}
+
+/** What is to be written, and how to see that it was. */
+interface Ending {
+  apply(object: JsonObject): JsonObject;
+  isIn(object: JsonObject): boolean;
+  readonly result: WorkResult & { readonly kind: 'done' };
+}
+
+function issuedEnding(certificatePem: string): Ending {
+  const apply = (object: JsonObject): JsonObject => withCertificate(object, certificatePem);
+  const written = certificateOf(apply({}));
+  return { apply, isIn: (object) => certificateOf(object) === written, result: { kind: 'done', end: 'issued' } };
+}
+
+function refusedEnding(violations: Violations, clock: Clock): Ending {
+  return {
+    apply: (object) => withFailed(object, violations, clock.now()),
+    // Anybody's Failed will do: a request fails only once.
+    isIn: (object) => {
+      const judgement = judge(object);
+      return judgement.kind === 'settled' && judgement.why === 'Failed';
+    },
+    result: { kind: 'done', end: 'refused', violations },
+  };
+}
+
+/**
+ * Writes it, exactly once as far as anyone can see. The PUT holds only for the resourceVersion we judged: after any
+ * other change the object is judged anew, so that no certificate lands on a request that was denied meanwhile (the
+ * API server would store it). Crash here: the object shows whether it was written, the next try looks.
+ */
+async function write(
+  object: JsonObject,
+  ending: Ending,
+  key: RequestKey,
+  ports: WorkPorts,
+  signal: AbortSignal,
+): Promise<WorkResult> {
+  let current = object;
+  let last = retry('ApiConflict', '');
+  for (let writes = 0; writes < maxWrites; writes += 1) {
+    try {
+      const answer = await ports.api.updateStatus(ending.apply(current), signal);
+      if (answer.ok) return { ...ending.result, object: answer.value };
+      if (answer.why === 'NotFound') return done('gone');
+      if (answer.why === 'Unauthorized' || answer.why === 'Forbidden') return retry('ApiForbidden', answer.message);
+      last = retry(answer.why === 'Conflict' ? 'ApiConflict' : 'ApiRejected', answer.message);
+    } catch (error) {
+      if (error instanceof ThrottledError) return retry('ApiBusy', text(error));
+      last = retry('ApiUnreachable', text(error)); // written or not: only a look tells
+    }
+    const found = await read(key, ports, signal);
+    if (found.kind !== 'object') return found;
+    if (ending.isIn(found.object)) return { ...ending.result, object: found.object };
+    const judgement = judge(found.object);
+    if (judgement.kind !== 'candidate') return done(judgement.kind);
+    // The same again would be rejected again; later, a mended server or relay may take it.
+    if (last.cause === 'ApiRejected') return last;
+    current = found.object;
+  }
+  return last;
+}
+
+async function read(
+  key: RequestKey,
+  { api }: WorkPorts,
+  signal: AbortSignal,
+): Promise<{ readonly kind: 'object'; readonly object: JsonObject } | WorkResult> {
+  try {
+    const answer = await api.get(key.name, signal);
+    // The name may have passed to a later request, which has a key of its own.
+    if (answer.ok) return uidOf(answer.value) === key.uid ? { kind: 'object', object: answer.value } : done('gone');
+    switch (answer.why) {
+      case 'NotFound':
+        return done('gone');
+      case 'Unauthorized':
+      case 'Forbidden':
+        return retry('ApiForbidden', answer.message);
+      case 'Conflict':
+      case 'Expired':
+      case 'Invalid':
+      case 'TooLarge':
+        return retry('ApiRejected', answer.message);
+    }
+  } catch (error) {
+    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));
+  }
+}
+
+function done(end: End): WorkResult {
+  return { kind: 'done', end };
+}
+
+function retry(cause: RetryCause, detail: string): WorkResult & { kind: 'retry' } {
+  return { kind: 'retry', cause, detail };
+}
+
+function seconds(afterSeconds: number | undefined): { afterSeconds?: number } {
+  return afterSeconds === undefined ? {} : { afterSeconds };
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
