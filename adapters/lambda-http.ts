@@ -1,0 +1,80 @@
+/**
+ * HTTP as Lambda hands it over: payload format 2.0, the same from an HTTP API and a Function URL.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+ */
+
+/** The part of the event that is looked at. Everything in it comes from a stranger, `requestContext` from AWS. */
+export interface HttpEvent {
+  readonly version: '2.0';
+  /** Path without the query string. We run in the `$default` stage, so no stage name stands before it. */
+  readonly rawPath: string;
+  readonly rawQueryString: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly requestContext: {
+    readonly http: { readonly method: string; readonly path: string };
+    readonly requestId?: string;
+  };
+  readonly body?: string;
+  readonly isBase64Encoded: boolean;
+}
+
+export interface HttpAnswer {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type HttpHandler = (event: HttpEvent) => Promise<HttpAnswer>;
+
+/** A request as handlers see it, whoever carried it. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Uint8Array;
+}
+
+/** The query string is not looked at: the webhook client adds `?timeout=30s`, which is about itself. */
+export function decodeEvent(event: HttpEvent): HttpRequest {
+  const headers = new Map<string, string>();
+  for (const [name, value] of Object.entries(event.headers)) {
+    if (value === undefined) continue;
+    const key = name.toLowerCase();
+    const earlier = headers.get(key);
+    // As AWS joins repeated headers itself; the first or the last alone could be what a proxy in front did not check.
+    headers.set(key, earlier === undefined ? value : `${earlier},${value}`);
+  }
+  return {
+    method: event.requestContext.http.method,
+    path: event.rawPath,
+    headers,
+    body: Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8'),
+  };
+}
+
+/** How many bytes the body will have, told without decoding it. Base64's padding may make it up to two too many. */
+export function bodySize(event: HttpEvent): number {
+  if (event.body === undefined) return 0;
+  return event.isBase64Encoded ? Math.floor((event.body.length * 3) / 4) : Buffer.byteLength(event.body, 'utf8');
+}
+
+/** No answer of ours may be kept by anything between us and the caller: refusals and CA sets change. */
+const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+export function jsonAnswer(
+  statusCode: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return textAnswer(statusCode, 'application/json', JSON.stringify(body), headers);
+}
+
+export function textAnswer(
+  statusCode: number,
+  contentType: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return { statusCode, headers: { 'content-type': contentType, ...always, ...headers }, body };
+}
