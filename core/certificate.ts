@@ -19,6 +19,7 @@ import * as asn1js from 'asn1js';
 import { certificateFacts } from './certificate-facts.ts';
 import type { CertificateFacts } from './certificate-facts.ts';
 import type { CertificateRequest } from './csr.ts';
+import { encode, objectIdentifier, sequence } from './der-encoder.ts';
 import type { Instant, SignatureAlgorithm, Signer } from './ports.ts';
 import { encodeSubjectAltNames } from './subject-alt-names.ts';
 import { encodeSubject } from './subject.ts';
@@ -32,7 +33,6 @@ import {
   keyIdentifier,
   keyUsageExtension,
   subjectKeyIdentifierExtension,
-  verbatim,
 } from './tbs-certificate.ts';
 import { isKnownUsage, usageTable } from './usages.ts';
 import type { UsageMeaning } from './usages.ts';
@@ -66,41 +66,42 @@ export function buildTbs(
   { request, usages, serial, notBefore, notAfter }: LeafTemplate,
   authority: Authority,
 ): Uint8Array {
-  const { facts } = issuerOf(authority);
+  const { facts, pointer } = issuerOf(authority);
   const subject = encodeSubject(request.subject);
   return encodeTbs({
     serial,
     algorithm: authority.signer.algorithm,
     issuer: facts.subjectName,
-    subject: new Uint8Array(subject.toBER()),
+    subject,
     notBefore,
     notAfter,
     spki: request.publicKey.spki,
     extensions: [
       ...usageExtensions(usages),
-      basicConstraintsExtension(),
+      noCa,
       subjectKeyIdentifierExtension(request.publicKey.spki),
-      // A CA made without an identifier gives none to point to, as in Go.
-      ...(facts.subjectKeyIdentifier === undefined
-        ? []
-        : [authorityKeyIdentifierExtension(facts.subjectKeyIdentifier)]),
-      ...subjectAltNameExtensions(request, subject.valueBlock.value.length === 0),
+      ...(pointer === undefined ? [] : [pointer]),
+      ...subjectAltNameExtensions(request, subject.length === emptySequence),
     ],
   });
 }
 
 /** Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue }, in DER. */
 export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algorithm: SignatureAlgorithm): Uint8Array {
-  const certificate = new asn1js.Sequence({
-    value: [verbatim(tbs), verbatim(algorithmIdentifier(algorithm)), new asn1js.BitString({ valueHex: signature })],
-  });
-  return new Uint8Array(certificate.toBER());
+  const signatureValue = encode(new asn1js.BitString({ valueHex: signature }));
+  return sequence(tbs, algorithmIdentifier(algorithm), signatureValue);
 }
 
-function usageExtensions(usages: readonly string[]): readonly asn1js.Sequence[] {
+/** Octets of the DER of a SEQUENCE of nothing: the Name of nobody. */
+const emptySequence = 2;
+
+/** Every leaf's. */
+const noCa = basicConstraintsExtension();
+
+function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   const unknown = usages.filter((usage) => !isKnownUsage(usage));
   if (unknown.length > 0) throw new RangeError(`${unknown.length} usages are not in the usage table`);
-  const extensions: asn1js.Sequence[] = [];
+  const extensions: Uint8Array[] = [];
   const bits = new Set<number>();
   const purposes = new Set<string>();
   // In table order, whatever the order asked for: the certificate's order of extKeyUsage.
@@ -111,14 +112,14 @@ function usageExtensions(usages: readonly string[]): readonly asn1js.Sequence[] 
   }
   if (bits.size > 0) extensions.push(keyUsageExtension(bits));
   if (purposes.size > 0) {
-    const value = [...purposes].map((oid) => new asn1js.ObjectIdentifier({ value: oid }));
-    extensions.push(encodeExtension(extensionType.extKeyUsage, false, new asn1js.Sequence({ value })));
+    const value = sequence(...[...purposes].map((oid) => objectIdentifier(oid)));
+    extensions.push(encodeExtension(extensionType.extKeyUsage, false, value));
   }
   return extensions;
 }
 
 /** RFC 5280 §4.2.1.6: critical when the subject says nothing. */
-function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: boolean): readonly asn1js.Sequence[] {
+function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: boolean): readonly Uint8Array[] {
   const names = encodeSubjectAltNames(sans);
   return names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)];
 }
@@ -126,18 +127,24 @@ function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: 
 interface Issuer {
   readonly facts: CertificateFacts;
   readonly certificate: X509Certificate;
+  /** The authorityKeyIdentifier of its leaves. A CA made without an identifier gives none to point to, as in Go. */
+  readonly pointer: Uint8Array | undefined;
 }
 
 /** Read once per CA certificate held in memory. */
 const issuers = new WeakMap<Uint8Array, Issuer>();
 
 function issuerOf({ certificate }: Authority): Issuer {
-  const known = issuers.get(certificate) ?? {
-    facts: certificateFacts(certificate),
-    certificate: new X509Certificate(certificate),
-  };
+  const known = issuers.get(certificate) ?? readIssuer(certificate);
   issuers.set(certificate, known);
   return known;
+}
+
+function readIssuer(certificate: Uint8Array): Issuer {
+  const facts = certificateFacts(certificate);
+  const { subjectKeyIdentifier: keyId } = facts;
+  const pointer = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
+  return { facts, certificate: new X509Certificate(certificate), pointer };
 }
 
 /**
@@ -239,10 +246,10 @@ function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[
     [same(facts.subjectKeyIdentifier, keyIdentifier(facts.spki)), 'its subject key identifier is not that of its key'],
     [same(authorityKey, pointer), 'its authority key identifier is not that of the CA'],
     [
-      alternative === undefined || alternative.critical === (facts.subjectName.length === 2),
+      alternative === undefined || alternative.critical === (facts.subjectName.length === emptySequence),
       'the criticality of its alternative names does not fit its subject',
     ],
-    [alternative !== undefined || facts.subjectName.length > 2, 'it names nobody'],
+    [alternative !== undefined || facts.subjectName.length > emptySequence, 'it names nobody'],
   ]);
 }
 

@@ -2,8 +2,8 @@
  * Subject alternative names (RFC 5280 §4.2.1.6): read from a request, and rebuilt for the certificate as the in-tree
  * signer does (Go's parseSANExtension and marshalSANs): DNS, email, IP, URI, in this order.
  */
-import * as asn1js from 'asn1js';
 import type { SubjectAltNames } from './csr.ts';
+import { implicit, sequence } from './der-encoder.ts';
 import { childrenOf, contentOf, derTag, isAscii, readDer } from './der.ts';
 import type { DerElement } from './der.ts';
 import { violation } from './outcome.ts';
@@ -115,20 +115,16 @@ function checkUri(uri: string): string | undefined {
   return 'has a URI name that is not an absolute URI in normal form (RFC 3986)';
 }
 
-/** SubjectAltName's value, or nothing where there is no name to carry. */
-export function encodeSubjectAltNames({ dns, email, ip, uri }: SubjectAltNames): asn1js.Sequence | undefined {
+/** SubjectAltName's value in DER, or nothing where there is no name to carry. */
+export function encodeSubjectAltNames({ dns, email, ip, uri }: SubjectAltNames): Uint8Array | undefined {
   const text = (name: string): Buffer => Buffer.from(name, 'latin1');
   const names = [
-    ...dns.map((name) => generalName(dnsTag, text(name))),
-    ...email.map((name) => generalName(emailTag, text(name))),
-    ...ip.map((address) => generalName(ipTag, ipOctets(address))),
-    ...uri.map((name) => generalName(uriTag, text(name))),
+    ...dns.map((name) => implicit(dnsTag, text(name))),
+    ...email.map((name) => implicit(emailTag, text(name))),
+    ...ip.map((address) => implicit(ipTag, ipOctets(address))),
+    ...uri.map((name) => implicit(uriTag, text(name))),
   ];
-  return names.length === 0 ? undefined : new asn1js.Sequence({ value: names });
-}
-
-function generalName(tagNumber: number, valueHex: Uint8Array): asn1js.Primitive {
-  return new asn1js.Primitive({ idBlock: { tagClass: 3, tagNumber }, valueHex });
+  return names.length === 0 ? undefined : sequence(...names);
 }
 
 /** Canonical text of 4 or 16 octets; `undefined` for any other number. RFC 5952. */

@@ -4,6 +4,7 @@
  */
 import * as asn1js from 'asn1js';
 import type { Subject, SubjectAttribute } from './csr.ts';
+import { encode, objectIdentifier, sequence, setOf } from './der-encoder.ts';
 import { childrenOf, contentOf, derTag, isAscii, oidOf } from './der.ts';
 import type { DerElement } from './der.ts';
 import { violation } from './outcome.ts';
@@ -124,9 +125,9 @@ function decodeBmp(content: Buffer): string | undefined {
   return /[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]/.test(text) ? undefined : text;
 }
 
-/** RDNSequence of the certificate: every type one RDN, its values a SET OF in DER order. */
-export function encodeSubject({ attributes }: Subject): asn1js.Sequence {
-  const rdns: asn1js.Set[] = [];
+/** RDNSequence of the certificate, in DER: every type one RDN with all its values. */
+export function encodeSubject({ attributes }: Subject): Uint8Array {
+  const rdns: Uint8Array[] = [];
   for (const type of listTypes) {
     const values = valuesOf(attributes, type);
     if (values.length > 0) rdns.push(encodeRdn(type, values));
@@ -135,27 +136,17 @@ export function encodeSubject({ attributes }: Subject): asn1js.Sequence {
     const value = valuesOf(attributes, type).at(-1) ?? '';
     if (value !== '') rdns.push(encodeRdn(type, [value]));
   }
-  return new asn1js.Sequence({ value: rdns });
+  return sequence(...rdns);
 }
 
-function encodeRdn(type: string, values: readonly string[]): asn1js.Set {
-  const pairs = values.map((value) => encodePair(type, value));
-  if (pairs.length === 1) return new asn1js.Set({ value: pairs });
-  // X.690 §11.6: in ascending order of the encodings.
-  const encoded = pairs.map((pair) => ({ pair, der: Buffer.from(pair.toBER()) }));
-  encoded.sort((a, b) => Buffer.compare(a.der, b.der));
-  return new asn1js.Set({ value: encoded.map(({ pair }) => pair) });
-}
-
-function encodePair(type: string, value: string): asn1js.Sequence {
-  return new asn1js.Sequence({ value: [new asn1js.ObjectIdentifier({ value: type }), encodeString(value)] });
+function encodeRdn(type: string, values: readonly string[]): Uint8Array {
+  return setOf(...values.map((value) => sequence(objectIdentifier(type), encodeString(value))));
 }
 
 /** PrintableString where its characters suffice, otherwise UTF8String: what Go writes, and RFC 5280 §4.1.2.4 asks. */
-function encodeString(value: string): asn1js.PrintableString | asn1js.Utf8String {
-  return /^[A-Za-z0-9 '()+,\-./:=?]*$/.test(value)
-    ? new asn1js.PrintableString({ value })
-    : new asn1js.Utf8String({ value });
+function encodeString(value: string): Uint8Array {
+  const DirectoryString = /^[A-Za-z0-9 '()+,\-./:=?]*$/.test(value) ? asn1js.PrintableString : asn1js.Utf8String;
+  return encode(new DirectoryString({ value }));
 }
 
 /** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as RFC 4514 §2.4 says. */
