@@ -142,12 +142,12 @@ function isSystemName(name: string): boolean {
   return name.startsWith('system:');
 }
 
-/** A custom profile without rules permits nothing. */
 function rulesOf({ profile }: Question): CustomRules {
   return profile.custom ?? nothingAllowed;
 }
 
-const nothingAllowed: CustomRules = {
+/** A custom profile without rules permits nothing; configuration never makes one. */
+export const nothingAllowed: CustomRules = {
   usages: { allowed: [], required: [] },
   subject: { commonNames: [], organizations: [], commonNameRequired: true },
   sans: { dns: [], email: [], ip: [], uri: [], required: true },

@@ -1,0 +1,158 @@
+/**
+ * What every signer has to tell its users (Kubernetes' Certificates API design, "signers should provide information
+ * about how they work"): seven headings for each, and what happens when a request asks for something else. Written
+ * from the resolved profiles, so that the document cannot promise what the rules do not do.
+ */
+import type { ClusterConfiguration } from './configuration.ts';
+import { nothingAllowed } from './custom-rules.ts';
+import type { Profile, ProfileKind } from './profiles.ts';
+
+/** Markdown, one chapter per signer, in the order of the configuration. */
+export function signerDocuments(cluster: ClusterConfiguration): string {
+  return [...cluster.profiles.values()].map((profile) => document(profile, cluster.name)).join('\n');
+}
+
+function document(profile: Profile, cluster: string): string {
+  const trust = `CA \`${profile.ca}\` (\`GET /v1/clusters/${cluster}/trust-bundle/${profile.ca}\`)`;
+  const { purpose, honoured, subjects, extensions, usages } = texts(profile);
+  return `## ${profile.signerName}
+
+${purpose} ${requesters(profile)} Keys: ${profile.keys.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.
+
+### Trust distribution
+
+${honoured.replace('{trust}', trust)}
+
+### Permitted subjects
+
+${subjects}
+
+### Permitted x509 extensions
+
+${extensions} A name of any other type (otherName, directoryName, registeredID …) is refused by name, \`SanNotPermitted\`. Other requested extensions are dropped: the certificate never carries them.
+
+### Permitted key usages and extended key usages
+
+${usages}
+
+### Expiration and certificate lifetime
+
+At most ${durationText(profile.maxTtlSeconds)}, which is also what a request gets that names no \`expirationSeconds\`. A longer one is cut to it, and none is shorter than ${durationText(Math.min(600, profile.maxTtlSeconds))}. Validity begins 5 minutes before signing; from 8 hours on those 5 minutes are taken off the end. No certificate outlives its CA.
+
+### CA bit
+
+Never set. A request for a CA certificate gets a certificate with \`CA:FALSE\`; its basicConstraints extension is dropped.
+
+### Further CERTIFICATE blocks
+
+As usual in \`status.certificate\`: the first block is the certificate, those after it are intermediates to present in TLS handshakes. The root is never among them; with a self-signed CA there is one block.
+`;
+}
+
+interface Texts {
+  readonly purpose: string;
+  readonly honoured: string;
+  readonly subjects: string;
+  readonly extensions: string;
+  readonly usages: string;
+}
+
+const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: \`SignerValidationFailure\`, and \`NameReserved\` for what no Node can be called.`;
+const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
+
+function texts(profile: Profile): Texts {
+  const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
+    'kube-apiserver-client': {
+      purpose: 'Signs client certificates for the kube-apiserver. Never approved by Countersign.',
+      honoured: clientTrust,
+      subjects: `Any, except reserved names: ${reserved(profile)}`,
+      extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
+      usages: `Must hold \`client auth\`; may hold \`digital signature\` and \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`invalid usage for client certificate: …\`.`,
+    },
+    'kube-apiserver-client-kubelet': {
+      purpose:
+        'Signs client certificates with which kubelets log in to the kube-apiserver. Never approved by Countersign.',
+      honoured: clientTrust,
+      subjects: nodeSubjects,
+      extensions:
+        'None: a request with DNS, email, IP or URI subjectAltNames is refused, `SignerValidationFailure`, `… subjectAltNames are not allowed`.',
+      usages: `Exactly \`client auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`usages did not match …\`.`,
+    },
+    'kubelet-serving': {
+      purpose: 'Signs the certificates with which kubelets serve. Never approved by Countersign.',
+      honoured: `Certificates are honoured by the kube-apiserver as those of a kubelet when its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
+      subjects: nodeSubjects,
+      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: \`SignerValidationFailure\`.`,
+      usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`usages did not match …\`.`,
+    },
+    'legacy-unknown': {
+      purpose:
+        'Has no purpose of its own; only requests made through the v1beta1 API can carry it. Never approved by Countersign.',
+      honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
+      subjects: `Any, except reserved names: ${reserved(profile)}`,
+      extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
+      usages: 'Any known one, at least one. No usages, or an unknown one: refused, `UsageNotPermitted`.',
+    },
+  };
+  return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
+}
+
+function customTexts(profile: Profile): Texts {
+  const { usages, subject, sans } = profile.custom ?? nothingAllowed;
+  const lists = [
+    ['DNS names', sans.dns],
+    ['email addresses', sans.email],
+    ['IP addresses', sans.ip],
+    ['URIs', sans.uri],
+  ] as const;
+  return {
+    purpose: 'Signs for the purpose its operator gave it. Never approved by Countersign.',
+    honoured: 'By whoever trusts {trust}. The CA bundle is not distributed by any other means.',
+    subjects: `- common name: ${patterns(subject.commonNames)}${subject.commonNameRequired ? '; required' : ''}
+- organizations: ${patterns(subject.organizations)}
+- no other attributes, and at most one common name
+
+Anything else is refused, \`SubjectNotPermitted\`. The patterns never permit reserved names: ${reserved(profile)}`,
+    extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
+
+${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
+
+Anything else is refused, \`SanNotPermitted\`.`,
+    usages: `Any of ${patterns(usages.allowed)}, at least one extended usage among them.${
+      usages.required.length > 0 ? ` Required: ${patterns(usages.required)}.` : ''
+    } Anything else is refused, \`UsageNotPermitted\`.`,
+  };
+}
+
+function reserved({ systemNames }: Profile): string {
+  const given = systemNames.length > 0 ? `only ${patterns(systemNames)} of those are given` : 'none of those is given';
+  return `a common name or organization that begins with \`system:\` is somebody to the API server, and ${given}. Otherwise refused, \`NameReserved\`.`;
+}
+
+function requesters({ requester: { users, groups } }: Profile): string {
+  if (users.length + groups.length === 0) return 'Anybody may ask whose request is approved.';
+  const named = [
+    ...(users.length > 0 ? [`the users ${patterns(users)}`] : []),
+    ...(groups.length > 0 ? [`members of the groups ${patterns(groups)}`] : []),
+  ];
+  return `Only ${named.join(' and ')} may ask; others are refused, \`RequesterNotAllowed\`.`;
+}
+
+function patterns(values: readonly string[]): string {
+  return values.length === 0 ? 'none' : values.map((value) => `\`${value}\``).join(', ');
+}
+
+function keyText(kind: Profile['keys'][number]): string {
+  return kind === 'RSA' ? 'RSA (2048 to 8192 bits)' : kind;
+}
+
+function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'day'],
+    [3600, 'hour'],
+    [60, 'minute'],
+  ] as const;
+  const [size, unit] = units.find(([unitSize]) => seconds % unitSize === 0) ?? [1, 'second'];
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}
