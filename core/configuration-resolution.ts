@@ -58,7 +58,7 @@ export function resolveCluster(name: string, input: ClusterInput, report: Report
   const approval = new Map(
     [...profiles.keys()].map((signer) => [signer, input.approval?.[signer] ?? 'manual'] as const),
   );
-  return { name, cas, profiles, approval, limits: { concurrency: input.limits?.concurrency ?? 64 } };
+  return { name, cas, profiles, approval };
 }
 
 const rsaAlgorithms = [

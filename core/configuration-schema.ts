@@ -155,20 +155,6 @@ const cluster = z.strictObject({
         'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve.',
       default: 'manual',
     }),
-  limits: z
-    .strictObject({
-      concurrency: z
-        .int('must be a whole number')
-        .min(1, 'must be at least 1')
-        .max(1000, 'must be at most 1000')
-        .optional()
-        .meta({
-          description: 'Most requests the watch-relay has under way at once; it lowers itself when the signer is busy.',
-          default: 64,
-        }),
-    })
-    .optional()
-    .describe('Bounds on load.'),
 });
 
 const file = z.strictObject({

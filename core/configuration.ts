@@ -26,7 +26,6 @@ export interface ClusterConfiguration {
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
   readonly approval: ReadonlyMap<string, 'manual'>;
-  readonly limits: { readonly concurrency: number };
 }
 
 export interface CaConfiguration {

@@ -74,7 +74,6 @@ describe('what holds', () => {
         ],
       ]),
       approval: new Map([['kubernetes.io/kube-apiserver-client', 'manual']]),
-      limits: { concurrency: 64 },
     });
   });
 
@@ -97,7 +96,6 @@ clusters:
         subject: {commonNames: ['web-*'], organizations: [example], commonNameRequired: true, systemNames: ['system:web']}
         sans: {dns: ['*.example.com'], email: ['*@example.com'], ip: [10.0.0.0/8, '2001:db8::1'], uri: ['spiffe://example.com/*'], required: true}
     approval: {k8s.example.com/web: manual}
-    limits: {concurrency: 8}
 `);
     expect(demo.cas.get('clients')).toEqual({
       name: 'clients',
@@ -129,7 +127,6 @@ clusters:
         },
       },
     });
-    expect(demo.limits).toEqual({ concurrency: 8 });
   });
 
   test('defaults are merged map by map; lists and values are replaced', () => {
@@ -139,13 +136,11 @@ defaults:
   cas: {ca: {keySpec: P-384, validity: 30d}}
   profiles:
     kubernetes.io/kubelet-serving: {maxTtl: 10m, keys: [RSA, P-256]}
-  limits: {concurrency: 3}
 clusters:
   a: {cas: {ca: {subject: {commonName: A}}}}
   b:
     cas: {ca: {subject: {commonName: B}, validity: 60d}}
     profiles: {kubernetes.io/kubelet-serving: {keys: [P-521]}, kubernetes.io/kube-apiserver-client: {}}
-    limits: {concurrency: 9}
 `;
     const [a, b] = [cluster(text, 'a'), cluster(text, 'b')];
     expect(a.cas.get('ca')).toMatchObject({
@@ -161,7 +156,6 @@ clusters:
     expect([...a.profiles.keys()]).toEqual(['kubernetes.io/kubelet-serving']);
     expect(b.profiles.get('kubernetes.io/kubelet-serving')).toMatchObject({ maxTtlSeconds: 600, keys: ['P-521'] });
     expect(b.profiles.size).toBe(2);
-    expect([a.limits.concurrency, b.limits.concurrency]).toEqual([3, 9]);
   });
 
   test.each([
@@ -223,7 +217,7 @@ describe('unknown keys and wrong values, with line, column and path', () => {
     expect(
       problems(`version: 1
 defaults:
-  limit: {}
+  profile: {}
 clusters:
   Demo: {}
   demo:
@@ -237,7 +231,7 @@ clusters:
     frontDoor: httpApi
 `),
     ).toEqual([
-      '3:3 defaults.limit: unknown key "limit"; did you mean "limits"?',
+      '3:3 defaults.profile: unknown key "profile"; did you mean "profiles"?',
       '5:3 clusters.Demo: must be a DNS label: lower-case letters, digits and inner hyphens',
       '8:12 clusters.demo.cas.ca.keyspec: unknown key "keyspec"; did you mean "keySpec"?',
       '8:37 clusters.demo.cas.ca.pathLen: must be 0 or more',
@@ -249,7 +243,7 @@ clusters:
       '13:37 clusters.demo.profiles["k8s.example.com/web"].maxTtl: must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
       '13:63 clusters.demo.profiles["k8s.example.com/web"].usages.allowed[0]: "server-auth" is not known here; did you mean "server auth"?',
       '13:78 clusters.demo.profiles["k8s.example.com/web"].attestation: unknown key "attestation" (known: ca, maxTtl, keys, requester, subject, usages, sans)',
-      '14:5 clusters.demo.frontDoor: unknown key "frontDoor" (known: cas, profiles, approval, limits)',
+      '14:5 clusters.demo.frontDoor: unknown key "frontDoor" (known: cas, profiles, approval)',
     ]);
   });
 });
