@@ -29,7 +29,7 @@ export interface StoreEvent {
 export interface CsrStore {
   create(object: JsonObject, requester: Requester): Stored;
   get(name: string): Stored;
-  /** PUT on a subresource; spec and metadata are never changed by it. */
+  /** PUT on a subresource; the spec is never changed by it. */
   update(name: string, subresource: 'approval' | 'status', object: JsonObject): Stored;
   /** By name, from the one after `after` on. */
   list(after: string): readonly JsonObject[];
@@ -45,7 +45,8 @@ interface Condition extends JsonObject {
 
 /** Changes kept for watches that come back; a real server forgets after some minutes. */
 const keptEvents = 1_000;
-const decisions = new Set(['Approved', 'Denied']);
+const decisions = ['Approved', 'Denied'];
+const mustBeTrue = new Set([...decisions, 'Failed']);
 
 export function createCsrStore(now: () => Instant): CsrStore {
   const objects = new Map<string, JsonObject>();
@@ -109,7 +110,7 @@ export function createCsrStore(now: () => Instant): CsrStore {
         );
       const before = record(old.object['status']);
       const after = record(object['status']);
-      const conditions = mergedConditions(subresource, conditionsOf(before), conditionsOf(after), now());
+      const conditions = nextConditions(subresource, conditionsOf(before), conditionsOf(after), now());
       if (typeof conditions === 'string') return invalid(conditions);
       const certificate = subresource === 'status' ? after['certificate'] : before['certificate'];
       const wrong = certificateProblem(before['certificate'], certificate);
@@ -119,8 +120,10 @@ export function createCsrStore(now: () => Instant): CsrStore {
         ...(certificate === undefined ? {} : { certificate }),
       };
       // A write that changes nothing is no event, and keeps its resourceVersion.
-      if (JSON.stringify(status) === JSON.stringify(before)) return old;
-      return store('MODIFIED', { ...old.object, status });
+      const metadata = { ...stored, ...pick(record(object['metadata']), 'labels', 'annotations') };
+      const updated = { ...old.object, metadata, status };
+      if (JSON.stringify(updated) === JSON.stringify(old.object)) return old;
+      return store('MODIFIED', updated);
     },
 
     list: (after) =>
@@ -156,35 +159,38 @@ function specProblem(spec: JsonObject): string | undefined {
   return undefined;
 }
 
-/** Conditions as stored after the write, or what is wrong. Each subresource writes its own types; none is ever lost. */
-function mergedConditions(
+/** Conditions as stored after the write, or what is wrong. Only /approval decides, and nothing said is ever taken back. */
+function nextConditions(
   subresource: 'approval' | 'status',
   before: readonly Condition[],
   sent: readonly Condition[],
   now: Instant,
 ): readonly Condition[] | string {
-  const mine = (condition: Condition): boolean => (subresource === 'approval') === decisions.has(condition.type);
-  const after = [...sent.filter(mine), ...before.filter((condition) => !mine(condition))];
-  const types = after.map(({ type }) => type);
-  if (new Set(types).size < types.length) return 'status.conditions: Duplicate value';
-  if (types.includes('Approved') && types.includes('Denied'))
-    return 'status.conditions: Approved and Denied conditions are mutually exclusive';
-  for (const { type } of before)
-    if (!types.includes(type))
+  const count = (list: readonly Condition[], wanted: string): number =>
+    list.filter(({ type }) => type === wanted).length;
+  for (const type of [...decisions, 'Failed'])
+    if (count(sent, type) < count(before, type))
       return `status.conditions: Forbidden: updates may not remove a condition of type "${type}"`;
-  for (const { type, status } of after)
-    if ((decisions.has(type) || type === 'Failed') && status !== 'True')
-      return `status.conditions[${type}].status: must be "True"`;
-  // Order as before, new ones last; times are filled in as the real server does.
-  const known = before.map(({ type }) => type);
-  return after
-    .toSorted((a, b) => position(known, a.type) - position(known, b.type))
-    .map((condition) => ({ lastUpdateTime: metaTime(now), lastTransitionTime: metaTime(now), ...condition }));
-}
-
-function position(known: readonly string[], type: string): number {
-  const index = known.indexOf(type);
-  return index === -1 ? known.length : index;
+  for (const type of decisions)
+    if (subresource === 'status' && count(sent, type) > count(before, type))
+      return `status.conditions: Forbidden: updates may not add a condition of type "${type}"`;
+  const types = new Set(sent.map(({ type }) => type));
+  if (types.size < sent.length) return 'status.conditions: Duplicate value';
+  if (decisions.every((type) => types.has(type)))
+    return 'status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive';
+  for (const { type, status } of sent)
+    if (mustBeTrue.has(type) && status !== 'True')
+      return `status.conditions: Invalid value: ${type} must have status "True"`;
+  return sent.map((condition) => {
+    const old = before.find(({ type }) => type === condition.type);
+    if (subresource === 'status' && old !== undefined && decisions.includes(condition.type)) return old;
+    // What was sent without times gets those it had, or now.
+    return {
+      lastUpdateTime: metaTime(now),
+      lastTransitionTime: old?.['lastTransitionTime'] ?? metaTime(now),
+      ...condition,
+    };
+  });
 }
 
 function certificateProblem(before: unknown, after: unknown): string | undefined {
