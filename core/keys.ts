@@ -76,7 +76,7 @@ function notPermitted(what: string): Violation {
 function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: Uint8Array): DecodedKey | Violation {
   if (parameters?.tag !== derTag.null) return undecodable('lacks the NULL parameters of an RSA key');
   const key = readDer(bits);
-  if ('problem' in key) return undecodable(key.problem);
+  if ('problem' in key) return undecodable(`is not DER: it ${key.problem}`);
   const [modulus, exponent, ...rest] = childrenOf(key, derTag.sequence) ?? [];
   const n = positiveInteger(modulus);
   const e = positiveInteger(exponent);

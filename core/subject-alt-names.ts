@@ -29,7 +29,7 @@ const unsupportedNames: ReadonlyMap<number, string> = new Map([
 /** `value` is what the extension's OCTET STRING holds. */
 export function decodeSubjectAltNames(value: Uint8Array): SubjectAltNames | Violation {
   const root = readDer(value);
-  if ('problem' in root) return undecodable(root.problem);
+  if ('problem' in root) return undecodable(`is not DER: it ${root.problem}`);
   const names = childrenOf(root, derTag.sequence);
   if (names === undefined) return undecodable('is not a sequence of names');
   const dns: string[] = [];

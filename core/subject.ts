@@ -126,7 +126,7 @@ function decodeBmp(content: Buffer): string | undefined {
 }
 
 /** RDNSequence of the certificate, in DER: every type one RDN with all its values. */
-export function encodeSubject({ attributes }: Subject): Uint8Array {
+export function encodeSubject({ attributes }: Pick<Subject, 'attributes'>): Uint8Array {
   const rdns: Uint8Array[] = [];
   for (const type of listTypes) {
     const values = valuesOf(attributes, type);
