@@ -65,7 +65,7 @@ export async function issue(
   const plan = planCertificate(object, request, profile, authority, digest, ports);
   const begun = await begin(plan, authority, ports);
   if (begun.kind !== 'sign') return begun;
-  return signIntent(begun.record, authority, ports);
+  return signIntent(begun.record, request, authority, ports);
 }
 
 const unknownSigner: SignOutcome = { kind: 'ignored', why: 'UnknownSigner' };
@@ -174,13 +174,18 @@ function isStale(found: IssuingRecord, plan: Intent, authority: Authority): bool
 }
 
 /** Asks the key for the recorded bytes, checks what came back as a stranger would, records it, discloses it. */
-async function signIntent(record: IssuingRecord, authority: Authority, ports: IssuePorts): Promise<SignOutcome> {
+async function signIntent(
+  record: IssuingRecord,
+  request: CertificateRequest,
+  authority: Authority,
+  ports: IssuePorts,
+): Promise<SignOutcome> {
   try {
     const signature = await authority.signer.sign(record.tbs);
     // Now a signature exists that only this worker knows. A crash here loses it: the next delivery signs the same
     // bytes, so there is still one content for this UID, and none was disclosed.
     const certificate = assembleCertificate(record.tbs, signature, authority.signer.algorithm);
-    const defects = checkCertificate(certificate, record.tbs, authority);
+    const defects = checkCertificate(certificate, record.tbs, authority, request);
     if (defects.length > 0) throw new CertificateDefectError(defects.join('; '));
 
     const completed = await ports.ledger.complete(record.uid, certificate);
