@@ -1,0 +1,101 @@
+/**
+ * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
+ * and every Kubernetes tool, and `error`, the only part the webhook client shows. http-api.md
+ */
+import { httpStatus, refusalMessage } from '../../core/outcome.ts';
+import type { IgnoredWhy, SignOutcome } from '../../core/outcome.ts';
+import { jsonAnswer } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer } from '../../adapters/lambda-http.ts';
+
+/** `ok` is of the endpoints that sign nothing: no answer of theirs can be taken for an issued certificate. */
+type OutcomeName = SignOutcome['kind'] | 'ok';
+
+export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
+  return { 'x-countersign-outcome': outcome };
+}
+
+interface Cause {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** `object` is the JSON that was posted, whatever it was. */
+export function signAnswer(outcome: SignOutcome, object: unknown): HttpAnswer {
+  const status = httpStatus(outcome);
+  switch (outcome.kind) {
+    case 'issued':
+      return jsonAnswer(status, withCertificate(object, outcome.certificatePem), outcomeHeader('issued'));
+    case 'refused':
+      return errorAnswer(
+        status,
+        'refused',
+        refusalMessage(outcome.violations),
+        outcome.violations.map(({ code, message }) => ({ reason: code, message })),
+      );
+    case 'ignored': {
+      const message = ignoredMessages[outcome.why];
+      return errorAnswer(status, 'ignored', message, [{ reason: outcome.why, message }]);
+    }
+    case 'invalid':
+      return errorAnswer(status, 'invalid', outcome.message);
+    case 'busy':
+      // No Retry-After header: with one the webhook client calls up to 55 times in a row.
+      return errorAnswer(status, 'busy', busyMessage, [{ reason: outcome.why, message: busyMessage }], {
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      });
+  }
+}
+
+const ignoredMessages: Readonly<Record<IgnoredWhy, string>> = {
+  UnknownSigner: 'this cluster has no profile for the signerName',
+  NotApproved: 'the request is not approved',
+  Denied: 'the request is denied',
+  Failed: 'the request has failed',
+  AlreadyIssued: 'the request has its certificate',
+};
+
+/** Says nothing of what is wrong: that is for the operator's log. */
+const busyMessage = 'temporarily unable to sign; try again';
+
+/** The same object, and one field more. Key order, unknown fields and a key named `__proto__` stay as they came. */
+function withCertificate(object: unknown, certificatePem: string): object {
+  const { status } = object as { readonly status?: object | null };
+  const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
+  return { ...(object as object), status: { ...status, certificate } };
+}
+
+/** Our own 4xx and 5xx. `outcome` is `invalid` for whatever is wrong with the call rather than with the request. */
+export function errorAnswer(
+  status: number,
+  outcome: SignOutcome['kind'],
+  message: string,
+  causes: readonly Cause[] = [],
+  more: { readonly headers?: Readonly<Record<string, string>>; readonly retryAfterSeconds?: number } = {},
+): HttpAnswer {
+  const [reason, canonicalCode] = names[status] ?? ['InternalError', 'INTERNAL'];
+  const body = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(causes.length === 0 ? {} : { details: { causes } }),
+    code: status,
+    error: { code: status, message, status: canonicalCode },
+    ...(more.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: more.retryAfterSeconds }),
+  };
+  return jsonAnswer(status, body, { ...outcomeHeader(outcome), ...more.headers });
+}
+
+/** metav1.StatusReason, and google.rpc.Code for the `error` shape. */
+const names: Readonly<Record<number, readonly [reason: string, canonicalCode: string]>> = {
+  400: ['BadRequest', 'INVALID_ARGUMENT'],
+  404: ['NotFound', 'NOT_FOUND'],
+  405: ['MethodNotAllowed', 'UNIMPLEMENTED'],
+  409: ['Conflict', 'FAILED_PRECONDITION'],
+  413: ['RequestEntityTooLarge', 'INVALID_ARGUMENT'],
+  415: ['UnsupportedMediaType', 'INVALID_ARGUMENT'],
+  422: ['Invalid', 'FAILED_PRECONDITION'],
+  503: ['ServiceUnavailable', 'UNAVAILABLE'],
+};

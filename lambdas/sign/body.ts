@@ -1,0 +1,47 @@
+import { maxObjectBytes } from '../../core/kubernetes.ts';
+import { bodySize, decodeEvent } from '../../adapters/lambda-http.ts';
+import type { HttpEvent } from '../../adapters/lambda-http.ts';
+
+/** Kubernetes objects are some ten levels deep; managedFields adds a few. */
+const maxDepth = 100;
+
+export type DecodedBody =
+  | { readonly ok: true; readonly json: unknown }
+  | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
+
+/** Bytes to JSON. Messages never quote the body: JSON.parse's own do, so they are not passed on. */
+export function decodeBody(event: HttpEvent): DecodedBody {
+  if (bodySize(event) > maxObjectBytes)
+    return { ok: false, tooLarge: true, message: 'the request object is larger than 1.5 MiB' };
+  const text = utf8Text(decodeEvent(event).body);
+  if (text === undefined) return { ok: false, message: 'body is not UTF-8' };
+  // JSON.parse takes any depth; JSON.stringify of what came out would then overflow the stack, after signing.
+  if (nestedDeeperThan(maxDepth, text)) return { ok: false, message: `body is nested deeper than ${maxDepth} levels` };
+  try {
+    return { ok: true, json: JSON.parse(text) };
+  } catch {
+    return { ok: false, message: 'body is not JSON' };
+  }
+}
+
+/** Strict: a replacement character would be signed for as if somebody had sent it. A byte order mark is not JSON. */
+function utf8Text(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Brackets outside strings, counted in one pass; what is not JSON is left to the parser to say. */
+function nestedDeeperThan(limit: number, text: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (character === '"') for (i++; i < text.length && text[i] !== '"'; i++) i += text[i] === '\\' ? 1 : 0;
+    else if (character === '[' || character === '{') depth++;
+    else if (character === ']' || character === '}') depth--;
+    if (depth > limit) return true;
+  }
+  return false;
+}

@@ -1,0 +1,170 @@
+/**
+ * The signing API of one or more clusters over HTTP: docs/signing-api.md. It reads the call, asks core/issue.ts and
+ * says what came of it; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
+ */
+import { certificateFacts, toPem } from '../../core/certificate.ts';
+import type { Authority } from '../../core/certificate.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { issue } from '../../core/issue.ts';
+import { decodeRequestObject } from '../../core/kubernetes.ts';
+import { refused, violation } from '../../core/outcome.ts';
+import type { SignOutcome } from '../../core/outcome.ts';
+import type { CertificateLedger, Instant } from '../../core/ports.ts';
+import { printable } from '../../core/quoted.ts';
+import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
+import { errorAnswer, outcomeHeader, signAnswer } from './answers.ts';
+import { decodeBody } from './body.ts';
+import { busyAfter, logEntry, requestNames } from './log.ts';
+import type { SignLogEntry } from './log.ts';
+
+export interface SignHandlerPorts {
+  readonly version: string;
+  readonly cluster: (name: string) => ClusterConfiguration | undefined;
+  /** Each cluster has a ledger of its own. */
+  readonly ledger: (cluster: string) => CertificateLedger;
+  /** Rejects when the CA cannot be had. */
+  readonly authority: (cluster: string, ca: string) => Promise<Authority>;
+  readonly now: () => Instant;
+  /** Cryptographically strong. */
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly log: (entry: SignLogEntry) => void;
+}
+
+/** What a call is about, read off its path; cluster and CA names are DNS labels, so nothing here is ever escaped. */
+const paths = {
+  health: /^\/healthz$/,
+  clusterHealth: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/healthz$/,
+  sign: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/sign$/,
+  trustBundle: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/trust-bundle(?:\/([a-z0-9-]{1,63}))?$/,
+} as const;
+type Endpoint = keyof typeof paths;
+
+/** An answer, and what the log says about it. */
+type Answered = readonly [HttpAnswer, Partial<SignLogEntry>];
+
+export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
+  return async (event) => {
+    const started = ports.now();
+    const [answer, more] = await answerTo(event, ports);
+    // Probes and CA readers that got what they wanted would only fill the log.
+    if (answer.statusCode !== 200 || more.outcome === 'issued')
+      ports.log(logEntry(answer, ports.now() - started, more));
+    return answer;
+  };
+}
+
+async function answerTo(event: HttpEvent, ports: SignHandlerPorts): Promise<Answered> {
+  const { method, path, headers } = decodeEvent(event);
+  const route = routeOf(path);
+  if (route === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
+  const { endpoint, cluster: clusterName, ca } = route;
+  const allow = endpoint === 'sign' ? 'POST' : 'GET';
+  if (method !== allow)
+    return [errorAnswer(405, 'invalid', `only ${allow} is allowed here`, [], { headers: { allow } }), { path }];
+  if (endpoint === 'health') return [jsonAnswer(200, { version: ports.version }, outcomeHeader('ok')), {}];
+  const cluster = ports.cluster(clusterName);
+  if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
+
+  if (endpoint === 'sign') return sign(event, headers.get('content-type'), cluster, ports);
+  try {
+    return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await bundle(cluster, ca, ports), {}];
+  } catch (error) {
+    const outcome = busyAfter(error, ports.randomBytes);
+    return [signAnswer(outcome, undefined), { cluster: clusterName, why: outcome.why, error }];
+  }
+}
+
+interface Route {
+  readonly endpoint: Endpoint;
+  readonly cluster: string;
+  readonly ca: string | undefined;
+}
+
+function routeOf(path: string): Route | undefined {
+  for (const endpoint of Object.keys(paths) as Endpoint[]) {
+    const match = paths[endpoint].exec(path);
+    if (match !== null) return { endpoint, cluster: match[1] ?? '', ca: match[2] };
+  }
+  return undefined;
+}
+
+async function sign(
+  event: HttpEvent,
+  contentType: string | undefined,
+  cluster: ClusterConfiguration,
+  ports: SignHandlerPorts,
+): Promise<Answered> {
+  // A web page can post text/plain to a loopback server without asking, and application/json it cannot.
+  if (contentType !== undefined && !/^application\/json *(;|$)/i.test(contentType))
+    return [errorAnswer(415, 'invalid', 'send application/json'), { cluster: cluster.name }];
+
+  let json: unknown;
+  let outcome: SignOutcome;
+  let error: unknown;
+  try {
+    const body = decodeBody(event);
+    if (body.ok) json = body.json;
+    outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body);
+  } catch (thrown) {
+    // Throwing means "temporary": whatever it is, nothing was disclosed, and the next delivery goes on from the record.
+    error = thrown;
+    outcome = busyAfter(thrown, ports.randomBytes);
+  }
+  return [signAnswer(outcome, json), { cluster: cluster.name, ...requestNames(json), ...told(outcome), error }];
+}
+
+/** The part of an outcome that the log may tell. */
+function told(outcome: SignOutcome): Partial<SignLogEntry> {
+  switch (outcome.kind) {
+    case 'issued':
+      return { outcome: 'issued', serial: outcome.serial, repeat: outcome.repeat };
+    case 'refused':
+      return { codes: outcome.violations.map(({ code }) => code) };
+    case 'ignored':
+    case 'busy':
+      return { why: outcome.why };
+    case 'invalid':
+      return {};
+  }
+}
+
+async function signObject(json: unknown, cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<SignOutcome> {
+  const decoded = decodeRequestObject(json);
+  if (!decoded.ok) return rejected(decoded);
+  return issue(decoded.object, cluster, {
+    ledger: ports.ledger(cluster.name),
+    authority: (ca) => ports.authority(cluster.name, ca),
+    now: ports.now,
+    randomBytes: ports.randomBytes,
+  });
+}
+
+/** Too large is final, so that the relay ends the request; anything else unreadable is an answer about the call. */
+function rejected({ message, tooLarge }: { readonly message: string; readonly tooLarge?: true }): SignOutcome {
+  return tooLarge === true ? refused(violation('RequestTooLarge', message)) : { kind: 'invalid', message };
+}
+
+/** What kube-apiserver's --client-ca-file takes. */
+async function bundle(
+  cluster: ClusterConfiguration,
+  ca: string | undefined,
+  ports: SignHandlerPorts,
+): Promise<HttpAnswer> {
+  const names = [...cluster.cas.keys()].filter((name) => ca === undefined || name === ca);
+  if (names.length === 0) return errorAnswer(404, 'invalid', 'no such CA');
+  const authorities = await Promise.all(names.map((name) => ports.authority(cluster.name, name)));
+  const pem = authorities.map(({ certificate }) => toPem('CERTIFICATE', certificate)).join('');
+  return textAnswer(200, 'application/pem-certificate-chain', pem, outcomeHeader('ok'));
+}
+
+async function health(cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<HttpAnswer> {
+  const cas = await Promise.all(
+    [...cluster.cas.keys()].map(async (name) => {
+      const { certificate } = await ports.authority(cluster.name, name);
+      const { fingerprintSha256, notAfter } = certificateFacts(certificate);
+      return { name, fingerprintSha256, notAfter: new Date(notAfter).toISOString() };
+    }),
+  );
+  return jsonAnswer(200, { version: ports.version, cluster: cluster.name, cas }, outcomeHeader('ok'));
+}

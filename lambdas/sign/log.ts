@@ -1,0 +1,89 @@
+/** What the log says of a call: names and codes, never a request's content, a certificate, a token or evidence. */
+import { CertificateUnreadableError } from '../../core/certificate-facts.ts';
+import { CertificateDefectError } from '../../core/issue.ts';
+import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome.ts';
+import { ThrottledError } from '../../core/ports.ts';
+import type { HttpAnswer } from '../../adapters/lambda-http.ts';
+
+export interface SignLogEntry {
+  /** `error`: somebody should look. A refusal is the service at work. */
+  readonly level: 'info' | 'warn' | 'error';
+  readonly outcome: string;
+  readonly status: number;
+  readonly durationMilliseconds: number;
+  /** Of calls that reached no cluster. */
+  readonly path?: string;
+  readonly cluster?: string;
+  readonly uid?: string;
+  readonly name?: string;
+  readonly signerName?: string;
+  readonly codes?: readonly RefusalCode[];
+  readonly why?: IgnoredWhy | BusyWhy;
+  readonly serial?: string;
+  /** The certificate had been issued before. */
+  readonly repeat?: boolean;
+  readonly error?: unknown;
+}
+
+export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<SignLogEntry>): SignLogEntry {
+  const { error, ...rest } = more;
+  return {
+    level: more.why === 'Internal' ? 'error' : more.why === 'Unavailable' ? 'warn' : 'info',
+    outcome: answer.headers['x-countersign-outcome'] ?? '',
+    status: answer.statusCode,
+    durationMilliseconds,
+    ...rest,
+    ...(error === undefined ? {} : { error: describe(error, more.why === 'Internal') }),
+  };
+}
+
+/** Text of adapters and libraries is bounded: an SDK's message may be a page long. A stack only where code is at fault. */
+function describe(error: unknown, withStack: boolean): object {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const { name, message, stack, cause } = error;
+  return {
+    name,
+    message: message.slice(0, 300),
+    ...(cause instanceof Error ? { cause: `${cause.name}: ${cause.message}`.slice(0, 300) } : {}),
+    ...(withStack ? { stack: stack?.split('\n').slice(1, 8).join('\n') } : {}),
+  };
+}
+
+/** Which request it was, as far as that can be said of JSON that may be anything. */
+export function requestNames(json: unknown): Partial<SignLogEntry> {
+  const { metadata, spec } = record(json);
+  const names = {
+    uid: record(metadata)['uid'],
+    name: record(metadata)['name'],
+    signerName: record(spec)['signerName'],
+  };
+  return Object.fromEntries(
+    Object.entries(names).filter(([, value]) => typeof value === 'string' && /^[A-Za-z0-9./_:-]{1,571}$/.test(value)),
+  );
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** Classifies what was thrown: slow down, come back, or a fault of ours that an alarm should tell of. */
+export function busyAfter(
+  error: unknown,
+  randomBytes: (count: number) => Uint8Array,
+): SignOutcome & { readonly kind: 'busy' } {
+  const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
+  // A little apart, so that those who failed together do not come back together.
+  const jitter = (randomBytes(1)[0] ?? 0) % 4;
+  return { kind: 'busy', why, retryAfterSeconds: 1 + jitter };
+}
+
+function isOurFault(error: unknown): boolean {
+  return (
+    error instanceof CertificateDefectError ||
+    error instanceof CertificateUnreadableError ||
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError
+  );
+}
