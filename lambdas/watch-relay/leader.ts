@@ -145,7 +145,8 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
     async tryToHold(withinMilliseconds: number, parent: AbortSignal): Promise<boolean> {
       const { signal, cancel } = deadline(clock, withinMilliseconds, parent);
       try {
-        if (observed !== undefined && holder() === identity && (await write(signal))) return true;
+        // Failed or lost: what became of it shows when we look.
+        if (holder() === identity && (await write(signal).catch(() => false))) return true;
         if (!(await refresh(signal)) || heldByOther()) return false;
         return await write(signal);
       } catch (error) {

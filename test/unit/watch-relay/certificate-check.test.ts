@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { certificateProblem } from '../../../lambdas/watch-relay/certificate-check.ts';
+import { makeRequest, newKey } from '../../harness/requests.ts';
+import type { TestKeyKind } from '../../harness/requests.ts';
+import { caPem, certificateFor, goodPem, otherPem, request } from './fixtures.ts';
+
+test.each<TestKeyKind>(['RSA-2048', 'P-256', 'P-384', 'P-521', 'Ed25519'])(
+  'a certificate for the requested %s key may be written, with or without a chain',
+  async (kind) => {
+    const key = newKey(kind);
+    const { bytes } = makeRequest({ key });
+    const pem = await certificateFor(key);
+    expect(certificateProblem(pem, bytes)).toBeUndefined();
+    expect(certificateProblem(pem + caPem + otherPem, bytes)).toBeUndefined();
+    expect(certificateProblem(goodPem, bytes)).toMatch(/another key/);
+  },
+);
+
+test.each<[string, string, string]>([
+  ['nothing', '', 'empty'],
+  ['no PEM', 'hello', 'PEM'],
+  ['text before', `text before\n${goodPem}`, 'PEM'],
+  ['text after', `${goodPem}text after\n`, 'PEM'],
+  ['headers', goodPem.replace('-----\n', '-----\nProc-Type: 4,ENCRYPTED\n\n'), 'PEM'],
+  ['another label', goodPem.replaceAll('CERTIFICATE', 'PRIVATE KEY'), 'PEM'],
+  ['blank lines between blocks', `${goodPem}\n\n${caPem}`, 'PEM'],
+  ['a line missing', goodPem.replace(/\n[A-Za-z0-9+/]{64}\n/, '\n'), 'parsed'],
+  ['a broken intermediate', `${goodPem}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`, 'parsed'],
+  ['a CA certificate', caPem, 'CA'],
+  ['a certificate for another key', otherPem, 'another key'],
+  ['the leaf second', otherPem + goodPem, 'another key'],
+  ['far too many', goodPem.repeat(1_000), 'too long'],
+])('%s is not written', (_, pem, problem) => {
+  expect(certificateProblem(pem, request.bytes)).toContain(problem);
+});
+
+test('nothing is written on a request that cannot be read', () => {
+  expect(certificateProblem(goodPem, Buffer.from('nonsense'))).toContain('request');
+});

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { defaultSignerNames, helpText, parseSettings } from '../../../lambdas/watch-relay/env.ts';
+
+const inCluster = { KUBERNETES_SERVICE_HOST: '10.0.0.1' };
+
+function settings(argv: readonly string[], environment: Record<string, string> = inCluster) {
+  const parsed = parseSettings(argv, environment);
+  if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed));
+  return parsed.settings;
+}
+
+test('the least one must say, and what the rest then is', () => {
+  expect(settings(['--url', 'https://sign.example.com', '--cluster', 'prod'])).toEqual({
+    endpointUrl: 'https://sign.example.com/v1/clusters/prod',
+    login: { kind: 'inCluster' },
+    signerNames: [...defaultSignerNames],
+    concurrency: 16,
+    drainSeconds: 20,
+    probes: { port: 8080 },
+    logLevel: 'info',
+  });
+});
+
+test('everything one can say', () => {
+  const argv = [
+    ['--url', 'http://127.0.0.1:8400/stage/v1/clusters/demo/'],
+    ['--endpoint-ca', 'ca.pem'],
+    ['--kubeconfig', 'k', '--context', 'c'],
+    ['--signer-name', 'k8s.example.com/web', '--signer-name=example.com/x'],
+    ['--concurrency', '1', '--drain-seconds', '0'],
+    ['--leader-elect', '--lease-namespace', 'ns', '--lease-name', 'l'],
+    ['--metrics-address', '[::1]:0', '--log-level', 'debug'],
+  ].flat();
+  expect(settings(argv)).toEqual({
+    endpointUrl: 'http://127.0.0.1:8400/stage/v1/clusters/demo',
+    endpointCa: 'ca.pem',
+    login: { kind: 'kubeconfig', path: 'k', context: 'c' },
+    signerNames: ['k8s.example.com/web', 'example.com/x'],
+    concurrency: 1,
+    drainSeconds: 0,
+    lease: { namespace: 'ns', name: 'l' },
+    probes: { host: '::1', port: 0 },
+    logLevel: 'debug',
+  });
+});
+
+test('the environment speaks where no flag does', () => {
+  const environment = {
+    ...inCluster,
+    COUNTERSIGN_URL: 'https://a.example',
+    COUNTERSIGN_CLUSTER: 'blue',
+    COUNTERSIGN_LOG_LEVEL: 'warn',
+  };
+  expect(settings([], environment)).toMatchObject({
+    endpointUrl: 'https://a.example/v1/clusters/blue',
+    logLevel: 'warn',
+  });
+  expect(settings(['--cluster', 'red', '--log-level', 'error'], environment)).toMatchObject({
+    endpointUrl: 'https://a.example/v1/clusters/red',
+    logLevel: 'error',
+  });
+  expect(settings(['--leader-elect'], environment).lease).toEqual({
+    namespace: 'countersign-system',
+    name: 'countersign-watch-relay',
+  });
+});
+
+const url = ['--url', 'https://a.example', '--cluster', 'c'];
+test.each<[readonly string[], RegExp]>([
+  [[], /--url or COUNTERSIGN_URL/],
+  [['--url', 'nonsense'], /not a URL/],
+  [['--url', 'ftp://a.example/v1/clusters/c'], /http/],
+  [['--url', 'https://user:hunter2@a.example/v1/clusters/c'], /credentials/],
+  [['--url', 'https://a.example/v1/clusters/c?key=1'], /query/],
+  [['--url', 'https://a.example'], /--cluster/],
+  [['--url', 'https://a.example', '--cluster', '../x'], /cluster \.\.\/x/],
+  [['--url', 'https://a.example/v1/clusters/a', '--cluster', 'b'], /names cluster a/],
+  [[...url, '--concurrency', '0'], /--concurrency 0/],
+  [[...url, '--concurrency', '257'], /--concurrency 257/],
+  [[...url, '--concurrency', '1e2'], /--concurrency/],
+  [[...url, '--drain-seconds', '-1'], /drain-seconds/],
+  [[...url, '--signer-name', 'web'], /--signer-name web/],
+  [[...url, '--metrics-address', '8080'], /--metrics-address 8080/],
+  [[...url, '--metrics-address', ':65536'], /--metrics-address/],
+  [[...url, '--log-level', 'loud'], /loud/],
+  [[...url, '--lease-name', 'x'], /--leader-elect/],
+  [[...url, '--context', 'x'], /--kubeconfig/],
+  [[...url, '--unknown'], /--unknown/],
+  [[...url, 'stray'], /stray/],
+])('%j is wrong, and the message says what', (argv, message) => {
+  const parsed = parseSettings(argv, inCluster);
+  expect(parsed.kind).toBe('wrong');
+  if (parsed.kind !== 'wrong') return;
+  expect(parsed.message).toMatch(message);
+  expect(parsed.message).not.toContain('hunter2');
+});
+
+test('outside a cluster a kubeconfig is needed', () => {
+  expect(parseSettings(url, {})).toMatchObject({
+    kind: 'wrong',
+    message: expect.stringContaining('--kubeconfig') as unknown,
+  });
+});
+
+test('the help names every option and shows examples that parse', () => {
+  expect(parseSettings(['--help'], {})).toEqual({ kind: 'help', text: helpText });
+  const examples = helpText
+    .slice(helpText.indexOf('Examples:'))
+    .split('\n')
+    .flatMap((line) => /watch-relay (.+)$/.exec(line)?.[1] ?? []);
+  expect(examples.length).toBeGreaterThan(2);
+  for (const example of examples) expect(parseSettings(example.split(' '), inCluster).kind).toBe('settings');
+});

@@ -1,0 +1,74 @@
+import { afterEach, expect, test } from 'vitest';
+import { createHealth } from '../../../lambdas/watch-relay/health.ts';
+import { createRelayMetrics } from '../../../lambdas/watch-relay/metrics.ts';
+import { serveProbes } from '../../../lambdas/watch-relay/probe-server.ts';
+
+const closes: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closes.splice(0)) await close();
+});
+
+async function serve() {
+  const health = createHealth(['a', 'b']);
+  const metrics = createRelayMetrics();
+  const relay = { health, metrics, run: () => Promise.resolve() };
+  const server = await serveProbes(relay, { host: '127.0.0.1', port: 0 });
+  closes.push(() => server.close());
+  const get = async (path: string, init?: RequestInit) => {
+    const answer = await fetch(`http://127.0.0.1:${server.address.port}${path}`, init);
+    return { status: answer.status, text: await answer.text(), type: answer.headers.get('content-type') };
+  };
+  return { health, metrics, get };
+}
+
+test('ready when every signer is listed and every call authorized, in any order', async () => {
+  const { health, get } = await serve();
+  expect(await get('/readyz')).toMatchObject({ status: 503, text: 'starting\n' });
+  health.role('working');
+  health.synced('b');
+  expect(await get('/readyz')).toMatchObject({ status: 503, text: 'not yet listed: a\n' });
+  health.synced('a');
+  expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ok\n' });
+  health.unauthorized('sign endpoint');
+  expect(await get('/readyz?verbose')).toMatchObject({ status: 503, text: 'not authorized: sign endpoint\n' });
+  health.authorized('list a');
+  expect((await get('/readyz')).status).toBe(503);
+  health.authorized('sign endpoint');
+  expect((await get('/readyz')).status).toBe(200);
+  health.role('standby');
+  expect((await get('/readyz')).status).toBe(200);
+  health.role('working'); // a new term begins with a new list
+  expect((await get('/readyz')).status).toBe(503);
+  health.role('draining');
+  expect((await get('/readyz')).status).toBe(503);
+  expect((await get('/healthz')).status).toBe(200);
+});
+
+test('metrics in the text format, each with a prefix and a help text', async () => {
+  const { metrics, get } = await serve();
+  metrics.watchGauges(() => ({ ready: 3, delayed: 2, inFlight: 1, concurrencyLimit: 16, heldBytes: 10 }));
+  metrics.finished('a', 'issued');
+  metrics.retried('EndpointBusy');
+  const { status, text, type } = await get('/metrics');
+  expect({ status, type }).toEqual({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' });
+  expect(text).toContain('countersign_relay_requests_total{signer="a",outcome="issued"} 1');
+  expect(text).toContain('countersign_relay_queue_depth{state="ready"} 3');
+  expect(text).toContain('countersign_relay_retries_total{cause="EndpointBusy"} 1');
+  const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  expect(samples.filter((line) => !line.startsWith('countersign_relay_'))).toEqual([]);
+});
+
+test('nothing else', async () => {
+  const { get } = await serve();
+  expect((await get('/')).status).toBe(404);
+  expect((await get('/metrics', { method: 'POST' })).status).toBe(405);
+});
+
+test('a port that is taken is an error', async () => {
+  const { get } = await serve();
+  await get('/healthz');
+  const relay = { health: createHealth([]), metrics: createRelayMetrics(), run: () => Promise.resolve() };
+  const server = await serveProbes(relay, { host: '127.0.0.1', port: 0 });
+  closes.push(() => server.close());
+  await expect(serveProbes(relay, { host: '127.0.0.1', port: server.address.port })).rejects.toThrow('EADDRINUSE');
+});

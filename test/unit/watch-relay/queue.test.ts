@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { createRequestQueue } from '../../../lambdas/watch-relay/queue.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+function setUp() {
+  const clock = createVirtualClock();
+  let readied = 0;
+  const queue = createRequestQueue(clock, () => void (readied += 1));
+  const key = (uid: string) => ({ uid, name: `name-${uid}`, signerName: 's' });
+  const takeAll = () => {
+    const uids: string[] = [];
+    for (let taken = queue.take(); taken !== undefined; taken = queue.take()) uids.push(taken.key.uid);
+    return uids;
+  };
+  return { clock, queue, key, takeAll, readied: () => readied };
+}
+
+test('keys come out once each, in the order they came in', () => {
+  const { queue, key, takeAll, readied } = setUp();
+  for (const uid of ['a', 'b', 'a', 'c', 'b']) queue.add(key(uid));
+  expect(readied()).toBe(3);
+  expect(queue.counts()).toEqual({ ready: 3, delayed: 0 });
+  expect(takeAll()).toEqual(['a', 'b', 'c']);
+});
+
+test('thousands of keys keep their order', () => {
+  const { queue, key, takeAll } = setUp();
+  const uids = Array.from({ length: 10_000 }, (_, i) => String(i));
+  for (const uid of uids) queue.add(key(uid));
+  for (const uid of uids.filter((_, i) => i % 3 === 0)) queue.forget(uid);
+  expect(takeAll()).toEqual(uids.filter((_, i) => i % 3 !== 0));
+  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+});
+
+test('a key seen while a worker has it comes back when the worker is through, not before', () => {
+  const { queue, key, takeAll } = setUp();
+  queue.add(key('a'));
+  queue.take();
+  queue.add(key('a'));
+  expect(takeAll()).toEqual([]);
+  queue.done(key('a'));
+  expect(takeAll()).toEqual(['a']);
+  queue.done(key('a'));
+  expect(takeAll()).toEqual([]);
+});
+
+test('a delayed key comes back after its delay with its failures counted, and seeing it again does not hasten it', async () => {
+  const { clock, queue, key, takeAll } = setUp();
+  queue.add(key('a'));
+  queue.take();
+  queue.retry(key('a'), 1_000);
+  queue.add(key('a'));
+  await clock.advance(999);
+  expect(takeAll()).toEqual([]);
+  expect(queue.counts()).toEqual({ ready: 0, delayed: 1 });
+  await clock.advance(1);
+  expect(queue.take()).toEqual({ key: key('a'), failures: 1 });
+  queue.retry(key('a'), 10);
+  await clock.advance(10);
+  expect(queue.take()?.failures).toBe(2);
+  queue.done(key('a'));
+  queue.add(key('a'));
+  expect(queue.take()?.failures).toBe(0);
+});
+
+test.each(['ready', 'delayed'])('a forgotten key that was %s never comes', async (state) => {
+  const { clock, queue, key, takeAll } = setUp();
+  queue.add(key('a'));
+  if (state === 'delayed') {
+    queue.take();
+    queue.retry(key('a'), 10);
+  }
+  queue.forget('a');
+  await clock.advance(100);
+  expect(takeAll()).toEqual([]);
+  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+});
+
+test.each(['done', 'retry'] as const)('a key forgotten while a worker has it ends with %s', async (end) => {
+  const { clock, queue, key, takeAll } = setUp();
+  queue.add(key('a'));
+  queue.take();
+  queue.forget('a');
+  queue.retry(key('b'), 5); // not a key anybody has: nothing
+  if (end === 'done') queue.done(key('a'));
+  else queue.retry(key('a'), 5);
+  await clock.advance(100);
+  expect(takeAll()).toEqual([]);
+});
+
+test('a key forgotten and seen again while a worker has it never has two workers', () => {
+  const { queue, key, takeAll } = setUp();
+  queue.add(key('a'));
+  queue.take();
+  queue.forget('a');
+  queue.add(key('a'));
+  expect(takeAll()).toEqual([]);
+  queue.done(key('a'));
+  expect(takeAll()).toEqual(['a']);
+});
+
+test('a closed queue gives and takes nothing, and leaves no timer behind', async () => {
+  const { clock, queue, key, readied } = setUp();
+  for (const uid of ['a', 'b']) queue.add(key(uid));
+  queue.take();
+  queue.retry(key('a'), 10);
+  queue.close();
+  const before = readied();
+  queue.add(key('c'));
+  await clock.advance(100);
+  expect(queue.take()).toBeUndefined();
+  expect(readied()).toBe(before);
+  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+});
