@@ -68,7 +68,7 @@ function decodeBase64(lines: readonly string[]): Uint8Array | undefined {
   if (lines.includes('')) return undefined;
   const text = lines.join('');
   const content = Buffer.from(text, 'base64');
-  return content.toString('base64') === text ? content : undefined;
+  return content.toString('base64') === text ? new Uint8Array(content) : undefined;
 }
 
 /** As Go and OpenSSL write it: 64 characters a line, LF. */

@@ -81,10 +81,10 @@ function decodeName(name: DerElement, into: Collected): string | undefined {
 }
 
 function decodeIa5(content: Uint8Array, kind: string, into: string[]): string | undefined {
-  if (!isAscii(content)) return `has a ${kind} name outside ASCII`;
+  if (!isAscii(content)) return `has ${kind} names outside ASCII`;
   const text = Buffer.from(content).toString('latin1');
   // `a.example\0.evil` is one name to us and another to whoever stops at the NUL.
-  if (hasControl(text)) return `has a control character in a ${kind} name`;
+  if (hasControl(text)) return `has a control character in ${kind} names`;
   into.push(text);
   return undefined;
 }
