@@ -1,6 +1,6 @@
 /** What a certificate says: read strictly, for CA certificates we are given and certificates we are about to hand out. */
 import { createHash } from 'node:crypto';
-import { childrenOf, contentOf, derTag, encodingOf, oidOf, readDer } from './der.ts';
+import { childrenOf, contentOf, derTag, encodingOf, maxElements, oidOf, readDer } from './der.ts';
 import type { DerElement } from './der.ts';
 import type { Instant } from './ports.ts';
 import { decodeSubject, subjectText } from './subject.ts';
@@ -45,7 +45,8 @@ export class CertificateUnreadableError extends Error {
 
 /** Throws CertificateUnreadableError for anything but one X.509 v3 certificate in DER. */
 export function certificateFacts(der: Uint8Array): CertificateFacts {
-  const root = readDer(der);
+  // The largest subject a request can hold, and around it what every certificate has: ours must be readable.
+  const root = readDer(der, 2 * maxElements);
   if ('problem' in root) return unreadable(root.problem);
   const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root, derTag.sequence) ?? [];
   const [version, serial, algorithm, issuer, validity, subject, spki, ...optional] =

@@ -45,7 +45,7 @@ export const derTag = {
 
 /** A request nests about ten deep; the caps keep a hostile one from costing more than it could ever be worth. */
 const maxDepth = 32;
-const maxElements = 10_000;
+export const maxElements = 10_000;
 /** The longest OIDs in use take some 20 octets; Go allows 31-bit arcs, any number of them. */
 const maxOidOctets = 64;
 
@@ -55,13 +55,13 @@ interface OpenElement {
 }
 
 /** Exactly one element that fills `source`. */
-export function readDer(source: Uint8Array): DerElement | Problem {
+export function readDer(source: Uint8Array, most = maxElements): DerElement | Problem {
   const top: OpenElement = { children: [], end: source.length };
   const open: OpenElement[] = [top];
   let innermost = top;
   let offset = 0;
   for (let count = 0; ; count++) {
-    if (count === maxElements) return { problem: `has more than ${maxElements} elements` };
+    if (count === most) return { problem: `has more than ${most} elements` };
     const element = readElement(source, offset, innermost.end);
     if ('problem' in element) return element;
     innermost.children.push(element);
