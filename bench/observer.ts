@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import type { ControlPlane } from '../test/harness/control-plane.ts';
+
+/** Sees, in a watch of its own, when each request came up and when it got its certificate. Clock: performance.now(). */
+export interface Observer {
+  readonly seenAt: ReadonlyMap<string, number>;
+  readonly certifiedAt: ReadonlyMap<string, number>;
+  /** Resolves when each of them has its certificate. Rejects after `limitMilliseconds`, or when one fails or the watch ends. */
+  allCertified(names: readonly string[], limitMilliseconds: number): Promise<void>;
+  close(): void;
+}
+
+/** What an object holds once it is answered. `managedFields` writes these words with `f:` before them. */
+const certificateField = Buffer.from('"certificate":"');
+const failedCondition = Buffer.from('"type":"Failed"');
+const nameField = Buffer.from('"name":"');
+
+/**
+ * Scans each event for the fields that matter rather than parsing it, since the observer runs on the same processors
+ * as those it watches. Not the project's own client: the instrument must not share faults with what it measures.
+ */
+export async function observeRequests(controlPlane: ControlPlane): Promise<Observer> {
+  const seenAt = new Map<string, number>();
+  const certifiedAt = new Map<string, number>();
+  const waiting = new Set<{ missing: Set<string>; resolve: () => void; reject: (error: Error) => void }>();
+  let closed = false;
+  let failure: Error | undefined;
+
+  function fail(error: Error): void {
+    failure ??= error; // whoever waits next must hear of it too
+    for (const { reject } of waiting) reject(error);
+    waiting.clear();
+  }
+
+  function read(line: Buffer): void {
+    const begin = line.indexOf(nameField) + nameField.length;
+    const name = line.toString('latin1', begin, line.indexOf('"', begin));
+    const now = performance.now();
+    if (!seenAt.has(name)) seenAt.set(name, now);
+    if (line.includes(failedCondition)) fail(new Error(`request ${name} failed: ${line.toString('utf8')}`));
+    if (certifiedAt.has(name) || !line.includes(certificateField)) return;
+    certifiedAt.set(name, now);
+    for (const waiter of waiting) {
+      if (!waiter.missing.delete(name) || waiter.missing.size > 0) continue;
+      waiting.delete(waiter);
+      waiter.resolve();
+    }
+  }
+
+  const list = await controlPlane.admin.expectOk<{ metadata: { resourceVersion: string } }>(`${requestsPath}?limit=1`);
+  const query = `watch=true&timeoutSeconds=3600&resourceVersion=${list.metadata.resourceVersion}`;
+  const watch = request(`${controlPlane.url}${requestsPath}?${query}`, loginOf(controlPlane.adminKubeconfig));
+  await new Promise<void>((resolve, reject) => {
+    watch.on('response', (response) => {
+      if (response.statusCode !== 200) reject(new Error(`the watch was answered with ${response.statusCode}`));
+      response.on('data', lines(read));
+      response.on('end', () => closed || fail(new Error('the API server ended the watch')));
+      resolve();
+    });
+    watch.on('error', (error) => {
+      reject(error);
+      if (!closed) fail(error);
+    });
+    watch.end();
+  });
+
+  return {
+    seenAt,
+    certifiedAt,
+    async allCertified(names, limitMilliseconds) {
+      const missing = new Set(names.filter((name) => !certifiedAt.has(name)));
+      if (failure !== undefined) throw failure;
+      if (missing.size === 0) return;
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      waiting.add({ missing, resolve, reject });
+      const late = (): void =>
+        reject(
+          new Error(`${missing.size} of ${names.length} have no certificate after ${limitMilliseconds / 1_000} s`),
+        );
+      const limit = setTimeout(late, limitMilliseconds);
+      await promise.finally(() => clearTimeout(limit));
+    },
+    close() {
+      closed = true;
+      watch.destroy();
+    },
+  };
+}
+
+export const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+
+/** Calls `read` with each whole line of a stream that comes in pieces. */
+function lines(read: (line: Buffer) => void): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    let data = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (let end = data.indexOf(10); end !== -1; end = data.indexOf(10)) {
+      read(data.subarray(0, end));
+      data = data.subarray(end + 1);
+    }
+    rest = data;
+  };
+}
+
+/** The harness writes its kubeconfigs as JSON. */
+function loginOf(kubeconfigPath: string): { ca: Buffer; cert: Buffer; key: Buffer } {
+  const { clusters, users } = JSON.parse(readFileSync(kubeconfigPath, 'utf8')) as {
+    clusters: { cluster: Record<string, string> }[];
+    users: { user: Record<string, string> }[];
+  };
+  const decoded = (field: string | undefined): Buffer => Buffer.from(field ?? '', 'base64');
+  return {
+    ca: decoded(clusters[0]?.cluster['certificate-authority-data']),
+    cert: decoded(users[0]?.user['client-certificate-data']),
+    key: decoded(users[0]?.user['client-key-data']),
+  };
+}

@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util';
+import { contenderNames } from './contenders.ts';
+import type { ContenderName } from './contenders.ts';
+
+export interface BenchOptions {
+  readonly quick: boolean;
+  readonly requests: number;
+  readonly contenders: readonly ContenderName[];
+  /** Where the results go; by default bench/results/<date>.json. */
+  readonly json: string | undefined;
+  readonly compare: string | undefined;
+  readonly profile: string | undefined;
+}
+
+export type ParsedOptions =
+  | { readonly kind: 'run'; readonly options: BenchOptions }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly message: string };
+
+export const helpText = `Measures how fast approved requests get their certificates: Countersign beside the real kube-controller-manager, on one
+real control plane, and each step of the story by itself. Takes about four minutes, most of it the default reference's.
+
+Usage: npm run bench -- [options]
+
+  --quick            in about a minute: 200 requests, 100 for the default kube-controller-manager
+  --requests N       approved requests in backlog and burst, 100 to 5000 (default: 1000)
+  --only NAME        this contender only; repeat it for more
+                     (${contenderNames.join(', ')})
+  --json FILE        write the results there (default: bench/results/<date and time>.json)
+  --compare FILE     also print how this run relates to an earlier one's results
+  --profile DIR      write a CPU profile of each Countersign process there (open it in Chrome's DevTools)
+  --help
+
+Examples:
+  npm run bench
+  npm run bench -- --quick --only countersign --only kcm-unthrottled
+  npm run bench -- --json before.json     and, after a change:     npm run bench -- --compare before.json
+  npm run bench -- --quick --only countersign --profile /tmp/profiles
+`;
+
+export function parseOptions(argv: readonly string[]): ParsedOptions {
+  let flags;
+  try {
+    flags = parseArgs({
+      args: [...argv],
+      strict: true,
+      allowPositionals: false,
+      options: {
+        quick: { type: 'boolean' },
+        requests: { type: 'string' },
+        only: { type: 'string', multiple: true },
+        json: { type: 'string' },
+        compare: { type: 'string' },
+        profile: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (error) {
+    return wrong(error instanceof Error ? error.message : String(error));
+  }
+  if (flags.help === true) return { kind: 'help' };
+  const quick = flags.quick === true;
+  const requests = Number(flags.requests ?? (quick ? 200 : 1_000));
+  if (!Number.isInteger(requests) || requests < 100 || requests > 5_000)
+    return wrong(`--requests ${flags.requests}: not a number from 100 to 5000`);
+  const only = flags.only ?? contenderNames;
+  const unknown = only.find((name) => !contenderNames.includes(name as ContenderName));
+  if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${contenderNames.join(', ')}`);
+  return {
+    kind: 'run',
+    options: {
+      quick,
+      requests,
+      contenders: contenderNames.filter((name) => only.includes(name)),
+      json: flags.json,
+      compare: flags.compare,
+      profile: flags.profile,
+    },
+  };
+}
+
+function wrong(message: string): ParsedOptions {
+  return { kind: 'wrong', message };
+}

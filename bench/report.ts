@@ -1,0 +1,138 @@
+/** The results of one run: as tables for people, as JSON for the next run to compare with. */
+import { contenders } from './contenders.ts';
+import type { ContenderName } from './contenders.ts';
+import type { ContenderResults, MassResult } from './scenarios.ts';
+import type { StepResult } from './steps.ts';
+
+export interface Results {
+  readonly schema: 1;
+  readonly date: string;
+  readonly commit: string;
+  readonly machine: Machine;
+  readonly contenders: readonly ContenderResults[];
+  readonly steps: readonly StepResult[];
+}
+
+export interface Machine {
+  readonly cpu: string;
+  readonly processors: number;
+  readonly memoryGibibytes: number;
+  readonly system: string;
+  readonly node: string;
+  readonly kubernetes: string;
+  /** Load average of the last minute when the run began: above one half per processor, others were at work. */
+  readonly load: number;
+}
+
+type Mass = 'backlog' | 'burst';
+
+export function renderResults(results: Results): string {
+  const { machine } = results;
+  const { cpu, processors, memoryGibibytes, system, node, kubernetes, load } = machine;
+  const parts = [
+    `${results.date}  commit ${results.commit}`,
+    `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}, Kubernetes ${kubernetes}; load ${load.toFixed(2)}`,
+    ...(load > processors / 2
+      ? ['NOT QUIET: the machine was busy before the run began; do not quote these numbers']
+      : []),
+    '',
+    'Burst: approved requests come up at once before a warm signer. t0 = their release',
+    massTable(results, 'burst'),
+    '',
+    'Backlog: approved requests wait, the signer is started. t0 = start of its first process',
+    massTable(results, 'backlog'),
+    '',
+    'Sequence: one request after the other; from sending the approval until the certificate is seen',
+    sequenceTable(results),
+    '',
+    'Steps by themselves: one thread, one after the other, best of five rounds',
+    table(
+      ['step', 'µs', 'per second'],
+      results.steps.map(({ step, microseconds, perSecond }) => [step, microseconds.toFixed(0), perSecond.toFixed(0)]),
+    ),
+  ];
+  return `${parts.join('\n')}\n`;
+}
+
+function massTable({ contenders: measured }: Results, mass: Mass): string {
+  const rate = (name: ContenderName): number | undefined =>
+    measured.find((result) => result[mass].contender === name)?.[mass].perSecond;
+  const row = (result: MassResult): string[] => [
+    labelOf(result.contender),
+    String(result.requests),
+    result.first.toFixed(2),
+    result.all.toFixed(2),
+    result.perSecond.toFixed(0),
+    result.p50.toFixed(2),
+    result.p99.toFixed(2),
+    result.cpuSeconds.toFixed(2),
+    result.peakMegabytes.toFixed(0),
+    ratio(result.perSecond, rate('kcm-default')),
+    ratio(result.perSecond, rate('kcm-unthrottled')),
+  ];
+  const heads = ['', 'requests', 'first s', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'peak MB'];
+  return table(
+    [...heads, '× default', '× unthrottled'],
+    measured.map((result) => row(result[mass])),
+  );
+}
+
+function sequenceTable({ contenders: measured }: Results): string {
+  const rows = measured.flatMap(({ sequence }) =>
+    sequence === undefined
+      ? []
+      : [[labelOf(sequence.contender), String(sequence.requests), sequence.p50.toFixed(1), sequence.p99.toFixed(1)]],
+  );
+  return table(['', 'requests', 'p50 ms', 'p99 ms'], rows);
+}
+
+/** Each number of this run beside the other's. A ratio above 1 is better than then. */
+export function renderComparison(now: Results, then: Results): string {
+  const rows: string[][] = [];
+  for (const { backlog, burst, sequence } of now.contenders) {
+    const before = then.contenders.find((result) => result.burst.contender === burst.contender);
+    if (before === undefined) continue;
+    const label = labelOf(burst.contender);
+    for (const [mass, result] of Object.entries({ burst, backlog }) as [Mass, MassResult][]) {
+      const earlier = before[mass];
+      rows.push(compared(`${label}: ${mass}, per s`, result.perSecond, earlier.perSecond, 'more'));
+      const each = ({ cpuSeconds, requests }: MassResult): number => (cpuSeconds * 1_000) / requests;
+      rows.push(compared(`${label}: ${mass}, CPU ms each`, each(result), each(earlier), 'less'));
+    }
+    if (sequence !== undefined && before.sequence !== undefined)
+      rows.push(compared(`${label}: sequence, p50 ms`, sequence.p50, before.sequence.p50, 'less'));
+  }
+  for (const { step, perSecond } of now.steps) {
+    const before = then.steps.find((result) => result.step === step);
+    if (before !== undefined) rows.push(compared(`${step}, per s`, perSecond, before.perSecond, 'more'));
+  }
+  const head = `Compared with ${then.date} (commit ${then.commit}); above 1 is better now`;
+  return `${head}\n${table(['', 'then', 'now', 'ratio'], rows)}\n`;
+}
+
+function compared(what: string, now: number, then: number, better: 'more' | 'less'): string[] {
+  return [what, number(then), number(now), ratio(better === 'more' ? now : then, better === 'more' ? then : now)];
+}
+
+function labelOf(name: ContenderName): string {
+  return contenders.find((contender) => contender.name === name)?.label ?? name;
+}
+
+function ratio(value: number, base: number | undefined): string {
+  return base === undefined ? '–' : (value / base).toFixed(2);
+}
+
+function number(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
+}
+
+/** First column to the left, numbers to the right. */
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [heads, ...rows];
+  const widths = heads.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines
+    .map((line) =>
+      line.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
+    )
+    .join('\n');
+}

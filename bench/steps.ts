@@ -1,0 +1,148 @@
+/** Each step of the story of one certificate by itself, in this process, one after the other. */
+import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
+import { embeddedSigner } from '../adapters/embedded-signer.ts';
+import { assembleCertificate, buildTbs, checkCertificate } from '../core/certificate.ts';
+import type { Authority, LeafTemplate } from '../core/certificate.ts';
+import { defaultCluster } from '../core/configuration.ts';
+import { decodeRequest } from '../core/csr.ts';
+import { issue } from '../core/issue.ts';
+import { decodeRequestObject } from '../core/kubernetes.ts';
+import type { RequestObject } from '../core/kubernetes.ts';
+import { notAfterOf, serialFrom, validity } from '../core/lifetime.ts';
+import type { CertificateLedger } from '../core/ports.ts';
+import { checkProfile } from '../core/profiles.ts';
+import { requestDigest } from '../core/request-digest.ts';
+import { certificateProblem } from '../lambdas/watch-relay/certificate-check.ts';
+import { temporaryFolder } from '../test/harness/processes.ts';
+import { createTestAuthority } from '../test/harness/test-certificates.ts';
+import { kubeletRequest, requestObject, signerName } from './requests.ts';
+
+export interface StepResult {
+  readonly step: string;
+  readonly perSecond: number;
+  readonly microseconds: number;
+}
+
+/** Rounds per step; the best one counts: whatever else the machine does can only make a round slower. */
+const rounds = 5;
+/** A round looks at the clock after so many runs. */
+const batch = 10;
+
+export async function measureSteps(roundMilliseconds: number): Promise<StepResult[]> {
+  const folder = temporaryFolder('bench-steps');
+  const memory = openEmbeddedLedger(':memory:');
+  const disk = openEmbeddedLedger(join(folder.path, 'ledger.sqlite'));
+  try {
+    const results: StepResult[] = [];
+    for (const [step, run] of await steps(memory.ledger, disk.ledger))
+      results.push(await measureStep(step, run, roundMilliseconds));
+    return results;
+  } finally {
+    memory.close();
+    disk.close();
+    folder.remove();
+  }
+}
+
+type Step = readonly [name: string, run: () => unknown];
+
+/** A kubelet's request with a P-256 key, and a CA with a P-256 key in this process's memory. */
+async function steps(memory: CertificateLedger, disk: CertificateLedger): Promise<readonly Step[]> {
+  const authority = await benchAuthority();
+  const { signer } = authority;
+  const cluster = defaultCluster('bench', { maxTtlSeconds: 86_400 });
+  const profile = cluster.profiles.get(signerName)!;
+  const text = JSON.stringify(approvedObject());
+  const object = decodeObject(text);
+  const decoded = decodeRequest(object.request);
+  if (!decoded.ok) throw new Error('the sample request cannot be decoded');
+  const { request } = decoded;
+  const template = templateOf(object, request, profile.maxTtlSeconds, authority);
+  const tbs = buildTbs(template, authority);
+  const signature = await signer.sign(tbs);
+
+  const issueWith = async (ledger: CertificateLedger, delivered: RequestObject): Promise<string> => {
+    const ports = { ledger, authority: async () => authority, now: () => Date.now(), randomBytes };
+    const outcome = await issue(delivered, cluster, ports);
+    if (outcome.kind !== 'issued') throw new Error(`the sample request was ${outcome.kind}`);
+    return outcome.certificatePem;
+  };
+  const another = (): RequestObject => ({ ...object, uid: randomUUID() });
+  const certificatePem = await issueWith(memory, object);
+
+  return [
+    ['JSON.parse + decodeRequestObject', () => decodeObject(text)],
+    ['decodeRequest, with the self-signature verified', () => decodeRequest(object.request)],
+    ['checkProfile', () => checkProfile(profile, object, request)],
+    ['requestDigest', () => requestDigest('bench', object, signerName)],
+    ['buildTbs', () => buildTbs(template, authority)],
+    ['sign, embedded P-256 key', () => signer.sign(tbs)],
+    [
+      'assembleCertificate + checkCertificate',
+      () => checkCertificate(assembleCertificate(tbs, signature, signer.algorithm), tbs, authority),
+    ],
+    ['issue(), ledger in memory', () => issueWith(memory, another())],
+    ['issue(), ledger on disk, each write synced', () => issueWith(disk, another())],
+    ['issue(), delivered again', () => issueWith(memory, object)],
+    ['relay: certificateProblem', () => certificateProblem(certificatePem, object.request)],
+  ];
+}
+
+async function measureStep(step: string, run: () => unknown, roundMilliseconds: number): Promise<StepResult> {
+  const measured: number[] = [];
+  // One round more: the first is for the compiler.
+  for (let round = 0; round <= rounds; round++) {
+    const begin = performance.now();
+    let runs = 0;
+    let elapsed = 0;
+    while (elapsed < roundMilliseconds) {
+      for (let i = 0; i < batch; i++) {
+        const result = run();
+        if (result instanceof Promise) await result;
+      }
+      runs += batch;
+      elapsed = performance.now() - begin;
+    }
+    if (round > 0) measured.push((elapsed * 1_000) / runs);
+  }
+  const microseconds = Math.min(...measured);
+  return { step, microseconds, perSecond: 1_000_000 / microseconds };
+}
+
+async function benchAuthority(): Promise<Authority> {
+  const { certificatePem, keyPem } = await createTestAuthority('bench ca');
+  const certificate = new Uint8Array(new X509Certificate(certificatePem).raw);
+  return { name: 'ca', certificate, intermediates: [], signer: embeddedSigner(keyPem) };
+}
+
+/** As the relay posts it: what the API server added included. */
+function approvedObject(): object {
+  const name = 'bench-sample';
+  const { spec, ...rest } = requestObject(name, kubeletRequest(name, 0)) as { spec: object };
+  return {
+    ...rest,
+    metadata: { name, uid: randomUUID(), resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { ...spec, username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers', 'system:authenticated'] },
+    status: { conditions: [{ type: 'Approved', status: 'True', reason: 'AutoApproved', message: 'by the benchmark' }] },
+  };
+}
+
+function decodeObject(text: string): RequestObject {
+  const decoded = decodeRequestObject(JSON.parse(text));
+  if (!decoded.ok) throw new Error(decoded.message);
+  return decoded.object;
+}
+
+function templateOf(
+  { usages }: RequestObject,
+  request: LeafTemplate['request'],
+  maxTtlSeconds: number,
+  { certificate }: Authority,
+): LeafTemplate {
+  const now = Date.now();
+  const span = validity({ maxTtlSeconds, expirationSeconds: undefined, caNotAfter: notAfterOf(certificate), now });
+  if (!span.ok) throw new Error(span.why);
+  return { request, usages, serial: serialFrom(randomBytes(16)), notBefore: span.notBefore, notAfter: span.notAfter };
+}
