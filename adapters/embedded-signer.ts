@@ -38,6 +38,8 @@ const algorithms: Readonly<Record<SignatureAlgorithm, Algorithm>> = {
   RSASSA_PSS_SHA_512: { hash: 'sha512', specs: rsa, options: pss },
 };
 
+export const signatureAlgorithms = Object.keys(algorithms) as SignatureAlgorithm[];
+
 /** What a key signs with unless told otherwise. */
 export function defaultSignatureAlgorithm(spec: KeySpec): SignatureAlgorithm {
   switch (spec) {

@@ -1,0 +1,12 @@
+import { join } from 'node:path';
+
+/** Where one cluster's state lies under a data folder, for every program that shares it. */
+export function embeddedData(
+  dataFolder: string,
+  cluster: string,
+): { readonly ledgerFile: string; readonly caFolder: string } {
+  // Cluster names are DNS labels (core/configuration-schema.ts); this is where any other would leave the folder.
+  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster)) throw new Error('a cluster name is a DNS label');
+  const folder = join(dataFolder, cluster);
+  return { ledgerFile: join(folder, 'ledger.sqlite'), caFolder: join(folder, 'ca') };
+}
