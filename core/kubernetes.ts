@@ -31,6 +31,9 @@ export interface RequestObject {
   readonly hasCertificate: boolean;
 }
 
+/** What a v1beta1 request means that names no usages (pkg/apis/certificates/v1beta1/defaults.go); an empty list is none. */
+const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
+
 export type DecodedObject =
   | { readonly ok: true; readonly object: RequestObject }
   | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
@@ -69,7 +72,7 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   const request = decodeBase64(encoded);
   if (request === undefined) return wrong('spec.request is not base64');
 
-  const usages = optionalStrings(spec['usages']);
+  const usages = optionalStrings(spec['usages'] ?? (apiVersion === 'certificates.k8s.io/v1beta1' ? betaUsages : null));
   if (usages === undefined) return wrong('spec.usages is not a list of strings');
   const groups = optionalStrings(spec['groups']);
   if (groups === undefined) return wrong('spec.groups is not a list of strings');

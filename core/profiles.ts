@@ -3,7 +3,7 @@
  * A refusal collects every broken rule, the in-tree ones first, so that its message starts with the in-tree text.
  * Where we differ from the in-tree signer, the number of the deviation in docs/signers.md stands at the rule.
  */
-import type { CertificateRequest, KeyKind } from './csr.ts';
+import type { CertificateRequest, KeyKind, Subject, SubjectAltNames } from './csr.ts';
 import { customRules } from './custom-rules.ts';
 import {
   apiServerClientInTree,
@@ -20,6 +20,7 @@ import { isSubdomain, nameMatches } from './patterns.ts';
 import { atMost, printable, quoted, quotedList } from './quoted.ts';
 import { unless } from './rule.ts';
 import type { Rule } from './rule.ts';
+import { encodeSubject } from './subject.ts';
 import { isKnownUsage } from './usages.ts';
 
 /** The rule sets a signer can follow; the four in-tree ones are fixed by Kubernetes, `custom` by the operator. */
@@ -155,6 +156,28 @@ const sanTypes: Rule = {
     atMost(request.sans.unsupported, (type) => `a subjectAltName of type ${printable(type)} is not signed`),
 };
 
+/** Deviation 12: neither RFC 5280 (§4.1.2.6) nor any verifier knows a use for a certificate without any name. */
+const namesSomebody: Rule = {
+  check: 'the subject or a subjectAltName names somebody',
+  code: 'SubjectNotPermitted',
+  seen: ({ request: { subject, sans } }) =>
+    `${hasSubject(subject) ? 'a subject' : 'no subject'}, ${hasNames(sans) ? 'subjectAltNames' : 'no subjectAltNames'}`,
+  wrong: ({ request: { subject, sans } }) =>
+    unless(
+      hasSubject(subject) || hasNames(sans),
+      'the certificate would name nobody: it has neither a subject nor a subjectAltName',
+    ),
+};
+
+/** What the certificate will carry: an emailAddress alone leaves nothing. An empty SEQUENCE takes two octets. */
+function hasSubject(subject: Subject): boolean {
+  return encodeSubject(subject).length > 2;
+}
+
+function hasNames({ dns, email, ip, uri }: SubjectAltNames): boolean {
+  return [dns, email, ip, uri].some((names) => names.length > 0);
+}
+
 /** Deviations 7 and 8. A certificate without extended usages is valid for all of them (RFC 5280 §4.2.1.12). */
 const usagesKnown: Rule = {
   check: 'usages are present and known',
@@ -188,7 +211,14 @@ const keys = [keyKind, rsaSize, signatureHash];
 
 const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
   // Their exact usages leave no room for empty or unknown ones, so `usagesKnown` is not asked again.
-  'kube-apiserver-client': [...apiServerClientInTree, ...keys, reservedNames, sanTypes, requesterAllowed],
+  'kube-apiserver-client': [
+    ...apiServerClientInTree,
+    ...keys,
+    reservedNames,
+    namesSomebody,
+    sanTypes,
+    requesterAllowed,
+  ],
   'kube-apiserver-client-kubelet': [
     ...kubeletClientInTree,
     ...keys,
@@ -198,8 +228,8 @@ const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
     requesterAllowed,
   ],
   'kubelet-serving': [...kubeletServingInTree, ...keys, reservedNames, nodeName, sanTypes, requesterAllowed],
-  'legacy-unknown': [...keys, reservedNames, sanTypes, usagesKnown, requesterAllowed],
-  custom: [...keys, reservedNames, sanTypes, usagesKnown, ...customRules, requesterAllowed],
+  'legacy-unknown': [...keys, reservedNames, namesSomebody, sanTypes, usagesKnown, requesterAllowed],
+  custom: [...keys, reservedNames, sanTypes, usagesKnown, ...customRules, namesSomebody, requesterAllowed],
 };
 
 /** Every rule the request breaks, in order; empty when it may be signed. */

@@ -38,7 +38,12 @@ describe('in-tree rules, in order and in their words', () => {
       { sans: { dns: ['a'], email: ['a@b'], ip: ['10.0.0.1'], uri: ['a:b'] } },
       [],
     ],
-    ['kube-apiserver-client', 'no subject at all', { commonName: '', organizations: [] }, []],
+    [
+      'kube-apiserver-client',
+      'no subject, but a name',
+      { commonName: '', organizations: [], sans: { dns: ['a'] } },
+      [],
+    ],
     [
       'kube-apiserver-client',
       'a foreign usage',
@@ -303,6 +308,21 @@ test.each([
   expect(check(profile(kind), { ...acceptable[kind], commonName }).codes).toEqual(codes);
 });
 
+test.each<[string, keyof typeof acceptable, Asked, readonly string[]]>([
+  ['no name at all', 'kube-apiserver-client', {}, ['SubjectNotPermitted']],
+  ['a subject', 'kube-apiserver-client', { commonName: 'a' }, []],
+  ['a subjectAltName', 'kube-apiserver-client', { sans: { uri: ['a:b'] } }, []],
+  [
+    'an attribute the certificate drops',
+    'legacy-unknown',
+    { otherAttributes: ['1.2.840.113549.1.9.1'] },
+    ['SubjectNotPermitted'],
+  ],
+])('deviation 12: a certificate with %s', (_, kind, asked, codes) => {
+  const named = { commonName: '', organizations: [], sans: {}, ...asked };
+  expect(check(profile(kind), { ...acceptable[kind], ...named }).codes).toEqual(codes);
+});
+
 test.each(kinds)('deviation 4: %s refuses the name types nobody signs, by name', (kind) => {
   const asked = { ...acceptable[kind], sans: { ...acceptable[kind].sans, unsupported: ['otherName', 'registeredID'] } };
   expect(check(profile(kind), asked)).toEqual({
@@ -417,7 +437,18 @@ describe('a signer of one’s own', () => {
       { ...web, sans: { email: ['a@example.com'], uri: ['spiffe://example.com/web'] } },
       [],
     ],
-    ['a name required', { sans: { dns: ['*'], required: true } }, { ...web, sans: {} }, ['SanNotPermitted']],
+    [
+      'a name required',
+      { sans: { dns: ['*'], required: true } },
+      { ...web, sans: {}, organizations: ['a'] },
+      ['SubjectNotPermitted', 'SanNotPermitted'],
+    ],
+    [
+      'no name where none is required',
+      {},
+      { ...web, commonName: '', organizations: [], sans: {} },
+      ['SubjectNotPermitted'],
+    ],
     [
       'a system: name under a pattern as wide as can be',
       { subject: { commonNames: ['*'], organizations: ['*'] } },
