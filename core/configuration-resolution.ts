@@ -80,7 +80,7 @@ const algorithmsOf: Readonly<Record<KeySpec, readonly [SignatureAlgorithm, ...Si
   'RSA-4096': rsaAlgorithms,
 };
 
-function resolveCa(name: string, input: CaInput, report: Report): CaConfiguration {
+export function resolveCa(name: string, input: CaInput, report: Report): CaConfiguration {
   const keySpec = input.keySpec ?? 'P-256';
   const algorithms = algorithmsOf[keySpec];
   const signatureAlgorithm = input.signatureAlgorithm ?? algorithms[0];

@@ -166,7 +166,7 @@ const file = z.strictObject({
     ),
   clusters: z
     .record(label, cluster)
-    .describe('The clusters, by name. The name is part of the URL: /v1/clusters/<name>/sign.'),
+    .describe('The clusters, by name. The name is part of the URL: `/v1/clusters/<name>/sign`.'),
 });
 
 export type ClusterInput = z.infer<typeof cluster>;
@@ -178,6 +178,11 @@ export type KeySpec = NonNullable<CaInput['keySpec']>;
 /** Checks the shape; issues are zod's, each with its path. */
 export function checkShape(value: unknown): z.ZodSafeParseResult<FileInput> {
   return file.safeParse(value, { reportInput: true });
+}
+
+/** The same for one CA by itself. */
+export function checkCaShape(name: string, value: unknown): z.ZodSafeParseResult<{ name: string; ca: CaInput }> {
+  return z.strictObject({ name: label, ca }).safeParse({ name, ca: value }, { reportInput: true });
 }
 
 /** JSON Schema (2020-12) of the file, for editors. */

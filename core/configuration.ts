@@ -5,9 +5,9 @@
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, Node, Pair } from 'yaml';
 import type { z } from 'zod';
-import { resolveCluster, withDefaults } from './configuration-resolution.ts';
+import { resolveCa, resolveCluster, withDefaults } from './configuration-resolution.ts';
 import type { Path } from './configuration-resolution.ts';
-import { checkShape, configurationSchema } from './configuration-schema.ts';
+import { checkCaShape, checkShape, configurationSchema } from './configuration-schema.ts';
 import type { ClusterInput, KeySpec } from './configuration-schema.ts';
 import type { SignatureAlgorithm } from './ports.ts';
 import type { Profile } from './profiles.ts';
@@ -246,6 +246,25 @@ export function defaultCluster(
   return resolveCluster(name, input, (severity, path, message) => {
     if (severity === 'error') throw new RangeError(`${pathText(path)}: ${message}`);
   });
+}
+
+/** One CA that was not written in a file, held to the same rules: for `countersign ca init`. */
+export function caConfiguration(
+  name: string,
+  input: Readonly<Record<string, unknown>>,
+):
+  | { readonly ok: true; readonly ca: CaConfiguration }
+  | { readonly ok: false; readonly problems: readonly { readonly key: string; readonly message: string }[] } {
+  const problems: { key: string; message: string }[] = [];
+  // Paths are `name`, or `ca` and then the key of the CA.
+  const add = (path: Path, message: string): void => void problems.push({ key: String(path[1] ?? path[0]), message });
+  const shape = checkCaShape(name, input);
+  if (!shape.success) {
+    for (const { path, message } of shape.error.issues.flatMap(readable)) add(path, message);
+    return { ok: false, problems };
+  }
+  const ca = resolveCa(name, shape.data.ca, (_, [, ...path], message) => add(path, message));
+  return problems.length === 0 ? { ok: true, ca } : { ok: false, problems };
 }
 
 export { configurationSchema };

@@ -1,0 +1,214 @@
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { Command, InvalidArgumentError } from 'commander';
+import { CaUnusableError, createEmbeddedCa, loadEmbeddedCa } from '../adapters/embedded-authority.ts';
+import { certificateFacts, toPem } from '../core/certificate.ts';
+import type { Authority } from '../core/certificate.ts';
+import { caConfiguration } from '../core/configuration.ts';
+import type { CaConfiguration } from '../core/configuration.ts';
+import { readConfiguration } from './cluster-choice.ts';
+import { CommandFailure, exitCodes } from './exit.ts';
+import type { Io } from './io.ts';
+import { json, outputOption, table } from './output.ts';
+
+interface ShowFlags {
+  readonly data: string;
+  readonly name: string;
+  readonly output: string;
+}
+
+interface InitFlags extends ShowFlags {
+  readonly subject?: string;
+  readonly keySpec?: string;
+  readonly signatureAlgorithm?: string;
+  readonly validity?: string;
+  readonly pathLen?: string;
+  readonly config?: string;
+  readonly cluster?: string;
+}
+
+export function caCommand(io: Io): Command {
+  const ca = new Command('ca').description('make and look at a CA whose key lies in a folder of this machine');
+
+  ca.command('init')
+    .description(
+      'make a CA: a new key and its self-signed certificate. What is there is never overwritten (exit code 6)',
+    )
+    .requiredOption('--data <dir>', 'folder of the CA’s files')
+    .option('--name <name>', 'name of the CA, as in countersign.yaml', caName, 'ca')
+    .option('--subject <name>', 'such as "CN=prod CA,O=Example Corp"; also OU and C (default: CN=Countersign <name>)')
+    .option('--key-spec <spec>', 'P-256, P-384, P-521, RSA-2048, RSA-3072 or RSA-4096 (default: P-256)')
+    .option('--signature-algorithm <name>', 'as in countersign.yaml (default: the one that fits the key)')
+    .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
+    .option('--path-len <n>', 'how many CAs may stand below this one (default: 0)')
+    .option('--config <file>', 'take all this from the CA of that name in a countersign.yaml')
+    .option('--cluster <name>', 'cluster of that file')
+    .addOption(outputOption('table', 'json', 'pem'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  countersign ca init --data ./data
+  countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d
+  countersign ca init --data ./data --config countersign.yaml --cluster prod`,
+    )
+    .action(async (flags: InitFlags) => io.out(printed(await init(flags, io), flags.output)));
+
+  ca.command('show')
+    .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
+    .requiredOption('--data <dir>', 'folder of the CA’s files')
+    .option('--name <name>', 'name of the CA', caName, 'ca')
+    .addOption(outputOption('table', 'json', 'pem'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  countersign ca show --data ./data
+  countersign ca show --data ./data -o pem > client-ca.crt   # for the API server's --client-ca-file`,
+    )
+    .action(async (flags: ShowFlags) => io.out(printed(await load(flags), flags.output)));
+  return ca;
+}
+
+async function init(flags: InitFlags, io: Io): Promise<Authority> {
+  const ca = flags.config === undefined ? fromFlags(flags) : await fromFile(flags, flags.config, io);
+  const { created, authority } = await usable(() => createEmbeddedCa(flags.data, ca, { now: io.now(), randomBytes }));
+  if (!created)
+    throw new CommandFailure(
+      exitCodes.conflict,
+      `there is a CA ${ca.name} in ${flags.data} already; it was left as it is`,
+      `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name makes another CA`,
+    );
+  return authority;
+}
+
+function load({ data, name }: ShowFlags): Promise<Authority> {
+  return usable(() => loadEmbeddedCa(data, name));
+}
+
+/** A CA that is not there, or not whole, is something an operator can act on; anything else is a fault of ours. */
+async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CaUnusableError && error.why === 'Missing')
+      throw new CommandFailure(exitCodes.notFound, error.message, 'countersign ca init makes one');
+    if (error instanceof CaUnusableError) throw new CommandFailure(exitCodes.configuration, error.message);
+    if (error instanceof Error && 'syscall' in error) throw new CommandFailure(exitCodes.configuration, error.message);
+    throw error;
+  }
+}
+
+function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathLen }: InitFlags): CaConfiguration {
+  const written = {
+    subject: subject === undefined ? { commonName: `Countersign ${name}` } : subjectOf(subject),
+    keySpec,
+    signatureAlgorithm,
+    validity,
+    pathLen: pathLen === undefined ? undefined : Number(pathLen),
+  };
+  const given = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
+  const checked = caConfiguration(name, given);
+  if (checked.ok) return checked.ca;
+  const problems = checked.problems.map(({ key, message }) => `${flagText(key)}: ${message}`);
+  throw new CommandFailure(exitCodes.usage, problems.join('\n'), 'countersign ca init --help shows what each may be');
+}
+
+async function fromFile(flags: InitFlags, file: string, io: Io): Promise<CaConfiguration> {
+  const own = (['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'] as const).filter(
+    (key) => flags[key] !== undefined,
+  );
+  if (own.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `--config says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
+    );
+  const { clusters } = await readConfiguration(file, io);
+  const [only] = clusters.size === 1 ? [...clusters.keys()] : [];
+  const name = flags.cluster ?? only;
+  if (name === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${file} has several clusters`,
+      `--cluster names one of ${[...clusters.keys()].join(', ')}`,
+    );
+  const ca = clusters.get(name)?.cas.get(flags.name);
+  if (ca !== undefined) return ca;
+  const known = [...(clusters.get(name)?.cas.keys() ?? [])].join(', ');
+  throw new CommandFailure(
+    exitCodes.notFound,
+    `${file} has no CA ${flags.name} in a cluster ${name}`,
+    known === '' ? `its clusters are ${[...clusters.keys()].join(', ')}` : `--name is one of ${known}`,
+  );
+}
+
+function flagText(key: string): string {
+  return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** A folder is named after it: only what countersign.yaml accepts as a name, and nothing with a slash in it. */
+function caName(text: string): string {
+  const checked = caConfiguration(text, { subject: { commonName: 'x' } });
+  if (checked.ok) return text;
+  throw new InvalidArgumentError(checked.problems.map(({ message }) => message).join('; '));
+}
+
+const subjectKeys: Readonly<Record<string, string>> = {
+  CN: 'commonName',
+  O: 'organization',
+  OU: 'organizationalUnit',
+  C: 'country',
+};
+
+/** RFC 4514's form, as far as a CA needs it: a comma inside a value is written `\,`. */
+function subjectOf(text: string): Readonly<Record<string, string>> {
+  const parts = text.split(/(?<!\\),/).map((part) => part.trim().replaceAll('\\,', ','));
+  const subject: Record<string, string> = {};
+  for (const part of parts) {
+    const [, type = '', value = ''] = /^([A-Za-z]+)=(.*)$/s.exec(part) ?? [];
+    const key = subjectKeys[type.toUpperCase()];
+    if (key === undefined || subject[key] !== undefined)
+      throw new CommandFailure(
+        exitCodes.usage,
+        `--subject: ${key === undefined ? `"${part}" is not understood` : `${type} is given twice`}`,
+        'it looks like "CN=prod CA,O=Example Corp" and may hold CN, O, OU and C, each once',
+      );
+    subject[key] = value;
+  }
+  return subject;
+}
+
+function printed({ name, certificate, signer }: Authority, output: string): string {
+  if (output === 'pem') return toPem('CERTIFICATE', certificate);
+  const facts = certificateFacts(certificate);
+  const shown = {
+    name,
+    subject: facts.subject,
+    serial: facts.serial,
+    notBefore: new Date(facts.notBefore).toISOString(),
+    notAfter: new Date(facts.notAfter).toISOString(),
+    key: keyText(certificate),
+    signatureAlgorithm: signer.algorithm,
+    keyId: signer.keyId,
+    subjectKeyIdentifier: Buffer.from(facts.subjectKeyIdentifier ?? []).toString('hex'),
+    fingerprintSha256: facts.fingerprintSha256,
+  };
+  return output === 'json'
+    ? json(shown)
+    : table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]));
+}
+
+const labels: Readonly<Record<string, string>> = {
+  notBefore: 'valid from',
+  notAfter: 'valid to',
+  signatureAlgorithm: 'signs with',
+  keyId: 'key id',
+  subjectKeyIdentifier: 'SKI',
+  fingerprintSha256: 'SHA-256',
+};
+
+function keyText(certificate: Uint8Array): string {
+  const { asymmetricKeyType, asymmetricKeyDetails } = new X509Certificate(certificate).publicKey;
+  if (asymmetricKeyType === 'rsa') return `RSA-${asymmetricKeyDetails?.modulusLength}`;
+  const curve = asymmetricKeyDetails?.namedCurve ?? '';
+  return { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' }[curve] ?? curve;
+}

@@ -1,0 +1,139 @@
+/**
+ * The dry run of core/issue.ts for one request: every check in the order of the story, with what was seen. It asks the
+ * same functions; only the ledger and the key are left out, so an earlier answer to the same UID is not known here.
+ */
+import type { ClusterConfiguration } from '../core/configuration.ts';
+import { decodeRequest } from '../core/csr.ts';
+import type { DecodedRequest } from '../core/csr.ts';
+import type { RequestObject } from '../core/kubernetes.ts';
+import { validity } from '../core/lifetime.ts';
+import { refusalMessage, refusalReason } from '../core/outcome.ts';
+import type { IgnoredWhy, Violation } from '../core/outcome.ts';
+import type { Instant } from '../core/ports.ts';
+import { defaultSignerName, explainProfile } from '../core/profiles.ts';
+import type { Profile } from '../core/profiles.ts';
+import { printable } from '../core/quoted.ts';
+import { triage } from '../core/triage.ts';
+
+export interface Check {
+  readonly check: string;
+  /** `wait`: not yet, and nobody's fault. */
+  readonly result: 'pass' | 'fail' | 'wait';
+  readonly seen: string;
+  readonly violations: readonly Violation[];
+}
+
+export interface Explanation {
+  readonly name: string;
+  readonly uid: string;
+  /** Empty when none is named and the request is unreadable. */
+  readonly signerName: string;
+  readonly cluster: string;
+  /** What the signer would do now. */
+  readonly outcome: 'issue' | 'wait' | 'refuse' | 'ignore';
+  /** The sentence for it; for `refuse` the text of the Failed condition. */
+  readonly message: string;
+  /** For `refuse`: the reason of the Failed condition. */
+  readonly reason?: string;
+  readonly checks: readonly Check[];
+  /** The certificate's validity if it were signed now; the CA's own end may cut it. */
+  readonly validity?: { readonly notBefore: string; readonly notAfter: string };
+  /** Requested extensions, by object identifier, that the certificate will not carry. */
+  readonly droppedExtensions: readonly string[];
+}
+
+/** The one requested extension that reaches the certificate. */
+const subjectAltNameType = '2.5.29.17';
+
+export function explain(object: RequestObject, cluster: ClusterConfiguration, now: Instant): Explanation {
+  const decoded = decodeRequest(object.request);
+  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
+  const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
+  const ignored = triage(object) ?? (signerName !== undefined && profile === undefined ? 'UnknownSigner' : undefined);
+
+  const checks = [
+    ofSigner(signerName, profile),
+    ofState(object),
+    ofReading(decoded),
+    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.request).map(ofRule) : []),
+  ];
+  const explanation = {
+    name: object.name,
+    uid: object.uid,
+    signerName: signerName ?? '',
+    cluster: cluster.name,
+    checks,
+    droppedExtensions: decoded.ok
+      ? decoded.request.requestedExtensions.filter((type) => type !== subjectAltNameType)
+      : [],
+  };
+  if (ignored !== undefined && ignored !== 'NotApproved')
+    return { ...explanation, outcome: 'ignore', message: ignoredTexts[ignored] };
+  const [first, ...more] = checks.flatMap(({ violations }) => violations);
+  if (first !== undefined) {
+    const all = [first, ...more] as const;
+    return { ...explanation, outcome: 'refuse', reason: refusalReason(all), message: refusalMessage(all) };
+  }
+  const signed = { ...explanation, validity: lifetime(object, profile?.maxTtlSeconds ?? 0, now) };
+  return ignored === undefined
+    ? { ...signed, outcome: 'issue', message: 'it would be signed' }
+    : { ...signed, outcome: 'wait', message: 'it would be signed once it is approved' };
+}
+
+const ignoredTexts: Readonly<Record<Exclude<IgnoredWhy, 'NotApproved'>, string>> = {
+  UnknownSigner: 'no profile of this cluster has that signer name; another signer may answer it',
+  Denied: 'it was denied',
+  Failed: 'it failed before; its requester has to make a new one',
+  AlreadyIssued: 'it has its certificate',
+};
+
+function ofSigner(signerName: string | undefined, profile: Profile | undefined): Check {
+  return {
+    check: 'the signer is one of this cluster’s',
+    result: profile === undefined ? 'fail' : 'pass',
+    seen: signerName === undefined ? 'none named' : printable(signerName),
+    violations: [],
+  };
+}
+
+function ofState(object: RequestObject): Check {
+  const why = triage(object);
+  return {
+    check: 'approved, and not denied, failed or issued',
+    result: why === undefined ? 'pass' : why === 'NotApproved' ? 'wait' : 'fail',
+    seen:
+      [...object.conditions.map(conditionText), ...(object.hasCertificate ? ['a certificate'] : [])].join(', ') ||
+      'pending',
+    violations: [],
+  };
+}
+
+function conditionText({ type, status, reason }: RequestObject['conditions'][number]): string {
+  const odd = status === undefined || status === 'True' ? '' : `=${status}`;
+  return printable(`${type}${odd}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
+}
+
+function ofReading(decoded: DecodedRequest): Check {
+  return {
+    check: 'readable, and signed with its own key',
+    result: decoded.ok ? 'pass' : 'fail',
+    seen: decoded.ok ? decoded.request.publicKey.description : 'undecodable',
+    violations: decoded.ok ? [] : decoded.violations,
+  };
+}
+
+function ofRule({ check, seen, violations }: ReturnType<typeof explainProfile>[number]): Check {
+  return { check, result: violations.length === 0 ? 'pass' : 'fail', seen, violations };
+}
+
+const latestDate: Instant = 8_640_000_000_000_000;
+
+function lifetime(
+  { expirationSeconds }: RequestObject,
+  maxTtlSeconds: number,
+  now: Instant,
+): { notBefore: string; notAfter: string } {
+  const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter: latestDate, now });
+  if (!span.ok) throw new RangeError(span.why); // `now` is beyond all dates
+  return { notBefore: new Date(span.notBefore).toISOString(), notAfter: new Date(span.notAfter).toISOString() };
+}

@@ -1,0 +1,50 @@
+/** The command line as a function: arguments and a world in, exit code out. */
+import { Command, CommanderError } from 'commander';
+import { caCommand } from './ca.ts';
+import { configCommand } from './config.ts';
+import { csrCommand } from './csr.ts';
+import { CommandFailure, exitCodes } from './exit.ts';
+import type { ExitCode } from './exit.ts';
+import type { Io } from './io.ts';
+
+const exitHelp = `
+Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
+More: docs/cli.md`;
+
+export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
+  let code: ExitCode = exitCodes.ok;
+  const finish = (given: ExitCode): void => {
+    code = given;
+  };
+  const program = new Command('countersign')
+    .description('Signs Kubernetes certificate requests with a CA key that no cluster holds.')
+    .addHelpText('after', exitHelp)
+    .addCommand(caCommand(io))
+    .addCommand(csrCommand(io, finish))
+    .addCommand(configCommand(io, finish));
+  prepare(program, io);
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return code;
+  } catch (error) {
+    if (error instanceof CommandFailure) {
+      io.err(`countersign: ${error.message}\n${error.hint === undefined ? '' : `countersign: ${error.hint}\n`}`);
+      return error.code;
+    }
+    // Asking for help is no error; commander has said everything else itself.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    // Not foreseen: exit code 1 would claim that the answer is no.
+    io.err(`countersign: unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    return exitCodes.temporary;
+  }
+}
+
+/** Commander copies such settings only to commands that are added later: give them to all that are there. */
+function prepare(command: Command, io: Io): void {
+  command
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
+    .showHelpAfterError('(--help shows arguments, options and examples)')
+    .showSuggestionAfterError();
+  for (const child of command.commands) prepare(child, io);
+}
