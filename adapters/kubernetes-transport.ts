@@ -42,8 +42,12 @@ export interface KubernetesTransport {
 }
 
 /** HTTP/1.1 on kept connections, JSON only. No redirects, no retries: what happened once is told once. */
-export function createTransport(server: URL, credentials: CredentialSource): KubernetesTransport {
-  const identity = keepIdentity(server, credentials);
+export function createTransport(
+  server: URL,
+  credentials: CredentialSource,
+  monotonic: () => number = () => performance.now(),
+): KubernetesTransport {
+  const identity = keepIdentity(server, credentials, monotonic);
 
   function send(call: HttpCall, { agent, headers }: { agent: HttpAgent; headers: Record<string, string> }) {
     const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body), 'utf8');
@@ -67,7 +71,7 @@ export function createTransport(server: URL, credentials: CredentialSource): Kub
   }
 
   /** One request between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
-  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage, outgoing: ClientRequest) => Promise<T>) {
+  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage) => Promise<T>) {
     return new Promise<T>((resolve, reject) => {
       let outgoing: ClientRequest | undefined;
       let over = false;
@@ -97,7 +101,7 @@ export function createTransport(server: URL, credentials: CredentialSource): Kub
         request.on('error', fail);
         request.on('response', (incoming) => {
           if (incoming.statusCode === 401) identity.suspect();
-          read(incoming, request).then((value) => end(() => resolve(value)), fail);
+          read(incoming).then((value) => end(() => resolve(value)), fail);
         });
       };
       begin().catch(fail);
@@ -108,10 +112,11 @@ export function createTransport(server: URL, credentials: CredentialSource): Kub
     call: (call) => exchange(call, (incoming) => readAll(incoming, call.maxBytes ?? maxAnswerBytes)),
 
     stream: (call, lifetimeMilliseconds) =>
-      exchange(call, async (incoming, outgoing) => {
+      exchange(call, async (incoming) => {
         if (incoming.statusCode !== 200) return readAll(incoming, maxAnswerBytes);
         // From here on the reader of the body is in charge; the signal and the end of its time still end it.
-        const end = (): void => void outgoing.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
+        const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
+        incoming.on('error', () => {}); // the reader gets it; should there be none yet, it must not be the process's
         const timer = setTimeout(end, lifetimeMilliseconds);
         call.signal.addEventListener('abort', end);
         incoming.once('close', () => {
@@ -126,7 +131,7 @@ export function createTransport(server: URL, credentials: CredentialSource): Kub
 }
 
 /** The agent and headers of now; a new agent only when what it was made of has changed. */
-function keepIdentity(server: URL, credentials: CredentialSource) {
+function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () => number) {
   let made: { tls: AgentOptions; agent: HttpAgent; headers: Record<string, string> } | undefined;
   let refreshing: Promise<void> | undefined;
   let readAt = 0;
@@ -135,7 +140,7 @@ function keepIdentity(server: URL, credentials: CredentialSource) {
   async function refresh(): Promise<void> {
     const options = await credentials(suspected);
     suspected = false;
-    readAt = performance.now();
+    readAt = monotonic();
     const { ca, cert, key, passphrase, servername, rejectUnauthorized, auth, agent: given } = options;
     const tls = defined({ ca, cert, key, passphrase, servername, rejectUnauthorized });
     const headers = { ...(options.headers as Record<string, string> | undefined) };
@@ -152,7 +157,7 @@ function keepIdentity(server: URL, credentials: CredentialSource) {
 
   return {
     async current() {
-      const age = performance.now() - readAt;
+      const age = monotonic() - readAt;
       const stale = age > credentialsMilliseconds || (suspected && age > minimumReloadMilliseconds);
       if (made === undefined || stale) {
         refreshing ??= refresh().finally(() => {

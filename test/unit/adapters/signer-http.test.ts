@@ -1,0 +1,250 @@
+import { createServer } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { connectSigner, signUrl } from '../../../adapters/signer-http.ts';
+import type { SignerHttpOptions } from '../../../adapters/signer-http.ts';
+import type { SignAnswer } from '../../../core/ports.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
+
+const never = new AbortController().signal;
+const object = { metadata: { name: 'r' }, spec: { x: 'ü' }, unknown: [1, null] };
+const closes: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closes.splice(0)) close();
+});
+
+interface Call {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+async function serve(
+  answer: (response: ServerResponse, call: Call) => void,
+  { tls, ...options }: Partial<SignerHttpOptions> & { tls?: { key: string; cert: string } } = {},
+) {
+  const calls: Call[] = [];
+  const listener: RequestListener = (request, response) => {
+    let body = '';
+    request.setEncoding('utf8');
+    request.on('data', (text: string) => (body += text));
+    request.on('end', () => {
+      const call = { method: request.method, url: request.url, headers: request.headers, body };
+      calls.push(call);
+      answer(response, call);
+    });
+  };
+  const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
+  let connections = 0;
+  server.on('connection', () => void (connections += 1));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const endpoint = connectSigner({ url: `${origin}/v1/clusters/c`, connections: 2, ...options });
+  closes.push(() => {
+    endpoint.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return { endpoint, calls, origin, connections: () => connections };
+}
+
+function respond(status: number, outcome: string | undefined, body: unknown) {
+  return (response: ServerResponse) =>
+    void response
+      .writeHead(status, outcome === undefined ? {} : { 'x-countersign-outcome': outcome })
+      .end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function status(...causes: readonly unknown[]) {
+  return { kind: 'Status', apiVersion: 'v1', status: 'Failure', message: 'm', details: { causes } };
+}
+
+const known = { reason: 'KeyNotPermitted', message: 'too short' };
+const certificate = { status: { certificate: Buffer.from('PEM\n').toString('base64') } };
+const issued: SignAnswer = { kind: 'issued', certificatePem: 'PEM\n' };
+
+test('posts the object as it is to …/sign, and keeps the connection', async () => {
+  const { endpoint, calls, connections } = await serve(respond(200, 'issued', { ...object, ...certificate }));
+  for (let i = 0; i < 4; i += 1) expect(await endpoint.sign(object, never)).toEqual(issued);
+  expect(connections()).toBe(1);
+  expect(calls[0]).toMatchObject({
+    method: 'POST',
+    url: '/v1/clusters/c/sign',
+    body: JSON.stringify(object),
+    headers: { 'content-type': 'application/json' },
+  });
+});
+
+describe('what an answer means', () => {
+  const unexpected = expect.objectContaining({ kind: 'unexpected' }) as SignAnswer;
+  test.each<[string, number, string | undefined, unknown, SignAnswer]>([
+    ['issued', 200, 'issued', certificate, issued],
+    ['issued, without our header', 200, undefined, certificate, unexpected],
+    ['issued, but 201', 201, 'issued', certificate, unexpected],
+    ['issued, without a certificate', 200, 'issued', { status: {} }, unexpected],
+    ['issued, with an empty certificate', 200, 'issued', { status: { certificate: '' } }, unexpected],
+    ['issued, not in base64', 200, 'issued', { status: { certificate: '-----BEGIN' } }, unexpected],
+    ['issued, no JSON', 200, 'issued', 'hello', unexpected],
+    ['200 with a refusal in it', 200, 'refused', status(known), unexpected],
+    [
+      'refused',
+      422,
+      'refused',
+      status(known),
+      { kind: 'refused', violations: [{ code: 'KeyNotPermitted', message: 'too short' }] },
+    ],
+    [
+      'refused for two reasons',
+      422,
+      'refused',
+      status(known, { reason: 'UidReused', message: 'x' }),
+      {
+        kind: 'refused',
+        violations: [
+          { code: 'KeyNotPermitted', message: 'too short' },
+          { code: 'UidReused', message: 'x' },
+        ],
+      },
+    ],
+    [
+      'too large',
+      413,
+      'refused',
+      status({ reason: 'RequestTooLarge', message: 'x' }),
+      { kind: 'refused', violations: [{ code: 'RequestTooLarge', message: 'x' }] },
+    ],
+    ['refused, without our header', 422, undefined, status(known), unexpected],
+    ['too large for the front door', 413, undefined, { message: 'Request Too Long' }, unexpected],
+    ['refused, no reason known', 422, 'refused', status({ reason: 'MoonPhase', message: 'x' }), unexpected],
+    ['refused, one reason unknown', 422, 'refused', status(known, { reason: 'MoonPhase', message: 'x' }), unexpected],
+    ['refused, without reasons', 422, 'refused', status(), unexpected],
+    ['refused, a reason without message', 422, 'refused', status({ reason: 'UidReused' }), unexpected],
+    ['refused, no Status', 422, 'refused', { details: { causes: [known] } }, unexpected],
+    ['refused, no JSON', 422, 'refused', '<html>', unexpected],
+    ['refused with 409', 409, 'refused', status(known), unexpected],
+    ['refused with 500', 500, 'refused', status(known), unexpected],
+    ['ignored', 409, 'ignored', status(), { kind: 'ignored' }],
+    ["somebody else's conflict", 409, undefined, {}, unexpected],
+    ['invalid', 400, 'invalid', status(), { kind: 'invalid' }],
+    ["somebody else's bad request", 400, undefined, {}, unexpected],
+    ['unknown cluster', 404, 'invalid', status(), unexpected],
+    ['busy', 503, 'busy', { retryAfterSeconds: 4 }, { kind: 'busy', retryAfterSeconds: 4 }],
+    ['busy with nonsense', 503, 'busy', { retryAfterSeconds: -1 }, { kind: 'busy' }],
+    ["the front door's 503", 503, undefined, { message: 'Service Unavailable' }, { kind: 'busy' }],
+    ["the front door's throttle", 429, undefined, { message: 'Too Many Requests' }, { kind: 'busy' }],
+    ['401', 401, undefined, {}, { kind: 'unauthorized', status: 401 }],
+    ['403', 403, undefined, { message: 'Forbidden' }, { kind: 'unauthorized', status: 403 }],
+    ['a crash', 500, undefined, { message: 'Internal Server Error' }, unexpected],
+    ['a gateway', 502, undefined, '', unexpected],
+    ['a teapot', 418, undefined, '', unexpected],
+  ])('%s', async (_, code, outcome, body, expected) => {
+    const { endpoint, calls } = await serve(respond(code, outcome, body));
+    expect(await endpoint.sign(object, never)).toEqual(expected);
+    expect(calls).toHaveLength(1);
+  });
+});
+
+test('a redirect is not followed', async () => {
+  const { endpoint, calls, origin } = await serve(
+    (response) => void response.writeHead(307, { location: `${origin}/other` }).end(),
+  );
+  expect(await endpoint.sign(object, never)).toMatchObject({ kind: 'unexpected', status: 307 });
+  expect(calls).toHaveLength(1);
+});
+
+describe('no answer is thrown:', () => {
+  test('none in time', async () => {
+    const { endpoint } = await serve(() => {}, { timeoutMilliseconds: 50 });
+    await expect(endpoint.sign(object, never)).rejects.toThrow('no answer in 0.05 s');
+  });
+
+  test('half of one in time', async () => {
+    const { endpoint } = await serve(
+      (response) => void response.writeHead(200, { 'x-countersign-outcome': 'issued' }).write('{'),
+      {
+        timeoutMilliseconds: 100,
+      },
+    );
+    await expect(endpoint.sign(object, never)).rejects.toThrow('no answer');
+  });
+
+  test('half of one and then nobody', async () => {
+    const { endpoint } = await serve((response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('{');
+      setImmediate(() => response.destroy());
+    });
+    await expect(endpoint.sign(object, never)).rejects.toThrow();
+  });
+
+  test('one without end', async () => {
+    const { endpoint } = await serve((response) => {
+      response.writeHead(200);
+      const more = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+      };
+      response.on('drain', more);
+      more();
+    });
+    await expect(endpoint.sign(object, never)).rejects.toThrow('too large');
+  });
+
+  test('nobody there', async () => {
+    const endpoint = connectSigner({ url: 'http://127.0.0.1:1/v1/clusters/c', connections: 1 });
+    closes.push(() => endpoint.close());
+    await expect(endpoint.sign(object, never)).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('called off', async () => {
+    const controller = new AbortController();
+    const { endpoint, calls } = await serve(() => controller.abort(new Error('enough')));
+    await expect(endpoint.sign(object, controller.signal)).rejects.toThrow('enough');
+    await expect(endpoint.sign(object, controller.signal)).rejects.toThrow('enough');
+    expect(calls).toHaveLength(1);
+  });
+});
+
+test('over TLS only the given CA is trusted', async () => {
+  const authority = await createTestAuthority('signer');
+  const { certificatePem: cert, keyPem: key } = await authority.issue({
+    subject: [{ CN: ['s'] }],
+    extensions: loopbackServerExtensions(),
+  });
+  const tls = { key, cert };
+  const trusted = await serve(respond(200, 'issued', certificate), { tls, caPem: authority.certificatePem });
+  expect(await trusted.endpoint.sign(object, never)).toEqual(issued);
+  const untrusted = await serve(respond(200, 'issued', certificate), { tls });
+  await expect(untrusted.endpoint.sign(object, never)).rejects.toThrow(/certificate/);
+  expect(untrusted.calls).toEqual([]);
+});
+
+test('credentials are asked for each call, over its body', async () => {
+  const bodies: string[] = [];
+  const { endpoint, calls } = await serve(respond(200, 'issued', certificate), {
+    authorize: (body) => Promise.resolve({ authorization: `Test ${bodies.push(Buffer.from(body).toString('utf8'))}` }),
+  });
+  await endpoint.sign(object, never);
+  await endpoint.sign(object, never);
+  expect(calls.map(({ headers }) => headers.authorization)).toEqual(['Test 1', 'Test 2']);
+  expect(bodies).toEqual([JSON.stringify(object), JSON.stringify(object)]);
+});
+
+test.each([
+  ['https://a.example/v1/clusters/c', 'https://a.example/v1/clusters/c/sign'],
+  ['https://a.example/stage/v1/clusters/c//', 'https://a.example/stage/v1/clusters/c/sign'],
+])('%s leads to %s', (base, url) => {
+  expect(signUrl(base).href).toBe(url);
+});
+
+test.each([
+  'ftp://a.example/',
+  'file:///etc/passwd',
+  'https://u:p@a.example/',
+  'https://a.example/?x=1',
+  'https://a.example/#x',
+  'x',
+])('%s is no endpoint', (base) => {
+  expect(() => signUrl(base)).toThrow(/URL/);
+});
