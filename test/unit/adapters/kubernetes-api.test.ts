@@ -451,6 +451,24 @@ describe('the connection', () => {
       .toMatchObject({ ok: true });
   });
 
+  test.each([
+    ['http://127.0.0.1:1', /ECONNREFUSED/],
+    ['http://10.255.255.1:1', /HTTP protocol is not allowed/],
+    ['http://127.0.0.1.example.com:1', /HTTP protocol is not allowed/],
+  ])('without TLS it goes to this machine only: %s', async (plain, message) => {
+    const path = join(folder, 'plain');
+    const kubeconfig = {
+      'current-context': 'c',
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster: { server: plain } }],
+      users: [{ name: 'u', user: {} }],
+    };
+    writeFileSync(path, JSON.stringify(kubeconfig));
+    const api = connectKubernetes({ kind: 'kubeconfig', path });
+    open.push(api);
+    await expect(api.requests.get('r', never)).rejects.toThrow(message);
+  });
+
   test('a kubeconfig without a cluster is said at once', () => {
     const path = join(folder, 'empty');
     writeFileSync(path, JSON.stringify({ clusters: [], users: [], contexts: [], 'current-context': 'x' }));
