@@ -9,10 +9,15 @@ export type DecodedBody =
   | { readonly ok: true; readonly json: unknown }
   | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
 
+export const objectTooLarge = {
+  ok: false,
+  tooLarge: true,
+  message: 'the request object is larger than 1.5 MiB',
+} as const;
+
 /** Bytes to JSON. Messages never quote the body: JSON.parse's own do, so they are not passed on. */
 export function decodeBody(event: HttpEvent): DecodedBody {
-  if (bodySize(event) > maxObjectBytes)
-    return { ok: false, tooLarge: true, message: 'the request object is larger than 1.5 MiB' };
+  if (bodySize(event) > maxObjectBytes) return objectTooLarge;
   const text = utf8Text(decodeEvent(event).body);
   if (text === undefined) return { ok: false, message: 'body is not UTF-8' };
   // JSON.parse takes any depth; JSON.stringify of what came out would then overflow the stack, after signing.

@@ -14,7 +14,7 @@ import { printable } from '../../core/quoted.ts';
 import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
 import { errorAnswer, outcomeHeader, signAnswer } from './answers.ts';
-import { decodeBody } from './body.ts';
+import { decodeBody, objectTooLarge } from './body.ts';
 import { busyAfter, logEntry, requestNames } from './log.ts';
 import type { SignLogEntry } from './log.ts';
 
@@ -138,6 +138,11 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
     now: ports.now,
     randomBytes: ports.randomBytes,
   });
+}
+
+/** For a front that knows a body to be over the limit without reading it; the size limit is core/kubernetes.ts's. */
+export function tooLarge(): HttpAnswer {
+  return signAnswer(rejected(objectTooLarge), undefined);
 }
 
 /** Too large is final, so that the relay ends the request; anything else unreadable is an answer about the call. */

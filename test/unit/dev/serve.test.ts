@@ -1,0 +1,217 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { main } from '../../../dev/serve.ts';
+import { csrFixture } from '../sign/stack.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'countersign-serve-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Served {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly output: () => string;
+  readonly errors: () => string;
+  /** Sends the signal and gives the exit code. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+}
+const running: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+});
+
+function run(args: readonly string[]) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../../dev/serve.ts'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.push(child);
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (text) => (output += String(text)));
+  child.stderr.on('data', (text) => (errors += String(text)));
+  const exited = once(child, 'close').then(([code]) => code as number | null);
+  return { child, exited, output: () => output, errors: () => errors };
+}
+
+async function serve(...args: readonly string[]): Promise<Served> {
+  const { child, exited, output, errors } = run(['--port', '0', ...args]);
+  while (!output().includes('Stop with Ctrl-C')) {
+    if (child.exitCode !== null) throw new Error(`serve ended: ${errors()}`);
+    await Promise.race([once(child.stdout, 'data'), exited]);
+  }
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())?.[0] ?? '';
+  return {
+    child,
+    url,
+    output,
+    errors,
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}
+
+async function sign(url: string, csr: object, cluster = 'demo'): Promise<{ status: number; certificate: string }> {
+  const answer = await fetch(`${url}/v1/clusters/${cluster}/sign?timeout=30s`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(csr),
+  });
+  const body = (await answer.json()) as { status?: { certificate?: string } };
+  return { status: answer.status, certificate: Buffer.from(body.status?.certificate ?? '', 'base64').toString() };
+}
+const trustBundle = async (url: string, cluster = 'demo') =>
+  (await fetch(`${url}/v1/clusters/${cluster}/trust-bundle`)).text();
+
+describe('npm run dev', () => {
+  test('serves what it prints: webhook, CA and a kubeconfig that says the same', async () => {
+    const { url, output, errors, stop } = await serve('--max-ttl', '2h');
+    expect(output()).toContain(`webhook   ${url}/v1/clusters/demo/sign`);
+    const kubeconfig = parse(
+      output()
+        .split('\n\n')
+        .find((part) => part.startsWith('apiVersion')) ?? '',
+    ) as {
+      clusters: { cluster: { server: string } }[];
+    };
+    expect(kubeconfig.clusters[0]?.cluster.server).toBe(`${url}/v1/clusters/demo/sign`);
+
+    const { status, certificate } = await sign(url, csrFixture());
+    expect(status).toBe(200);
+    const leaf = new X509Certificate(certificate);
+    const ca = new X509Certificate(await trustBundle(url));
+    expect([leaf.verify(ca.publicKey), leaf.checkIssued(ca)]).toEqual([true, true]);
+    expect(leaf.validToDate.getTime() - Date.now()).toBeLessThanOrEqual(7_200_000);
+    expect(await stop('SIGINT')).toBe(0);
+    // One line of JSON for the request, none for the probe of the CA.
+    const lines = errors()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({ outcome: 'issued', status: 200, name: 'node-csr-1', cluster: 'demo' });
+  });
+
+  test('with --data a restart goes on: the same CA, and the same certificate for the same UID', async () => {
+    const data = join(folder, 'kept');
+    const csr = csrFixture();
+    const first = await serve('--data', data);
+    const before = [await sign(first.url, csr), await trustBundle(first.url)];
+    expect(await first.stop()).toBe(0);
+    const second = await serve('--data', data);
+    expect([await sign(second.url, csr), await trustBundle(second.url)]).toEqual(before);
+    expect(
+      (await sign(second.url, csrFixture({ metadata: { uid: csr.metadata.uid }, spec: { groups: [] } }))).status,
+    ).toBe(422);
+  });
+
+  test('killed in the middle, what was answered is kept', async () => {
+    const data = join(folder, 'killed');
+    const csr = csrFixture();
+    const first = await serve('--data', data);
+    const before = await sign(first.url, csr);
+    expect(await first.stop('SIGKILL')).toBeNull();
+    const second = await serve('--data', data);
+    expect(await sign(second.url, csr)).toEqual(before);
+  });
+
+  test('two servers on one folder are one: 20 deliveries to both, one certificate', async () => {
+    const data = join(folder, 'shared');
+    const [one, two] = await Promise.all([serve('--data', data), serve('--data', data)]);
+    expect(await trustBundle(one.url)).toBe(await trustBundle(two.url));
+    const csr = csrFixture();
+    const deliver = () => Promise.all(Array.from({ length: 20 }, (_, i) => sign(i % 2 === 0 ? one.url : two.url, csr)));
+    const answers = [...(await deliver()), ...(await deliver())];
+    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([]);
+    expect(new Set(answers.filter(({ status }) => status === 200).map(({ certificate }) => certificate)).size).toBe(1);
+    expect(answers.slice(20).every(({ status }) => status === 200)).toBe(true);
+  });
+
+  test('without --data nothing is written, and another start is another CA', async () => {
+    const [one, two] = await Promise.all([serve(), serve()]);
+    expect(await trustBundle(one.url)).not.toBe(await trustBundle(two.url));
+  });
+
+  test('a countersign.yaml brings its clusters, each with a CA and ledger of its own', async () => {
+    const file = join(folder, 'countersign.yaml');
+    const cluster = `
+    cas: {ca: {subject: {commonName: CA}}}
+    profiles:
+      kubernetes.io/kube-apiserver-client-kubelet: {maxTtl: 1h}`;
+    writeFileSync(file, `version: 1\nclusters:\n  one:${cluster}\n  two:${cluster}\n`);
+    const { url, output } = await serve('--config', file, '--data', join(folder, 'configured'));
+    expect(output()).toContain('/v1/clusters/one/sign');
+    expect(await trustBundle(url, 'one')).not.toBe(await trustBundle(url, 'two'));
+    const csr = csrFixture();
+    const [one, two] = [await sign(url, csr, 'one'), await sign(url, csr, 'two')];
+    expect([one.status, two.status]).toEqual([200, 200]);
+    expect(one.certificate).not.toBe(two.certificate);
+    expect((await fetch(`${url}/v1/clusters/demo/healthz`)).status).toBe(404);
+    expect(existsSync(join(folder, 'configured', 'one', 'ledger.sqlite'))).toBe(true);
+  });
+
+  test('too much is refused by size, in our words', async () => {
+    const { url } = await serve();
+    const answer = await fetch(`${url}/v1/clusters/demo/sign`, { method: 'POST', body: 'x'.repeat(2_000_000) });
+    expect(answer.status).toBe(413);
+    expect(answer.headers.get('x-countersign-outcome')).toBe('refused');
+    expect(await answer.json()).toMatchObject({ details: { causes: [{ reason: 'RequestTooLarge' }] } });
+  });
+});
+
+describe('what it is told wrongly', () => {
+  afterEach(() => vi.unstubAllEnvs());
+  async function say(args: readonly string[]): Promise<{ code: number; output: string; errors: string }> {
+    let [output, errors] = ['', ''];
+    const code = await main(args, { out: (text) => (output += text), err: (text) => (errors += text) });
+    return { code, output, errors };
+  }
+
+  test.each([
+    [['--help'], 0, ''],
+    [['--port', 'x'], 2, /--port x: not a port number/],
+    [['--port', '65536'], 2, /not a port number/],
+    [['--cluster', 'Demo'], 2, /--cluster Demo: not a DNS label/],
+    [['--cluster', '../x'], 2, /not a DNS label/],
+    [['--max-ttl', 'forever'], 2, /--max-ttl forever: not a duration/],
+    [['--max-ttl', '59s'], 2, /at least 60s/],
+    [['--colour'], 2, /Unknown option '--colour'/],
+    [['something'], 2, /Unexpected argument/],
+    [['--config', '/nonexistent.yaml'], 3, /no such file/],
+    [['--config', 'package.json', '--max-ttl', '1h'], 2, /--max-ttl/],
+    [['--data', '/dev/null/x'], 3, /\/dev\/null/],
+  ] as const)('%j ends with %d and says why', async (args, code, message) => {
+    const said = await say(args);
+    expect(said.code).toBe(code);
+    expect(said.errors).toMatch(message);
+    expect(said.output.includes('Examples:')).toBe(code === 0);
+  });
+
+  test('problems of a countersign.yaml are shown with their lines', async () => {
+    const file = join(folder, 'wrong.yaml');
+    writeFileSync(file, 'version: 1\nclusters:\n  demo: {cass: {}}\n');
+    const { code, errors } = await say(['--config', file]);
+    expect(code).toBe(3);
+    expect(errors).toMatch(/wrong\.yaml:3:\d+: .*cass/);
+  });
+
+  test('a port that is taken, and Lambda', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const taken = await say(['--port', String((server.address() as AddressInfo).port)]);
+    expect([taken.code, taken.errors]).toEqual([3, expect.stringMatching(/is taken; --port 0/)]);
+    server.close();
+    vi.stubEnv('AWS_LAMBDA_FUNCTION_NAME', 'sign');
+    const inLambda = await say(['--port', '0']);
+    expect([inLambda.code, inLambda.errors]).toEqual([3, expect.stringMatching(/refuses to start inside AWS Lambda/)]);
+  });
+});
