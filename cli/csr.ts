@@ -93,6 +93,7 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<J
       ...(flags.context === undefined ? {} : { context: flags.context }),
     });
   } catch (error) {
+    if (error instanceof CommandFailure) throw error;
     const message = error instanceof Error ? error.message : String(error);
     const busy = error instanceof ThrottledError ? ' is busy' : ' did not answer';
     throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig}${busy}: ${message}`, 'try again');
@@ -170,16 +171,16 @@ const outcomes = { issue: 'Yes', wait: 'Not yet', refuse: 'No', ignore: 'Not our
 function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster): string {
   const { name, signerName, checks, outcome, reason, message, validity, droppedExtensions } = explanation;
   const head = `${name} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
-  const rows = checks.flatMap(({ check, result, seen, violations }) => [
-    [signs[result], check, seen],
-    ...violations.map(({ code, message: wrong }) => ['', '', `→ ${wrong} [${code}]`]),
-  ]);
+  const rows = table(checks.map(({ check, result, seen }) => [signs[result], check, seen])).split('\n');
+  const body = checks.map(({ violations }, index) =>
+    [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
+  );
   const dropped =
     droppedExtensions.length === 0
       ? ''
       : `\nRequested extensions that the certificate would not carry: ${droppedExtensions.join(', ')}\n`;
   const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
-  return `${head}${table(rows)}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
+  return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
 }
 
 function wholeNumber(text: string): number {

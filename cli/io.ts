@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { CommandFailure, exitCodes } from './exit.ts';
 import type { ApiAnswer, Instant, JsonObject } from '../core/ports.ts';
 
 export interface Io {
@@ -14,7 +15,7 @@ export interface Io {
   fileExists(path: string): boolean;
   /** `-` is standard input. Rejects with Node's error when it cannot be read. */
   read(path: string): Promise<Uint8Array>;
-  /** One request object of a cluster. Throws when the cluster does not answer. */
+  /** One request object of a cluster. Throws CommandFailure for an unusable login, anything else when the cluster does not answer. */
   fetchRequest(name: string, login: ClusterLogin): Promise<ApiAnswer<JsonObject>>;
 }
 
@@ -37,7 +38,13 @@ export function processIo(): Io {
       // The client library takes longer to load than all the rest of the command line: only for those who need it.
       const { connectKubernetes } = await import('../adapters/kubernetes-api.ts');
       const login = { kind: 'kubeconfig', path: kubeconfig, ...(context === undefined ? {} : { context }) } as const;
-      const api = connectKubernetes(login);
+      let api;
+      try {
+        api = connectKubernetes(login);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new CommandFailure(exitCodes.configuration, `${kubeconfig}: ${message}`);
+      }
       try {
         return await api.requests.get(name, AbortSignal.timeout(apiTimeoutMilliseconds));
       } finally {

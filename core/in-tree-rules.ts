@@ -64,7 +64,7 @@ function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
 function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
   const all = ['digital signature', 'key encipherment', purpose].sort();
   return {
-    check: `usages are exactly ${all.join(', ')}; key encipherment may be left out`,
+    check: `usages are digital signature, ${purpose} and at will key encipherment`,
     code: 'SignerValidationFailure',
     seen: ({ object }) => quotedList(object.usages),
     wrong: ({ object }) => {

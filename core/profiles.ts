@@ -193,7 +193,7 @@ const usagesKnown: Rule = {
 };
 
 const requesterAllowed: Rule = {
-  check: 'the requester is one the profile names',
+  check: 'the requester is one the profile names, if it names any',
   code: 'RequesterNotAllowed',
   seen: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
   wrong: ({ profile: { requester }, object: { username, groups } }) =>

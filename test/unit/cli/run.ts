@@ -1,0 +1,35 @@
+/** Runs the command line's main function with files of the test, and gives back all it said. */
+import { processIo } from '../../../cli/io.ts';
+import type { Io } from '../../../cli/io.ts';
+import { main } from '../../../cli/main.ts';
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export const now = Date.parse('2026-06-01T12:00:00Z');
+
+/** `files` by path, `-` for standard input; whatever else is asked of the world is the real one. */
+export async function run(
+  argv: readonly string[],
+  {
+    files = {},
+    environment = {},
+  }: { files?: Readonly<Record<string, string | Uint8Array>>; environment?: Record<string, string> } = {},
+): Promise<Ran> {
+  const said = { out: '', err: '' };
+  const real = processIo();
+  const io: Io = {
+    ...real,
+    out: (text) => void (said.out += text),
+    err: (text) => void (said.err += text),
+    environment,
+    now: () => now,
+    fileExists: (path) => files[path] !== undefined || (path.startsWith('/') && real.fileExists(path)),
+    read: async (path) => (files[path] === undefined ? real.read(path) : Buffer.from(files[path])),
+  };
+  const code = await main(argv, io);
+  return { code, ...said };
+}
