@@ -4,43 +4,41 @@ import type { ControlPlane } from '../test/harness/control-plane.ts';
 
 /** Sees, in a watch of its own, when each request came up and when it got its certificate. Clock: performance.now(). */
 export interface Observer {
-  readonly seenAt: ReadonlyMap<string, number>;
   readonly certifiedAt: ReadonlyMap<string, number>;
-  /** Resolves when each of them has its certificate. Rejects after `limitMilliseconds`, or when one fails or the watch ends. */
+  /** How many requests have come up so far. */
+  added(): number;
+  /** Resolves when each has its certificate. Rejects after `limitMilliseconds`, or when any request fails. */
   allCertified(names: readonly string[], limitMilliseconds: number): Promise<void>;
   close(): void;
 }
 
-/** What an object holds once it is answered. `managedFields` writes these words with `f:` before them. */
-const certificateField = Buffer.from('"certificate":"');
-const failedCondition = Buffer.from('"type":"Failed"');
-const nameField = Buffer.from('"name":"');
+/** What to look for in an event. `managedFields` writes these words with `f:` before them. */
+const certificateField = '"certificate":"';
+const failedCondition = '"type":"Failed"';
+const addedEvent = '{"type":"ADDED"';
 
 /**
  * Scans each event for the fields that matter rather than parsing it, since the observer runs on the same processors
  * as those it watches. Not the project's own client: the instrument must not share faults with what it measures.
  */
 export async function observeRequests(controlPlane: ControlPlane): Promise<Observer> {
-  const seenAt = new Map<string, number>();
   const certifiedAt = new Map<string, number>();
-  const waiting = new Set<{ missing: Set<string>; resolve: () => void; reject: (error: Error) => void }>();
-  let closed = false;
+  const waiting = new Set<Waiting>();
+  let added = 0;
   let failure: Error | undefined;
 
   function fail(error: Error): void {
     failure ??= error; // whoever waits next must hear of it too
-    for (const { reject } of waiting) reject(error);
+    for (const { reject } of waiting) reject(failure);
     waiting.clear();
   }
 
   function read(line: Buffer): void {
-    const begin = line.indexOf(nameField) + nameField.length;
-    const name = line.toString('latin1', begin, line.indexOf('"', begin));
-    const now = performance.now();
-    if (!seenAt.has(name)) seenAt.set(name, now);
+    const name = stringAfter(line, '"name":"');
+    if (line.indexOf(addedEvent) === 0) added += 1;
     if (line.includes(failedCondition)) fail(new Error(`request ${name} failed: ${line.toString('utf8')}`));
     if (certifiedAt.has(name) || !line.includes(certificateField)) return;
-    certifiedAt.set(name, now);
+    certifiedAt.set(name, performance.now());
     for (const waiter of waiting) {
       if (!waiter.missing.delete(name) || waiter.missing.size > 0) continue;
       waiting.delete(waiter);
@@ -48,26 +46,10 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
     }
   }
 
-  const list = await controlPlane.admin.expectOk<{ metadata: { resourceVersion: string } }>(`${requestsPath}?limit=1`);
-  const query = `watch=true&timeoutSeconds=3600&resourceVersion=${list.metadata.resourceVersion}`;
-  const watch = request(`${controlPlane.url}${requestsPath}?${query}`, loginOf(controlPlane.adminKubeconfig));
-  await new Promise<void>((resolve, reject) => {
-    watch.on('response', (response) => {
-      if (response.statusCode !== 200) reject(new Error(`the watch was answered with ${response.statusCode}`));
-      response.on('data', lines(read));
-      response.on('end', () => closed || fail(new Error('the API server ended the watch')));
-      resolve();
-    });
-    watch.on('error', (error) => {
-      reject(error);
-      if (!closed) fail(error);
-    });
-    watch.end();
-  });
-
+  const watch = await watchRequests(controlPlane, read, fail);
   return {
-    seenAt,
     certifiedAt,
+    added: () => added,
     async allCertified(names, limitMilliseconds) {
       const missing = new Set(names.filter((name) => !certifiedAt.has(name)));
       if (failure !== undefined) throw failure;
@@ -81,11 +63,68 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       const limit = setTimeout(late, limitMilliseconds);
       await promise.finally(() => clearTimeout(limit));
     },
+    close: watch.close,
+  };
+}
+
+interface Waiting {
+  readonly missing: Set<string>;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** A watch of all requests from now on. Goes on where it was when the API server ends it, as it does to the slow. */
+async function watchRequests(
+  controlPlane: ControlPlane,
+  read: (line: Buffer) => void,
+  fail: (error: Error) => void,
+): Promise<{ close(): void }> {
+  const list = await controlPlane.admin.expectOk<{ metadata: { resourceVersion: string } }>(`${requestsPath}?limit=1`);
+  let { resourceVersion } = list.metadata;
+  const login = loginOf(controlPlane.adminKubeconfig);
+  let closed = false;
+  let close = (): void => {};
+
+  function open(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const query = `watch=true&timeoutSeconds=3600&resourceVersion=${resourceVersion}`;
+      const watch = request(`${controlPlane.url}${requestsPath}?${query}`, { ...login, agent: false });
+      close = () => watch.destroy();
+      watch.on('response', (response) => {
+        if (response.statusCode !== 200) reject(new Error(`the watch was answered with ${response.statusCode}`));
+        response.on(
+          'data',
+          lines((line) => {
+            resourceVersion = stringAfter(line, '"resourceVersion":"');
+            read(line);
+          }),
+        );
+        response.on('end', () => {
+          if (!closed) open().catch(fail);
+        });
+        resolve();
+      });
+      watch.on('error', (error) => {
+        reject(error);
+        if (!closed) fail(error);
+      });
+      watch.end();
+    });
+  }
+
+  await open();
+  return {
     close() {
       closed = true;
-      watch.destroy();
+      close();
     },
   };
+}
+
+/** The first string that follows these words; in a watch event they stand in the metadata first. */
+function stringAfter(line: Buffer, words: string): string {
+  const begin = line.indexOf(words) + words.length;
+  return line.toString('latin1', begin, line.indexOf('"', begin));
 }
 
 export const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';

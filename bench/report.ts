@@ -67,10 +67,11 @@ function massTable({ contenders: measured }: Results, mass: Mass): string {
     result.p99.toFixed(2),
     result.cpuSeconds.toFixed(2),
     result.peakMegabytes.toFixed(0),
+    result.apiServerSeconds.toFixed(2),
     ratio(result.perSecond, rate('kcm-default')),
     ratio(result.perSecond, rate('kcm-unthrottled')),
   ];
-  const heads = ['', 'requests', 'first s', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'peak MB'];
+  const heads = ['', 'requests', 'first s', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'peak MB', 'API server CPU s'];
   return table(
     [...heads, '× default', '× unthrottled'],
     measured.map((result) => row(result[mass])),

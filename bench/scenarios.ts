@@ -39,6 +39,8 @@ export interface MassResult {
   /** Of all processes of the contender: from t0 on; since their start, for the backlog. */
   readonly cpuSeconds: number;
   readonly peakMegabytes: number;
+  /** What the API server spent from t0 on, without etcd: the work all contenders cause. */
+  readonly apiServerSeconds: number;
 }
 
 export interface SequenceResult {
@@ -67,6 +69,7 @@ export async function measure(
   say: (what: string) => void,
 ): Promise<ContenderResults> {
   const observer = await observeRequests(controlPlane);
+  const trial: Trial = { contender, controlPlane, observer };
   let running: RunningContender | undefined;
   try {
     say('warm-up');
@@ -84,42 +87,26 @@ export async function measure(
     await sleep(restMilliseconds);
 
     say(`backlog of ${plan.backlog}`);
+    const apiServerBefore = apiServerSeconds(controlPlane);
     running = await contender.start(controlPlane, options);
     const pids = running.processes.map(({ pid }) => pid);
     const spawned = Math.min(...pids.map(startedAt));
-    await observer.allCertified(waiting, patience(contender, plan.backlog));
-    const backlog = massResult(contender, observer, waiting, spawned, usageOf(pids));
+    const backlog = await massResult(trial, waiting, spawned, pids, 0, apiServerBefore);
     await checkCertificates(controlPlane, waiting, running.caPem);
     await sleep(restMilliseconds);
 
     say(`burst of ${plan.burst}`);
     forgetPeak(pids);
-    const before = usageOf(pids);
+    const before = { own: usageOf(pids).cpuSeconds, apiServer: apiServerSeconds(controlPlane) };
     const released = performance.now();
-    await release(controlPlane, shelf);
-    await observer.allCertified(together, patience(contender, plan.burst));
-    const after = usageOf(pids);
-    const usage = { ...after, cpuSeconds: after.cpuSeconds - before.cpuSeconds };
-    const burst = massResult(contender, observer, together, released, usage);
+    await release(controlPlane, shelf, observer.added);
+    const burst = await massResult(trial, together, released, pids, before.own, before.apiServer);
     await checkCertificates(controlPlane, together, running.caPem);
     await sleep(restMilliseconds);
 
     if (sequence.length === 0) return { backlog, burst };
     say(`sequence of ${plan.sequence}`);
-    const latencies: number[] = [];
-    for (const request of sequence) {
-      const sent = performance.now();
-      await approve(controlPlane, request);
-      const { name } = request.metadata;
-      await observer.allCertified([name], patienceMilliseconds);
-      latencies.push((observer.certifiedAt.get(name) ?? Number.NaN) - sent);
-    }
-    const shape = { contender: contender.name, requests: sequence.length };
-    return {
-      backlog,
-      burst,
-      sequence: { ...shape, p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) },
-    };
+    return { backlog, burst, sequence: await oneAfterTheOther(trial, sequence) };
   } catch (error) {
     const logs = running?.processes.map((process) => `${process.name}:\n${process.logTail(8)}`) ?? [];
     throw new Error(`${contender.label}: ${String(error)}\n${logs.join('\n')}`, { cause: error });
@@ -130,28 +117,60 @@ export async function measure(
   }
 }
 
-function patience({ ceilingPerSecond }: Contender, count: number): number {
-  return patienceMilliseconds + (ceilingPerSecond === undefined ? 0 : (count / ceilingPerSecond) * 1_500);
+interface Trial {
+  readonly contender: Contender;
+  readonly controlPlane: ControlPlane;
+  readonly observer: Observer;
 }
 
-function massResult(
-  { name }: Contender,
-  { certifiedAt }: Observer,
+/** Waits until all have their certificates. What was spent before t0 is taken off. */
+async function massResult(
+  { contender, controlPlane, observer }: Trial,
   names: readonly string[],
   t0: number,
-  { cpuSeconds, peakMegabytes }: { cpuSeconds: number; peakMegabytes: number },
-): MassResult {
-  const seconds = names.map((request) => ((certifiedAt.get(request) ?? Number.NaN) - t0) / 1_000);
+  pids: readonly number[],
+  ownBefore: number,
+  apiServerBefore: number,
+): Promise<MassResult> {
+  await observer.allCertified(names, patience(contender, names.length));
+  const { cpuSeconds, peakMegabytes } = usageOf(pids);
+  const apiServerAfter = apiServerSeconds(controlPlane);
+  const seconds = names.map((name) => ((observer.certifiedAt.get(name) ?? Number.NaN) - t0) / 1_000);
   const all = Math.max(...seconds);
   return {
-    contender: name,
+    contender: contender.name,
     requests: names.length,
     first: Math.min(...seconds),
     all,
     perSecond: names.length / all,
     p50: percentile(seconds, 0.5),
     p99: percentile(seconds, 0.99),
-    cpuSeconds,
+    cpuSeconds: cpuSeconds - ownBefore,
     peakMegabytes,
+    apiServerSeconds: apiServerAfter - apiServerBefore,
   };
+}
+
+async function oneAfterTheOther(
+  { contender, controlPlane, observer }: Trial,
+  requests: Awaited<ReturnType<typeof createRequests>>,
+): Promise<SequenceResult> {
+  const latencies: number[] = [];
+  for (const request of requests) {
+    const { name } = request.metadata;
+    const sent = performance.now();
+    await approve(controlPlane, request);
+    await observer.allCertified([name], patienceMilliseconds);
+    latencies.push((observer.certifiedAt.get(name) ?? Number.NaN) - sent);
+  }
+  const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
+  return { contender: contender.name, requests: requests.length, p50, p99 };
+}
+
+function patience({ ceilingPerSecond }: Contender, count: number): number {
+  return patienceMilliseconds + (ceilingPerSecond === undefined ? 0 : (count / ceilingPerSecond) * 1_500);
+}
+
+function apiServerSeconds({ apiServer }: ControlPlane): number {
+  return usageOf([apiServer.pid]).cpuSeconds;
 }

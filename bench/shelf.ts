@@ -6,17 +6,18 @@
  * bytes the API server stored are lifted out of etcd, and for the burst they are written back, in a few transactions.
  * To everybody who watches it is as if a thousand approved requests came into being within a moment.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
 
 const prefix = '/registry/certificatesigningrequests/';
 /**
- * etcd takes 128 operations per transaction. The API server ends the watch of whoever cannot take what comes at once:
- * smaller portions keep all watches alive and cost a few milliseconds.
+ * The API server ends the watch of whoever cannot take at once what comes; how each contender recovers from that is not
+ * the question here. Portions, each waited for, keep all watches alive and cost a tenth of a second in all.
  */
 const portion = 50;
 
-/** Bodies of etcd transactions, ready to send. */
-export type Shelf = readonly string[];
+/** Bodies of etcd transactions, ready to send, and how many requests are in each. */
+export type Shelf = readonly { readonly body: string; readonly count: number }[];
 
 interface KeyValue {
   readonly key: string;
@@ -25,23 +26,28 @@ interface KeyValue {
 
 /** Takes all requests off the API server. Watchers see them deleted. */
 export async function shelve(controlPlane: ControlPlane): Promise<Shelf> {
-  const bodies: string[] = [];
+  const shelf: { body: string; count: number }[] = [];
   for (;;) {
     const { kvs = [] } = (await etcd(controlPlane, 'kv/range', { ...range, limit: String(portion) })) as {
       kvs?: readonly KeyValue[];
     };
     const [first] = kvs;
-    if (first === undefined) return bodies;
+    if (first === undefined) return shelf;
     const success = kvs.map(({ key, value }) => ({ requestPut: { key, value } }));
-    bodies.push(JSON.stringify({ success }));
+    shelf.push({ body: JSON.stringify({ success }), count: kvs.length });
     const deletions = kvs.map(({ key }) => ({ requestDeleteRange: { key } }));
     await etcd(controlPlane, 'kv/txn', { success: deletions });
   }
 }
 
-/** Puts them back. Resolves when etcd has them all. */
-export async function release(controlPlane: ControlPlane, shelf: Shelf): Promise<void> {
-  for (const body of shelf) await etcd(controlPlane, 'kv/txn', body);
+/** Puts them back, as fast as the API server hands them out. `added` counts those that came up, for whoever watches. */
+export async function release(controlPlane: ControlPlane, shelf: Shelf, added: () => number): Promise<void> {
+  let expected = added();
+  for (const { body, count } of shelf) {
+    await etcd(controlPlane, 'kv/txn', body);
+    expected += count;
+    while (added() < expected) await sleep(1);
+  }
 }
 
 const range = { key: base64(prefix), range_end: base64(prefix.replace(/\/$/, '0')) }; // '0' follows '/'
