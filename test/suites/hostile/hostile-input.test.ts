@@ -13,6 +13,7 @@ import { nameCases } from '../../corpus/hostile/der-names.ts';
 import { bitFlips, truncations, valueCases } from '../../corpus/hostile/der-values.ts';
 import { derCases } from '../../corpus/hostile/der.ts';
 import { httpCases } from '../../corpus/hostile/http.ts';
+import { jsonFieldCases } from '../../corpus/hostile/json-fields.ts';
 import { jsonCases } from '../../corpus/hostile/json.ts';
 import { pemCases } from '../../corpus/hostile/pem.ts';
 import { failuresInWords, inWords, runCases, type Summary } from './campaign.ts';
@@ -32,7 +33,8 @@ const corpus: Readonly<Record<string, { readonly cases: readonly HostileCase[]; 
   'keys and signatures': { cases: keyCases, atLeast: 140 },
   'a request cut off at every byte': { cases: truncations(), atLeast: 150 },
   'a request with every bit flipped': { cases: bitFlips(), atLeast: 1_200 },
-  JSON: { cases: jsonCases, atLeast: 400 },
+  JSON: { cases: jsonCases, atLeast: 80 },
+  'the fields of the object': { cases: jsonFieldCases, atLeast: 300 },
   HTTP: { cases: httpCases, atLeast: 100 },
 };
 
