@@ -20,7 +20,7 @@ import type { RequestKey, RequestQueue } from './queue.ts';
 import { reflect } from './reflector.ts';
 import { approvedAt } from './status.ts';
 import { relayRequest } from './work.ts';
-import type { RetryCause, WorkResult } from './work.ts';
+import type { End, RetryCause, WorkResult } from './work.ts';
 
 /**
  * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
@@ -182,6 +182,11 @@ async function attend(
     result = { kind: 'retry', cause: 'Internal', detail };
   }
   if (result.kind === 'done') {
+    if (isFinal(result.end)) {
+      // Whatever came by meanwhile was on its way when we wrote: asking for it again would ask for nothing.
+      session.held.drop(key.uid);
+      session.queue.forget(key.uid);
+    }
     session.queue.done(key);
     session.limiter.succeeded();
     finish(key, result, session, ports);
@@ -190,6 +195,11 @@ async function attend(
     if (causes[result.cause].congestion) session.limiter.congested(begun);
     comeBack(key, failures, result, session, ports);
   }
+}
+
+/** No change of the object makes these undone: the API server keeps certificates and Failed conditions for good. */
+function isFinal(end: End): boolean {
+  return end === 'issued' || end === 'refused' || end === 'gone';
 }
 
 function finish(

@@ -276,6 +276,19 @@ describe('an endpoint', () => {
   });
 });
 
+test('a change while the certificate is made is no reason to ask twice', async () => {
+  const world = setUp({ endpoint: { latency: () => 100 } });
+  world.server.create(object('r'));
+  world.start();
+  await world.clock.until(() => world.signer.underWay() === 1);
+  world.server.change('r', (old) => ({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }));
+  await world.clock.until(() => world.answered('r'));
+  await world.clock.advance(10_000);
+  expect(world.signer.total()).toBe(1);
+  expect(await world.metric(/requests_total/)).toBe(1);
+  expect(await world.metric(/held_object_bytes|queue_depth/)).toBe(0);
+});
+
 test('an object deleted while it waits is forgotten', async () => {
   const world = setUp({ endpoint: { answer: () => ({ kind: 'busy' }) } });
   world.server.create(object('r'));
