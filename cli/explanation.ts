@@ -49,7 +49,11 @@ export function explain(object: RequestObject, cluster: ClusterConfiguration, no
   const decoded = decodeRequest(object.request);
   const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
   const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
-  const ignored = triage(object) ?? (signerName !== undefined && profile === undefined ? 'UnknownSigner' : undefined);
+  const state = triage(object);
+  const unknown = signerName !== undefined && profile === undefined ? 'UnknownSigner' : undefined;
+  // A pending request is judged ahead of time, as if somebody had approved it.
+  const pending = state === 'NotApproved';
+  const ignored = pending ? (object.hasCertificate ? 'AlreadyIssued' : unknown) : (state ?? unknown);
 
   const checks = [
     ofSigner(signerName, profile),
@@ -67,17 +71,16 @@ export function explain(object: RequestObject, cluster: ClusterConfiguration, no
       ? decoded.request.requestedExtensions.filter((type) => type !== subjectAltNameType)
       : [],
   };
-  if (ignored !== undefined && ignored !== 'NotApproved')
-    return { ...explanation, outcome: 'ignore', message: ignoredTexts[ignored] };
+  if (ignored !== undefined) return { ...explanation, outcome: 'ignore', message: ignoredTexts[ignored] };
   const [first, ...more] = checks.flatMap(({ violations }) => violations);
   if (first !== undefined) {
     const all = [first, ...more] as const;
     return { ...explanation, outcome: 'refuse', reason: refusalReason(all), message: refusalMessage(all) };
   }
   const signed = { ...explanation, validity: lifetime(object, profile?.maxTtlSeconds ?? 0, now) };
-  return ignored === undefined
-    ? { ...signed, outcome: 'issue', message: 'it would be signed' }
-    : { ...signed, outcome: 'wait', message: 'it would be signed once it is approved' };
+  return pending
+    ? { ...signed, outcome: 'wait', message: 'it would be signed once it is approved' }
+    : { ...signed, outcome: 'issue', message: 'it would be signed' };
 }
 
 const ignoredTexts: Readonly<Record<Exclude<IgnoredWhy, 'NotApproved'>, string>> = {

@@ -267,7 +267,7 @@ describe('a request by its name', () => {
 
   beforeAll(async () => {
     api = await startCsrApi();
-    writeFileSync(kubeconfig, api.kubeconfig);
+    writeFileSync(kubeconfig, api.kubeconfig());
     const path = `${api.url}/apis/certificates.k8s.io/v1/certificatesigningrequests`;
     const { metadata: _, status: __, ...body } = csr(serving) as Record<string, unknown>;
     const answer = await fetch(path, {
@@ -306,7 +306,7 @@ describe('a request by its name', () => {
     const gone = await startCsrApi();
     await gone.close();
     const dead = join(folder, 'dead');
-    writeFileSync(dead, gone.kubeconfig);
+    writeFileSync(dead, gone.kubeconfig());
     const ran = await run(['csr', 'explain', 'n1', '--kubeconfig', dead]);
     expect(ran.err).toMatch(/did not answer: .*ECONNREFUSED/);
     expect(ran.code).toBe(5);
