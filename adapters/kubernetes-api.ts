@@ -12,10 +12,20 @@ export type KubernetesLogin =
 
 export interface KubernetesApi {
   readonly requests: RequestApi;
+  /** For those around the relay; the relay itself does none of it. */
+  readonly requester: RequesterApi;
   lease(namespace: string, name: string): KubernetesLease;
   /** Where it is, for a log line. */
   readonly server: string;
   close(): void;
+}
+
+/** What a node and an approver do with a request. */
+export interface RequesterApi {
+  create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Replaces the decisions among the conditions, only if the object still has its resourceVersion. */
+  updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
 /** One Lease object: the three calls leader election needs. */
@@ -55,6 +65,7 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
   });
   return {
     requests: requestApi(transport),
+    requester: requesterApi(transport),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
     server,
     close: () => transport.close(),
@@ -130,6 +141,18 @@ function requestApi(transport: KubernetesTransport): RequestApi {
 
     createEvent: (event, signal) =>
       ask(transport, { method: 'POST', path: eventsPath, query: { fieldManager }, body: event, signal }),
+  };
+}
+
+function requesterApi(transport: KubernetesTransport): RequesterApi {
+  const path = (name: unknown): string => `${group}/${encodeURIComponent(String(name))}`;
+  return {
+    create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
+    updateApproval(object, signal) {
+      const { name } = metadataOf(object);
+      return ask(transport, { method: 'PUT', path: `${path(name)}/approval`, body: object, signal });
+    },
+    remove: (name, signal) => ask(transport, { method: 'DELETE', path: path(name), signal }),
   };
 }
 

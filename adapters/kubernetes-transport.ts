@@ -14,7 +14,7 @@ const answerMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
 export interface HttpCall {
-  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;

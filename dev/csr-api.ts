@@ -12,8 +12,8 @@ import type { ApiProblem, CsrStore, Requester, Stored } from './csr-store.ts';
 
 export interface CsrApi {
   readonly url: string;
-  /** A kubeconfig (YAML, which JSON is too) that points at it. */
-  readonly kubeconfig: string;
+  /** A kubeconfig (YAML, which JSON is too) that points at it; an administrator's, or this user's. */
+  readonly kubeconfig: (user?: string) => string;
   readonly close: () => Promise<void>;
 }
 
@@ -33,14 +33,15 @@ export async function startCsrApi(options: { readonly port?: number } = {}): Pro
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
-    kubeconfig: JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'stand-in', cluster: { server: url } }],
-      users: [{ name: 'admin', user: {} }],
-      contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'admin' } }],
-      'current-context': 'stand-in',
-    }),
+    kubeconfig: (user) =>
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [{ name: 'stand-in', cluster: { server: url } }],
+        users: [{ name: 'user', user: user === undefined ? {} : { as: user } }],
+        contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'user' } }],
+        'current-context': 'stand-in',
+      }),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,0 +1,26 @@
+import type { Authority } from '../core/certificate.ts';
+import type { Terminal } from './terminal.ts';
+
+/** One story the demo can tell: `npm run demo -- <name>`. */
+export interface Scenario {
+  readonly name: string;
+  /** For --list: one line. */
+  readonly summary: string;
+  /** Returns when all that was promised was seen to hold, throws DemoFailure when it was not. */
+  readonly run: (world: DemoWorld) => Promise<void>;
+}
+
+export interface DemoWorld {
+  readonly terminal: Terminal;
+  /** The end of the demo's patience: after it nothing is waited for any more. */
+  readonly signal: AbortSignal;
+  /** A real cluster instead of the stand-in. */
+  readonly kubeconfig?: string;
+  /** Stands before the CA; a test puts a key there that signs wrongly. */
+  readonly wrapAuthority?: (authority: Authority) => Authority;
+}
+
+/** Something did not come out as it must. The message is for whoever runs the demo. */
+export class DemoFailure extends Error {
+  override readonly name = 'DemoFailure';
+}

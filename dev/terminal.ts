@@ -1,0 +1,32 @@
+/**
+ * What the demo prints. Plain lines, aligned, that read the same in a log; colour only where somebody is looking
+ * (NO_COLOR, https://no-color.org, is obeyed) and never as the only sign of anything.
+ */
+export interface Terminal {
+  line(text?: string): void;
+  heading(text: string): void;
+  /** One step of the story: what, and what there is to see of it. */
+  step(what: string, seen: string): void;
+  check(holds: boolean, what: string): void;
+}
+
+const labelWidth = 22;
+
+export function createTerminal(write: (text: string) => void, colour: boolean): Terminal {
+  const paint = (code: number, text: string): string => (colour ? `\u001B[${code}m${text}\u001B[0m` : text);
+  const line = (text = ''): void => write(`${text}\n`);
+  return {
+    line,
+    heading: (text) => line(`\n${paint(1, text)}`),
+    step: (what, seen) => line(`  ${what.padEnd(labelWidth)}  ${seen}`),
+    check: (holds, what) => line(`  ${' '.repeat(labelWidth)}  ${holds ? paint(32, '✓') : paint(31, '✗')} ${what}`),
+  };
+}
+
+export function terminalFor(
+  stream: NodeJS.WriteStream,
+  environment: Readonly<Record<string, string | undefined>>,
+): Terminal {
+  const colour = stream.isTTY && !environment['NO_COLOR'] && environment['TERM'] !== 'dumb';
+  return createTerminal((text) => stream.write(text), colour);
+}
