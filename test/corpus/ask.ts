@@ -1,0 +1,91 @@
+/** Puts one CertificateSigningRequest object to our own signer, over the embedded store and key. */
+import { randomBytes } from 'node:crypto';
+import { openEmbeddedLedger } from '../../adapters/embedded-ledger.ts';
+import { embeddedSigner } from '../../adapters/embedded-signer.ts';
+import { defaultCluster } from '../../core/configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { issue } from '../../core/issue.ts';
+import { decodeRequestObject } from '../../core/kubernetes.ts';
+import { refusalMessage } from '../../core/outcome.ts';
+import type { RefusalCode } from '../../core/outcome.ts';
+import type { ProfileKind } from '../../core/profiles.ts';
+import type { CorpusAuthority } from './authority.ts';
+
+export type OurAnswer =
+  | { readonly kind: 'issued'; readonly certificate: Buffer; readonly certificatePem: string }
+  | { readonly kind: 'refused'; readonly codes: readonly RefusalCode[]; readonly message: string }
+  | { readonly kind: 'left alone'; readonly why: string };
+
+/** A signer in one cluster, asked with the clock the caller sets. Each answer is final for its UID, as in earnest. */
+export interface OurSigner {
+  ask(object: unknown, nowSeconds: number): Promise<OurAnswer>;
+  close(): void;
+}
+
+export function ourSigner(
+  authority: CorpusAuthority,
+  options: {
+    /** As the reference's --cluster-signing-duration. */
+    readonly maxTtlSeconds: number;
+    /** All of kubernetes.io by default. */
+    readonly kinds?: readonly ProfileKind[];
+    readonly systemNames?: readonly string[];
+  },
+): OurSigner {
+  const { ledger, close } = openEmbeddedLedger(':memory:');
+  const signer = embeddedSigner(authority.key);
+  const ours = { name: 'ca', certificate: authority.certificate, intermediates: [], signer };
+  const cluster = clusterOf(options.kinds, options.maxTtlSeconds, options.systemNames ?? []);
+  return {
+    close,
+    async ask(json, nowSeconds) {
+      const decoded = decodeRequestObject(json);
+      if (!decoded.ok && decoded.tooLarge === true)
+        return { kind: 'refused', codes: ['RequestTooLarge'], message: decoded.message };
+      if (!decoded.ok) throw new Error(`not an object of the API server's: ${decoded.message}`);
+      const outcome = await issue(decoded.object, cluster, {
+        ledger,
+        authority: () => Promise.resolve(ours),
+        now: () => nowSeconds * 1000,
+        randomBytes: (count) => randomBytes(count),
+      });
+      switch (outcome.kind) {
+        case 'issued':
+          return {
+            kind: 'issued',
+            certificate: leafOf(outcome.certificatePem),
+            certificatePem: outcome.certificatePem,
+          };
+        case 'refused':
+          return {
+            kind: 'refused',
+            codes: outcome.violations.map(({ code }) => code),
+            message: refusalMessage(outcome.violations),
+          };
+        case 'ignored':
+          return { kind: 'left alone', why: outcome.why };
+        case 'invalid':
+        case 'busy':
+          throw new Error(`no decision: ${JSON.stringify(outcome)}`);
+      }
+    },
+  };
+}
+
+/** What `countersign.yaml` says when it names the signers and nothing else. */
+function clusterOf(
+  kinds: readonly ProfileKind[] | undefined,
+  maxTtlSeconds: number,
+  systemNames: readonly string[],
+): ClusterConfiguration {
+  const cluster = defaultCluster('oracle', { maxTtlSeconds });
+  const profiles = [...cluster.profiles].filter(([, { kind }]) => kinds?.includes(kind) ?? true);
+  return { ...cluster, profiles: new Map(profiles.map(([name, profile]) => [name, { ...profile, systemNames }])) };
+}
+
+/** The only block: a self-signed CA is the root, and the root is never sent along. */
+export function leafOf(pem: string): Buffer {
+  const [, base64 = '', ...more] = pem.trim().split(/-----(?:BEGIN|END) CERTIFICATE-----/);
+  if (more.length !== 1) throw new Error(`not one certificate: ${pem}`);
+  return Buffer.from(base64, 'base64');
+}

@@ -1,0 +1,383 @@
+/**
+ * Everything in which we differ from the reference, by its number in docs/signers.md: a request each, what the
+ * reference makes of it, and what we do. Both sides are measured in the oracle suite.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as der from '../../harness/der-writer.ts';
+import {
+  attribute,
+  directoryName,
+  encodeExtensions,
+  encodeSans,
+  extensionRequestType,
+  makeRequest,
+  otherName,
+  pemBlock,
+  registeredId,
+} from '../../harness/requests.ts';
+import type { AttributeSpec, RequestSpec } from '../../harness/requests.ts';
+import type { RefusalCode } from '../../../core/outcome.ts';
+
+export interface Deviation {
+  /** In docs/signers.md. */
+  readonly number: number;
+  readonly what: string;
+  readonly signerName: string;
+  readonly request: Buffer;
+  readonly usages?: readonly string[];
+  readonly expirationSeconds?: number;
+  /** Other than one Approved condition with status True; no update of today's API server could write them. */
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  /**
+   * Part of what the API server answers to whoever tries to create it. Such an object is written to etcd, as a cluster
+   * of an older version left it there.
+   */
+  readonly notCreatable?: string;
+  /** `{ retries }`: neither, for ever; part of what it logs each time. */
+  readonly reference: 'issued' | { readonly retries: string };
+  readonly ours: { readonly code: RefusalCode; readonly says: string } | { readonly ignores: string };
+}
+
+const client = 'kubernetes.io/kube-apiserver-client';
+const kubelet = 'kubernetes.io/kube-apiserver-client-kubelet';
+const serving = 'kubernetes.io/kubelet-serving';
+const legacy = 'kubernetes.io/legacy-unknown';
+
+type Rest = Partial<Deviation> & Pick<Deviation, 'ours'>;
+
+/** Of kube-apiserver-client, with a usage that it signs, unless told otherwise. */
+function deviation(number: number, what: string, spec: RequestSpec | Buffer, rest: Rest): Deviation {
+  const request = Buffer.isBuffer(spec) ? spec : makeRequest({ subject: { CN: 'deviation' }, ...spec }).bytes;
+  return { number, what, request, signerName: client, reference: 'issued', ...rest };
+}
+
+function refused(code: RefusalCode, says: string): { ours: { code: RefusalCode; says: string } } {
+  return { ours: { code, says } };
+}
+
+const ignored = (ignores: string): { ours: { ignores: string } } => ({ ours: { ignores } });
+
+function node(commonName: string): RequestSpec {
+  return { subject: { O: 'system:nodes', CN: commonName } };
+}
+
+const kubeletClient = { signerName: kubelet, usages: ['digital signature', 'client auth'] };
+const kubeletServing = { signerName: serving, usages: ['digital signature', 'server auth'] };
+
+/** Encoded by hand: kinds of name that no ordinary tool would write. */
+function raw(...names: Buffer[]): RequestSpec {
+  return { sans: { dns: ['also.example'], raw: names } };
+}
+
+function uri(text: string): RequestSpec {
+  return { sans: { uri: [text] } };
+}
+
+function subjectOf(...attributes: readonly AttributeSpec[]): RequestSpec {
+  return { subject: attributes.map((each) => [each]) };
+}
+
+export function deviations(): Deviation[] {
+  const good = makeRequest({ subject: { CN: 'deviation' } });
+  return [
+    ...keysAndDigests(),
+    deviation(
+      3,
+      'system:masters',
+      { subject: { O: 'system:masters', CN: 'root' } },
+      {
+        ...refused('NameReserved', 'organization "system:masters"'),
+        notCreatable: 'use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed',
+      },
+    ),
+    ...otherSanTypes(),
+    deviation(
+      5,
+      'a broken self-signature',
+      { signature: flipped },
+      {
+        ...refused('SignatureInvalid', 'the self-signature does not verify'),
+        notCreatable: 'verification failure',
+        reference: { retries: 'unable to verify certificate request signature' },
+      },
+    ),
+    deviation(
+      5,
+      'a self-signature by another key',
+      { spki: makeRequest({ key: 'P-384' }).key.spki },
+      {
+        ...refused('SignatureInvalid', 'the self-signature does not verify'),
+        notCreatable: 'verification failure',
+        reference: { retries: 'unable to verify certificate request signature' },
+      },
+    ),
+    ...conditions(),
+    ...names(),
+    deviation(
+      7,
+      'no usages',
+      {},
+      {
+        ...refused('UsageNotPermitted', 'usages are empty'),
+        signerName: legacy,
+        usages: [],
+        notCreatable: 'spec.usages: Required value',
+        reference: { retries: 'spec.usages: Required value' },
+      },
+    ),
+    deviation(8, 'what is no PEM', Buffer.from('nonsense'), {
+      ...refused('RequestMalformed', 'spec.request has text before the first block'),
+      notCreatable: 'PEM block type must be CERTIFICATE REQUEST',
+      reference: { retries: 'PEM block type must be CERTIFICATE REQUEST' },
+    }),
+    deviation(8, 'what is no DER', Buffer.from(pemBlock('CERTIFICATE REQUEST', Buffer.from('30030201', 'hex'))), {
+      ...refused('RequestMalformed', 'is not DER'),
+      notCreatable: 'asn1',
+      reference: { retries: 'unable to parse csr' },
+    }),
+    deviation(
+      8,
+      'the label of other software',
+      Buffer.from(good.pem.replaceAll('CERTIFICATE REQ', 'NEW CERTIFICATE REQ')),
+      {
+        ...refused('RequestMalformed', 'has a block of another kind'),
+        notCreatable: 'PEM block type must be CERTIFICATE REQUEST',
+        reference: { retries: 'PEM block type must be CERTIFICATE REQUEST' },
+      },
+    ),
+    deviation(
+      8,
+      'an unknown usage',
+      {},
+      {
+        ...refused('UsageNotPermitted', 'usage "sewing" is unknown'),
+        signerName: legacy,
+        usages: ['client auth', 'sewing'],
+        notCreatable: 'Unsupported value: "sewing"',
+        reference: { retries: 'unrecognized usage values: ["sewing"]' },
+      },
+    ),
+    ...nodeNames(),
+    ...ambiguities(good.pem),
+    deviation(12, 'neither a subject nor names', { subject: [] }, refused('SubjectNotPermitted', 'would name nobody')),
+    deviation(
+      12,
+      'a subject of which nothing is kept',
+      { subject: { emailAddress: 'a@example.com' } },
+      refused('SubjectNotPermitted', 'would name nobody'),
+    ),
+  ];
+}
+
+function keysAndDigests(): Deviation[] {
+  const tooSmall = refused('KeyNotPermitted', 'RSA key of 1024 bits');
+  const sha1 = refused('KeyNotPermitted', 'SHA-1');
+  const huge = readFileSync(join(import.meta.dirname, 'rsa-8208.pem'));
+  return [
+    deviation(2, 'RSA 1024', { key: 'RSA-1024' }, tooSmall),
+    deviation(
+      2,
+      'RSA 1024 of a kubelet',
+      { key: 'RSA-1024', ...node('system:node:n1') },
+      { ...tooSmall, ...kubeletClient },
+    ),
+    deviation(2, 'RSA 8208', huge, refused('KeyNotPermitted', '8192')),
+    deviation(2, 'P-224', { key: 'P-224' }, refused('KeyNotPermitted', 'ECDSA P-224')),
+    deviation(2, 'RSA with SHA-1', { key: 'RSA-2048', hash: 'sha1' }, sha1),
+    deviation(2, 'ECDSA with SHA-1', { key: 'P-256', hash: 'sha1' }, sha1),
+    deviation(
+      2,
+      'SHA-1 of a serving kubelet',
+      { ...node('system:node:n1'), sans: { dns: ['n1'] }, hash: 'sha1' },
+      {
+        ...sha1,
+        ...kubeletServing,
+      },
+    ),
+  ];
+}
+
+function otherSanTypes(): Deviation[] {
+  const names: readonly (readonly [string, Buffer])[] = [
+    ['otherName', otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('alice@example.com'))],
+    ['directoryName', directoryName({ CN: 'root' })],
+    ['registeredID', registeredId('1.3.6.1.4.1.99999')],
+    ['x400Address', der.constructed(3, der.sequence())],
+    ['ediPartyName', der.constructed(5, der.constructed(1, der.utf8('party')))],
+  ];
+  return names.flatMap(([type, name]) => {
+    const outcome = refused('SanNotPermitted', `a subjectAltName of type ${type} is not signed`);
+    return [
+      deviation(4, `${type} beside a DNS name`, raw(name), outcome),
+      deviation(
+        4,
+        `${type} of a kubelet`,
+        { ...node('system:node:n1'), sans: { raw: [name] } },
+        { ...outcome, ...kubeletClient },
+      ),
+    ];
+  });
+}
+
+function flipped(signature: Buffer): Buffer {
+  const changed = Buffer.from(signature);
+  changed[changed.length - 1]! ^= 1;
+  return changed;
+}
+
+/**
+ * The reference reads a condition's type and, of Failed, its status; so it signs all of these, and only the API server
+ * stops it from writing the certificate, since it lets none of the three have another status than True today.
+ */
+function conditions(): Deviation[] {
+  const other = (type: string, status: string) => ({
+    conditions: [...(type === 'Approved' ? [] : [{ type: 'Approved', status: 'True' }]), { type, status }],
+    reference: { retries: `status: Unsupported value: "${status}": supported values: "True"` },
+  });
+  return [
+    deviation(6, 'Approved: False', {}, { ...other('Approved', 'False'), ...ignored('NotApproved') }),
+    deviation(6, 'Approved: Unknown', {}, { ...other('Approved', 'Unknown'), ...ignored('NotApproved') }),
+    deviation(6, 'Failed: False', {}, { ...other('Failed', 'False'), ...ignored('Failed') }),
+  ];
+}
+
+function names(): Deviation[] {
+  const reserved = (says: string) => refused('NameReserved', says);
+  return [
+    deviation(7, 'a user of the system', { subject: { CN: 'system:admin' } }, reserved('common name "system:admin"')),
+    deviation(
+      7,
+      'a group of the system',
+      { subject: { O: ['ops', 'system:monitoring'], CN: 'ops' } },
+      reserved('organization "system:monitoring"'),
+    ),
+    deviation(7, 'a node from another signer', node('system:node:n1'), reserved('common name "system:node:n1"')),
+    deviation(
+      7,
+      'a user of the system, legacy-unknown',
+      { subject: { CN: 'system:admin' } },
+      {
+        ...reserved('common name "system:admin"'),
+        signerName: legacy,
+        notCreatable: 'the legacy signerName is not allowed via this API version',
+      },
+    ),
+    deviation(
+      7,
+      'a group of the system, legacy-unknown',
+      { subject: { O: 'system:masters' } },
+      {
+        ...reserved('organization "system:masters"'),
+        signerName: legacy,
+        notCreatable: 'the legacy signerName is not allowed via this API version',
+      },
+    ),
+  ];
+}
+
+function nodeNames(): Deviation[] {
+  const nameless = ['', 'UPPER', 'a_b', '../../x', 'n1 ', 'a..b', '-n1', 'x'.repeat(254), 'nö'];
+  return nameless.map((name, index) => {
+    const of = index % 2 === 0 ? kubeletClient : kubeletServing;
+    const spec = { ...node(`system:node:${name}`), ...(of === kubeletServing ? { sans: { dns: ['n1'] } } : {}) };
+    return deviation(9, `node name "${name.slice(0, 20)}"`, spec, {
+      ...refused('NameReserved', 'does not name a node'),
+      ...of,
+    });
+  });
+}
+
+/** What the reference reads in its own way, where another reader might read something else. */
+function ambiguities(pem: string): Deviation[] {
+  const malformed = (says: string) => refused('RequestMalformed', says);
+  const second = makeRequest({ subject: { CN: 'another' } }).pem;
+  const text = (what: string, content: string, says: string): Deviation =>
+    deviation(10, what, Buffer.from(content), malformed(says));
+  const san = (dns: string) => encodeExtensions([{ oid: '2.5.29.17', value: encodeSans({ dns: [dns] }) }]);
+  const longOid = `1.3.6.1.4.1${'.99999'.repeat(25)}`;
+  return [
+    text('text before the block', `Certificate Request:\n${pem}`, 'has text before'),
+    text('text behind the block', `${pem}that was it\n`, 'has text after'),
+    text('a second request', `${pem}${second}`, 'has a second CERTIFICATE REQUEST block'),
+    text('headers', pem.replace('REQUEST-----\n', 'REQUEST-----\nComment: none\n\n'), 'has a header'),
+    text('blanks in base64', pem.replace('\nMI', '\n MI'), 'not canonical base64'),
+    deviation(
+      10,
+      'a control character in a subject',
+      subjectOf(['CN', der.utf8('a\u0000b')]),
+      malformed('control character'),
+    ),
+    deviation(
+      10,
+      'a BMPString that ends in NUL',
+      subjectOf(['CN', der.bmp('a\u0000')]),
+      malformed('control character'),
+    ),
+    deviation(
+      10,
+      'a common name that is a number',
+      subjectOf(['O', 'x'], ['CN', der.integer(7)]),
+      malformed('not a valid string'),
+    ),
+    deviation(
+      10,
+      'a UniversalString',
+      subjectOf(['O', 'x'], ['CN', der.universal('u')]),
+      malformed('not a valid string'),
+    ),
+    deviation(10, 'an empty RDN', { subject: [[], [['CN', 'x']]] }, malformed('not a set of attributes')),
+    deviation(10, 'an attribute of three parts', { rawSubject: threeParts }, malformed('not a type and a value')),
+    deviation(10, 'a NUL in a DNS name', { sans: { dns: ['a.example\0.evil'] } }, malformed('control character')),
+    deviation(10, 'a name type there is not', raw(der.primitive(9, Buffer.from('x'))), malformed('no known type')),
+    deviation(10, 'a URI with a capital scheme', uri('HTTPS://example.com/'), malformed('normal form')),
+    deviation(10, 'a URI with blanks', uri('https://example.com/a b'), malformed('normal form')),
+    deviation(10, 'a URI with an empty fragment', uri('https://example.com/#'), malformed('normal form')),
+    deviation(10, 'a relative URI', uri('no/scheme'), malformed('normal form')),
+    deviation(10, 'a request of version 2', { version: der.integer(1) }, malformed('a version other than 0')),
+    deviation(
+      10,
+      'an attribute that is none',
+      { attributes: [der.sequence(der.integer(1))] },
+      malformed('not a type and values'),
+    ),
+    deviation(
+      10,
+      'extensions in two attributes',
+      {
+        rawAttributes: der.constructed(
+          0,
+          attribute(extensionRequestType, san('a.example')),
+          attribute(extensionRequestType, encodeExtensions([{ oid: '1.2.3.4', value: der.nothing() }])),
+        ),
+      },
+      malformed('more or less than one value'),
+    ),
+    deviation(
+      10,
+      'extensions in two values',
+      { rawAttributes: der.constructed(0, attribute(extensionRequestType, san('a.example'), san('b.example'))) },
+      malformed('more or less than one value'),
+    ),
+    deviation(
+      11,
+      'an object identifier of 80 octets',
+      { extensions: [{ oid: longOid, value: der.nothing() }] },
+      malformed('OBJECT IDENTIFIER of more than'),
+    ),
+    deviation(
+      11,
+      'more than 10 000 names',
+      { sans: { dns: Array.from({ length: 10_001 }, () => 'n') } },
+      malformed('has more than 10000 elements'),
+    ),
+    deviation(
+      11,
+      'a request of more than 128 KiB',
+      { sans: { dns: Array.from({ length: 500 }, () => 'n'.repeat(250)) } },
+      refused('RequestTooLarge', 'spec.request is too large'),
+    ),
+  ];
+}
+
+const threeParts = der.sequence(der.setOf(der.sequence(der.oid('2.5.4.3'), der.utf8('shown'), der.utf8('hidden'))));
