@@ -1,0 +1,237 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
+import {
+  installRelay,
+  ledgerOf,
+  refuseToComplete,
+  startDevServer,
+  startRelay,
+  type DevServer,
+  type Relay,
+  type RelayIdentity,
+} from '../../harness/stack.ts';
+import { tbsOf } from '../../harness/stack-key.ts';
+import { startProxy, type Decision, type Proxy } from '../../harness/stack-proxy.ts';
+import {
+  approve,
+  certificateDerOf,
+  conditionOf,
+  createClientRequests,
+  createRequest,
+  eventually,
+  readRequests,
+  settled,
+  type Posted,
+} from '../../harness/stack-requests.ts';
+import { requireTools } from '../../tools/tools.ts';
+
+const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
+
+describe.skipIf(skip)('an outage', () => {
+  let signer: DevServer;
+  let plane: ControlPlane;
+  let identity: RelayIdentity;
+  let relay: Relay;
+  let toSigner: Proxy;
+  let toApi: Proxy;
+  const everything = new Set<string>();
+
+  beforeAll(async () => {
+    signer = await startDevServer();
+    // Without the watch cache a compaction makes every earlier revision 410 Gone at once.
+    plane = await startControlPlane({ clientCaPem: await signer.caPem(), watchCache: false });
+    identity = await installRelay(plane);
+    toSigner = await startProxy({ url: signer.url });
+    toApi = await startProxy({ url: plane.url, caPem: plane.servingCaPem });
+    relay = await startRelay({
+      kubeconfig: identity.kubeconfig(toApi),
+      endpoint: toSigner.url,
+      args: ['--signer-name', 'kubernetes.io/kube-apiserver-client'],
+    });
+  });
+  afterEach(() => {
+    toSigner.intervene = () => 'pass';
+    toApi.intervene = () => 'pass';
+  });
+  afterAll(async () => {
+    await relay?.stop();
+    await toSigner?.close();
+    await toApi?.close();
+    await plane?.stop();
+    await signer?.stop();
+  });
+
+  /** A burst to be issued, with some among them to be refused. */
+  async function createBurst(prefix: string, count: number): Promise<Posted[]> {
+    const refusable = Array.from({ length: Math.ceil(count / 10) }, (_, i) =>
+      createRequest(plane.admin, {
+        name: `${prefix}-refused-${i}`,
+        signer: 'kube-apiserver-client',
+        request: { subject: { CN: `${prefix}-refused-${i}` } },
+        usages: ['server auth'],
+      }),
+    );
+    const burst = [...(await createClientRequests(plane, prefix, count)), ...(await Promise.all(refusable))];
+    for (const { name } of burst) everything.add(name);
+    return burst;
+  }
+
+  /** Every one ends issued or Failed, as it should, and each UID has one content: on record, and in the cluster. */
+  async function expectEnds(burst: readonly Posted[]): Promise<void> {
+    const ends = await settled(
+      plane,
+      burst.map(({ name }) => name),
+    );
+    const { ledger, close } = ledgerOf(signer);
+    try {
+      for (const { name, uid } of burst) {
+        const object = ends.get(name)!;
+        const record = await ledger.find(uid);
+        if (name.includes('refused')) {
+          expect(conditionOf(object, 'Failed')?.reason, name).toBe('SignerValidationFailure');
+          expect(object.status.certificate, name).toBeUndefined();
+          expect(record, name).toBeUndefined();
+          continue;
+        }
+        expect(conditionOf(object, 'Failed'), name).toBeUndefined();
+        expect(record?.state, name).toBe('issued');
+        expect(certificateDerOf(object).equals(record!.certificate!), name).toBe(true);
+        expect(tbsOf(record!.certificate!), name).toBe(Buffer.from(record!.tbs).toString('hex'));
+      }
+    } finally {
+      close();
+    }
+  }
+
+  const issuedOf = async (burst: readonly Posted[]): Promise<number> => {
+    const names = new Set(burst.map(({ name }) => name));
+    return (await readRequests(plane)).filter(({ metadata, status }) => names.has(metadata.name) && status.certificate)
+      .length;
+  };
+
+  test('of the API server, killed and restarted in the middle of a burst', async () => {
+    const burst = await createBurst('restart', 50);
+    let [asked, answered] = [0, 0];
+    let killed: Promise<void> | undefined;
+    // In the middle by count, not by time; and kubectl is through before anything is written.
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    toApi.intervene = async ({ path, method }, moment, status): Promise<Decision> => {
+      if (method !== 'PUT' || !path.endsWith('/status')) return 'pass';
+      if (moment === 'after') {
+        if (status === 200 && killed === undefined) answered += 1;
+        return 'pass';
+      }
+      await begun;
+      asked += 1;
+      if (asked === 30) killed = plane.killApiServer();
+      await killed;
+      return 'pass';
+    };
+    await approve(plane, ...burst.map(({ name }) => name));
+    begin();
+    await eventually(() => killed !== undefined, 'the API server was killed');
+    await killed;
+    await plane.restartApiServer();
+    await expectEnds(burst);
+    expect(answered).toBeGreaterThan(0);
+    expect(answered).toBeLessThan(30);
+    expect(await relay.metric('api_errors_total', 'verb="update"', 'code="Unavailable"')).toBeGreaterThan(0);
+    expect(await relay.metric('watch_restarts_total')).toBeGreaterThan(0);
+  });
+
+  test('of the watch, whose revision is gone when it comes back: what happened meanwhile is seen', async () => {
+    const lists = await relay.metric('lists_total');
+    const expired = await relay.metric('watch_restarts_total', 'reason="expired"');
+    let gone = false;
+    toApi.intervene = ({ query }, moment) => (query.has('watch') && moment === 'before' && !gone ? 'cut' : 'pass');
+    toApi.cutAll();
+    const burst = await createBurst('expiry', 10);
+    await approve(plane, ...burst.map(({ name }) => name));
+    await plane.compactEtcd();
+    expect(await issuedOf(burst)).toBe(0);
+    gone = true;
+    await expectEnds(burst);
+    expect(await relay.metric('watch_restarts_total', 'reason="expired"')).toBe(expired + 1);
+    expect(await relay.metric('lists_total')).toBe(lists + 1);
+  });
+
+  test('of answers: each first one, of the sign endpoint and of the API server, is lost', async () => {
+    const lost = new Set<string>();
+    const losing: Proxy['intervene'] = ({ method, path, query, body }, moment) => {
+      if (moment === 'before' || query.has('watch')) return 'pass';
+      const named = (body as { metadata?: { name?: string } } | undefined)?.metadata?.name;
+      const call = `${method} ${path} ${named ?? ''}`;
+      if (lost.has(call)) return 'pass';
+      lost.add(call);
+      return 'cut';
+    };
+    toSigner.intervene = losing;
+    toApi.intervene = losing;
+    const burst = await createBurst('lost', 20);
+    await approve(plane, ...burst.map(({ name }) => name));
+    await expectEnds(burst);
+    const count = (pattern: RegExp): number => [...lost].filter((call) => pattern.test(call)).length;
+    expect(count(/^POST .*\/sign lost-/)).toBe(burst.length);
+    expect(count(/^PUT .*\/status lost-/)).toBe(burst.length);
+  });
+
+  test('of the store, which records no certificate for a while', async () => {
+    const burst = await createBurst('store', 20);
+    const mend = refuseToComplete(signer);
+    let refusals = 0;
+    toSigner.intervene = (_, moment, status) => {
+      if (moment === 'after' && status === 503) refusals += 1;
+      return 'pass';
+    };
+    await approve(plane, ...burst.map(({ name }) => name));
+    await eventually(() => refusals >= 10, 'the store has refused');
+    expect(await issuedOf(burst)).toBe(0);
+    mend();
+    await expectEnds(burst);
+  });
+
+  test('of the leader, killed at work: the standby takes over and finishes', async () => {
+    await relay.stop();
+    const args = ['--leader-elect', '--signer-name', 'kubernetes.io/kube-apiserver-client'];
+    const replica = { kubeconfig: identity.kubeconfig(toApi), endpoint: toSigner.url, args };
+    const replicas = [await startRelay(replica), await startRelay(replica)];
+    try {
+      const leads = (): Promise<number[]> => Promise.all(replicas.map((each) => each.metric('leader')));
+      await eventually(async () => (await leads()).includes(1), 'one of them leads');
+      const [first] = await leads();
+      const [leader, standby] = first === 1 ? replicas : replicas.toReversed();
+      expect(await standby!.metric('leader')).toBe(0);
+      const burst = await createBurst('takeover', 20);
+      let writes = 0;
+      toApi.intervene = async ({ path, method }, moment): Promise<Decision> => {
+        if (method !== 'PUT' || !path.endsWith('/status') || moment !== 'before') return 'pass';
+        writes += 1;
+        if (writes !== 5) return 'pass';
+        await leader!.kill();
+        return 'cut';
+      };
+      await approve(plane, ...burst.map(({ name }) => name));
+      await expectEnds(burst);
+      expect(leader!.process.ended()).toBe('SIGKILL');
+      expect(await standby!.metric('leader')).toBe(1);
+    } finally {
+      for (const each of replicas) await each.stop();
+    }
+  });
+
+  test('after all of that no status was written twice, and no other object touched', () => {
+    const stored = plane
+      .auditEvents({ user: identity.user })
+      .filter(
+        ({ verb, stage, responseStatus, objectRef }) =>
+          verb === 'update' &&
+          stage === 'ResponseComplete' &&
+          responseStatus?.code === 200 &&
+          objectRef?.subresource === 'status',
+      )
+      .map(({ objectRef }) => objectRef?.name ?? '');
+    expect(new Set(stored).size).toBe(stored.length);
+    expect([...everything]).toEqual(expect.arrayContaining(stored));
+  });
+});
