@@ -1,4 +1,4 @@
-import { X509Certificate, createPublicKey, sign } from 'node:crypto';
+import { X509Certificate, createHash, createPublicKey, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { buildCaTbs, caValidity } from '../../../core/ca-certificate.ts';
@@ -164,6 +164,14 @@ describe('a leaf', () => {
     const leaf = template();
     const { certificate, tbs } = await issue(leaf, authority);
     expect(checkCertificate(certificate, tbs, authority, leaf.request)).toEqual([]);
+  });
+
+  test('the subject key identifier is the start of SHA-256 over the key (RFC 7093)', async () => {
+    const { certificate } = await issue(template({ key: 'P-384' }), await newAuthority());
+    const point = sharedKey('P-384').spki.subarray(-97);
+    expect(Buffer.from(certificateFacts(certificate).subjectKeyIdentifier!)).toEqual(
+      createHash('sha256').update(point).digest().subarray(0, 20),
+    );
   });
 
   test('the same template gives the same bytes', async () => {
@@ -529,6 +537,21 @@ describe('facts', () => {
     expect(facts.fingerprintSha256).toBe(seen.fingerprint256.replaceAll(':', '').toLowerCase());
     expect(facts.serial).toBe(seen.serialNumber.toLowerCase());
     expect([facts.notBefore, facts.notAfter]).toEqual([seen.validFromDate.getTime(), seen.validToDate.getTime()]);
+  });
+
+  test('of times in both forms: two-digit years from 50 on are of the last century', async () => {
+    const authority = await newAuthority();
+    const { certificate } = await issue(template(), authority);
+    const ends = (from: string, to: string): Uint8Array =>
+      Buffer.from(
+        Buffer.from(certificate).toString('latin1').replace('261121095500Z', from).replace('261122095500Z', to),
+        'latin1',
+      );
+    expect(certificateFacts(ends('500101000000Z', '491231235959Z'))).toMatchObject({
+      notBefore: Date.UTC(1950, 0, 1),
+      notAfter: Date.UTC(2049, 11, 31, 23, 59, 59),
+    });
+    expect(() => certificateFacts(ends('26112109550+Z', '261122095500Z'))).toThrow('its validity cannot be read');
   });
 
   test('of what is no certificate', () => {

@@ -557,6 +557,7 @@ describe('attributes and extensions', () => {
       makeRequest({ rawAttributes: der.concat(der.constructed(0), der.constructed(1)) }).bytes,
     ],
     ['version 1', 'version other than 0', makeRequest({ version: der.integer(1) }).bytes],
+    ['version 128', 'version other than 0', makeRequest({ version: der.integer(128) }).bytes],
     ['version 256', 'version other than 0', makeRequest({ version: der.integer(256) }).bytes],
     [
       'a version that is no INTEGER',

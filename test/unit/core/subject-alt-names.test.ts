@@ -79,6 +79,7 @@ describe('URIs', () => {
     '//example.com/',
     'example.com',
     'HTTPS://example.com/',
+    'Https://example.com/',
     '1a://example.com/',
     ':a',
     'https:',
