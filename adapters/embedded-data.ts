@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 
-/** Where one cluster's state lies under a data folder, for every program that shares it. */
+/**
+ * Where one cluster's state lies under a data folder: its ledger, and beside it a folder for each CA, where
+ * `countersign ca show --data <data folder>/<cluster>` finds them.
+ */
 export function embeddedData(
   dataFolder: string,
   cluster: string,
@@ -8,5 +11,5 @@ export function embeddedData(
   // Cluster names are DNS labels (core/configuration-schema.ts); this is where any other would leave the folder.
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster)) throw new Error('a cluster name is a DNS label');
   const folder = join(dataFolder, cluster);
-  return { ledgerFile: join(folder, 'ledger.sqlite'), caFolder: join(folder, 'ca') };
+  return { ledgerFile: join(folder, 'ledger.sqlite'), caFolder: folder };
 }

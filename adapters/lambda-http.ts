@@ -53,12 +53,6 @@ export function decodeEvent(event: HttpEvent): HttpRequest {
   };
 }
 
-/** How many bytes the body will have, told without decoding it. Base64's padding may make it up to two too many. */
-export function bodySize(event: HttpEvent): number {
-  if (event.body === undefined) return 0;
-  return event.isBase64Encoded ? Math.floor((event.body.length * 3) / 4) : Buffer.byteLength(event.body, 'utf8');
-}
-
 /** No answer of ours may be kept by anything between us and the caller: refusals and CA sets change. */
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 

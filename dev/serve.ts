@@ -22,7 +22,7 @@ Usage: npm run dev -- [options]
   --port PORT      on 127.0.0.1; 0 takes a free one (default: ${defaultPort})
   --cluster NAME   the cluster to serve (default: demo); with --config one of that file instead of all
   --max-ttl TTL    longest lifetime of a certificate, such as 24h, 90m, 30d (default: ${defaultTtl}); not with --config
-  --data DIR       keep the CA and the ledger here, so that a restart goes on where it was; else all is in memory
+  --data DIR       keep CA and ledger in DIR/NAME, so that a restart goes on where it was; else all is in memory
   --config FILE    a countersign.yaml instead of the four kubernetes.io signers
   --help
 

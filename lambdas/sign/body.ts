@@ -1,6 +1,4 @@
 import { maxObjectBytes } from '../../core/kubernetes.ts';
-import { bodySize, decodeEvent } from '../../adapters/lambda-http.ts';
-import type { HttpEvent } from '../../adapters/lambda-http.ts';
 
 /** Kubernetes objects are some ten levels deep; managedFields adds a few. */
 const maxDepth = 100;
@@ -16,9 +14,9 @@ export const objectTooLarge = {
 } as const;
 
 /** Bytes to JSON. Messages never quote the body: JSON.parse's own do, so they are not passed on. */
-export function decodeBody(event: HttpEvent): DecodedBody {
-  if (bodySize(event) > maxObjectBytes) return objectTooLarge;
-  const text = utf8Text(decodeEvent(event).body);
+export function decodeBody(body: Uint8Array): DecodedBody {
+  if (body.length > maxObjectBytes) return objectTooLarge;
+  const text = utf8Text(body);
   if (text === undefined) return { ok: false, message: 'body is not UTF-8' };
   // JSON.parse takes any depth; JSON.stringify of what came out would then overflow the stack, after signing.
   if (nestedDeeperThan(maxDepth, text)) return { ok: false, message: `body is nested deeper than ${maxDepth} levels` };

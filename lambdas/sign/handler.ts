@@ -12,7 +12,7 @@ import type { SignOutcome } from '../../core/outcome.ts';
 import type { CertificateLedger, Instant } from '../../core/ports.ts';
 import { printable } from '../../core/quoted.ts';
 import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler, HttpRequest } from '../../adapters/lambda-http.ts';
 import { errorAnswer, outcomeHeader, signAnswer } from './answers.ts';
 import { decodeBody, objectTooLarge } from './body.ts';
 import { busyAfter, logEntry, requestNames } from './log.ts';
@@ -55,7 +55,8 @@ export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
 }
 
 async function answerTo(event: HttpEvent, ports: SignHandlerPorts): Promise<Answered> {
-  const { method, path, headers } = decodeEvent(event);
+  const request = decodeEvent(event);
+  const { method, path } = request;
   const route = routeOf(path);
   if (route === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
   const { endpoint, cluster: clusterName, ca } = route;
@@ -66,7 +67,7 @@ async function answerTo(event: HttpEvent, ports: SignHandlerPorts): Promise<Answ
   const cluster = ports.cluster(clusterName);
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
 
-  if (endpoint === 'sign') return sign(event, headers.get('content-type'), cluster, ports);
+  if (endpoint === 'sign') return sign(request, cluster, ports);
   try {
     return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await bundle(cluster, ca, ports), {}];
   } catch (error) {
@@ -90,11 +91,11 @@ function routeOf(path: string): Route | undefined {
 }
 
 async function sign(
-  event: HttpEvent,
-  contentType: string | undefined,
+  { headers, body: bytes }: HttpRequest,
   cluster: ClusterConfiguration,
   ports: SignHandlerPorts,
 ): Promise<Answered> {
+  const contentType = headers.get('content-type');
   // A web page can post text/plain to a loopback server without asking, and application/json it cannot.
   if (contentType !== undefined && !/^application\/json *(;|$)/i.test(contentType))
     return [errorAnswer(415, 'invalid', 'send application/json'), { cluster: cluster.name }];
@@ -103,7 +104,7 @@ async function sign(
   let outcome: SignOutcome;
   let error: unknown;
   try {
-    const body = decodeBody(event);
+    const body = decodeBody(bytes);
     if (body.ok) json = body.json;
     outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body);
   } catch (thrown) {

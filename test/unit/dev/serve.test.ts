@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { loadEmbeddedCa } from '../../../adapters/embedded-authority.ts';
 import { main } from '../../../dev/serve.ts';
 import { csrFixture } from '../sign/stack.ts';
 
@@ -109,6 +110,9 @@ describe('npm run dev', () => {
     expect(await first.stop()).toBe(0);
     const second = await serve('--data', data);
     expect([await sign(second.url, csr), await trustBundle(second.url)]).toEqual(before);
+    // Where `countersign ca show --data DIR/<cluster>` looks.
+    const { certificate } = await loadEmbeddedCa(join(data, 'demo'), 'ca');
+    expect(Buffer.from(certificate)).toEqual(new X509Certificate(await trustBundle(second.url)).raw);
     expect(
       (await sign(second.url, csrFixture({ metadata: { uid: csr.metadata.uid }, spec: { groups: [] } }))).status,
     ).toBe(422);
