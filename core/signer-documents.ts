@@ -60,12 +60,15 @@ interface Texts {
 const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: \`SignerValidationFailure\`, and \`NameReserved\` for what no Node can be called.`;
 const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
 
+const nobody =
+  'A certificate that would name nobody, neither in its subject nor in a subjectAltName, is refused, `SubjectNotPermitted`.';
+
 function texts(profile: Profile): Texts {
   const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
     'kube-apiserver-client': {
       purpose: 'Signs client certificates for the kube-apiserver. Never approved by Countersign.',
       honoured: clientTrust,
-      subjects: `Any, except reserved names: ${reserved(profile)}`,
+      subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
       usages: `Must hold \`client auth\`; may hold \`digital signature\` and \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`invalid usage for client certificate: …\`.`,
     },
@@ -89,7 +92,7 @@ function texts(profile: Profile): Texts {
       purpose:
         'Has no purpose of its own; only requests made through the v1beta1 API can carry it. Never approved by Countersign.',
       honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
-      subjects: `Any, except reserved names: ${reserved(profile)}`,
+      subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
       usages: 'Any known one, at least one. No usages, or an unknown one: refused, `UsageNotPermitted`.',
     },
@@ -112,7 +115,7 @@ function customTexts(profile: Profile): Texts {
 - organizations: ${patterns(subject.organizations)}
 - no other attributes, and at most one common name
 
-Anything else is refused, \`SubjectNotPermitted\`. The patterns never permit reserved names: ${reserved(profile)}`,
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody. The patterns never permit reserved names: ${reserved(profile)}`,
     extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
 
 ${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
