@@ -2,9 +2,9 @@
  * The issuing record in one SQLite file per cluster: for the demo, development and tests, behind the same port and the
  * same contract suite as DynamoDB's.
  *
- * Each method is one transaction that takes the write lock before it looks (BEGIN IMMEDIATE), so what it answers is
+ * Each write is in a transaction that takes the write lock before it looks (BEGIN IMMEDIATE), so what it answers is
  * what stood there when it decided, also when several processes share the file. WAL with synchronous=FULL: the commit
- * is on the disk before the method returns.
+ * is on the disk before the method returns. Writes that come together share one commit, so one wait for the disk.
  */
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue, StatementSync } from 'node:sqlite';
@@ -106,9 +106,11 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     `UPDATE issuing SET state = 'expired' WHERE uid = ? AND state = 'intent' AND attempt = ?`,
   );
 
+  const inTurn = groupCommits(database);
+
   /** Runs one conditional statement; when its condition does not hold, reads what stands there under the same lock. */
-  function write(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
-    return transaction(database, () => {
+  function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
+    return inTurn(() => {
       if (statement.run(...values).changes === 1) return { written: true };
       const row = select.get(uid);
       if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
@@ -128,7 +130,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       return write(uid, takeOver, leaseUntil, uid, attempt);
     },
     async release(uid, attempt) {
-      release.run(uid, attempt);
+      await inTurn(() => release.run(uid, attempt));
     },
     async complete(uid, certificate) {
       return write(uid, complete, certificate, uid);
@@ -181,6 +183,47 @@ function bytes(row: Row, column: string): Uint8Array {
 
 function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+/**
+ * Runs what came in one turn of the event loop in one transaction: waiting for the disk is most of what a write costs.
+ * Each answers for itself, and none before the commit. `work` runs a single writing statement: if it fails, SQLite
+ * takes back that statement and no other.
+ */
+function groupCommits(database: DatabaseSync): <T>(work: () => T) => Promise<T> {
+  interface Waiting {
+    /** Gives what is to be told once the commit is done. */
+    readonly run: () => () => void;
+    readonly reject: (error: unknown) => void;
+  }
+  let waiting: Waiting[] = [];
+
+  function commit(): void {
+    const group = waiting;
+    waiting = [];
+    try {
+      const answers = transaction(database, () => group.map(({ run }) => run()));
+      for (const answer of answers) answer();
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+
+  return (work) =>
+    new Promise((resolve, reject) => {
+      if (waiting.length === 0) setImmediate(commit);
+      const run = (): (() => void) => {
+        try {
+          const result = work();
+          return () => resolve(result);
+        } catch (error) {
+          // Some errors (disk full) end the whole transaction: then nobody's write was done.
+          if (!database.isTransaction) throw error;
+          return () => reject(error instanceof Error ? error : new Error(String(error)));
+        }
+      };
+      waiting.push({ run, reject });
+    });
 }
 
 /** All or nothing, with the write lock from the first statement on, so that no reader's view can be out of date. */

@@ -117,6 +117,39 @@ describe('the file', () => {
   });
 });
 
+describe('writes that share a commit', () => {
+  test('answer each for itself: one that fails takes no other down', async () => {
+    const { ledger, close } = openEmbeddedLedger(newFile());
+    const [before, after] = [intentFixture(), intentFixture()];
+    const answers = await Promise.allSettled([
+      ledger.open(before),
+      ledger.complete('no-such-uid', Uint8Array.of(1)),
+      ledger.open(after),
+      ledger.open(before),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
+    expect(answers[3]).toMatchObject({ value: { written: false, found: { uid: before.uid } } });
+    expect(await ledger.find(before.uid)).toMatchObject({ state: 'intent' });
+    expect(await ledger.find(after.uid)).toMatchObject({ state: 'intent' });
+    close();
+  });
+
+  test('are not seen before it, and none is done when it cannot be', async () => {
+    const file = newFile();
+    const { ledger, close } = openEmbeddedLedger(file, 50);
+    const intents = [intentFixture(), intentFixture()];
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    const answers = await Promise.allSettled(intents.map((intent) => ledger.open(intent)));
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    other.exec('ROLLBACK');
+    other.close();
+    for (const { uid } of intents) expect(await ledger.find(uid)).toBeUndefined();
+    expect(await ledger.open(intents[0]!)).toEqual({ written: true });
+    close();
+  });
+});
+
 describe('several processes on one file', () => {
   const children: ChildProcess[] = [];
   afterEach(() => {
