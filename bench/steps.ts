@@ -3,7 +3,8 @@ import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../adapters/embedded-signer.ts';
-import { assembleCertificate, buildTbs, checkCertificate } from '../core/certificate.ts';
+import { checkCertificate } from '../core/certificate-check.ts';
+import { assembleCertificate, buildTbs } from '../core/certificate.ts';
 import type { Authority, LeafTemplate } from '../core/certificate.ts';
 import { defaultCluster } from '../core/configuration.ts';
 import { decodeRequest } from '../core/csr.ts';
@@ -81,7 +82,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger): Promis
     ['sign, embedded P-256 key', () => signer.sign(tbs)],
     [
       'assembleCertificate + checkCertificate',
-      () => checkCertificate(assembleCertificate(tbs, signature, signer.algorithm), tbs, authority),
+      () => checkCertificate(assembleCertificate(tbs, signature, signer.algorithm), tbs, authority, request),
     ],
     ['issue(), ledger in memory', () => issueWith(memory, another())],
     ['issue(), ledger on disk, each write synced', () => issueWith(disk, another())],

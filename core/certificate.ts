@@ -1,5 +1,5 @@
 /**
- * The leaf certificate: its recipe, and the check of what was made before anyone sees it.
+ * The leaf certificate: its recipe. certificate-check.ts looks at what was made before anyone sees it.
  *
  * The recipe is the in-tree signer's (PermissiveSigningPolicy over Go's x509.CreateCertificate), so that a certificate
  * of ours equals one of kube-controller-manager in every byte but serial, time, issuer, signature and one addition:
@@ -30,7 +30,6 @@ import {
   encodeExtension,
   encodeTbs,
   extensionType,
-  keyIdentifier,
   keyUsageExtension,
   subjectKeyIdentifierExtension,
 } from './tbs-certificate.ts';
@@ -124,7 +123,8 @@ function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: 
   return names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)];
 }
 
-interface Issuer {
+/** A CA's certificate as its leaves need it. */
+export interface Issuer {
   readonly facts: CertificateFacts;
   readonly certificate: X509Certificate;
   /** The authorityKeyIdentifier of its leaves. A CA made without an identifier gives none to point to, as in Go. */
@@ -134,7 +134,7 @@ interface Issuer {
 /** Read once per CA certificate held in memory. */
 const issuers = new WeakMap<Uint8Array, Issuer>();
 
-function issuerOf({ certificate }: Authority): Issuer {
+export function issuerOf({ certificate }: Authority): Issuer {
   const known = issuers.get(certificate) ?? readIssuer(certificate);
   issuers.set(certificate, known);
   return known;
@@ -145,122 +145,4 @@ function readIssuer(certificate: Uint8Array): Issuer {
   const { subjectKeyIdentifier: keyId } = facts;
   const pointer = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
   return { facts, certificate: new X509Certificate(certificate), pointer };
-}
-
-/**
- * Would we accept it? Looks at the finished certificate as a stranger would, through our strict reader and through
- * OpenSSL, and lists what is wrong; nothing is handed out unless the list is empty. `tbs` is what was recorded.
- *
- * This catches a signer that signs with another key or signs something else, a record that was changed, and mistakes
- * in our own encoder: whatever they are, no certificate may leave that names a CA, outlives its CA or holds a key that
- * nobody proved. `request`, where it is at hand, is what the certificate must answer.
- */
-export function checkCertificate(
-  der: Uint8Array,
-  tbs: Uint8Array,
-  authority: Authority,
-  request?: CertificateRequest,
-): string[] {
-  const issuer = issuerOf(authority);
-  const facts = readable(() => certificateFacts(der));
-  const certificate = readable(() => new X509Certificate(der));
-  if (facts === undefined || certificate === undefined) return ['it cannot be read back'];
-  return [
-    ...checkSignature(facts, certificate, tbs, authority, issuer),
-    ...checkFields(facts, issuer.facts),
-    ...checkExtensions(facts, issuer.facts),
-    ...(request === undefined ? [] : checkAnswers(facts, request)),
-  ];
-}
-
-function readable<Result>(read: () => Result): Result | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
-}
-
-function checkSignature(
-  facts: CertificateFacts,
-  certificate: X509Certificate,
-  tbs: Uint8Array,
-  { signer }: Authority,
-  issuer: Issuer,
-): string[] {
-  const algorithm = algorithmIdentifier(signer.algorithm);
-  return faults([
-    [same(facts.tbs, tbs), 'it is not what was recorded'],
-    // RFC 5280 §4.1.1.2: the two must agree; only one of them is signed.
-    [same(facts.signedAlgorithm, algorithm), 'its signature algorithm is not that of the CA key'],
-    [same(facts.outerAlgorithm, algorithm), 'its two signature algorithms differ'],
-    [certificate.checkIssued(issuer.certificate), 'its issuer is not the CA'],
-    [certificate.verify(issuer.certificate.publicKey), 'its signature is not made with the key of the CA'],
-  ]);
-}
-
-function checkFields(facts: CertificateFacts, ca: CertificateFacts): string[] {
-  const [first = 0x80] = facts.serialOctets;
-  return faults([
-    [same(facts.issuerName, ca.subjectName), 'its issuer is not the subject of the CA'],
-    // RFC 5280 §4.1.2.2.
-    [first < 0x80 && Number.parseInt(facts.serial || '0', 16) > 0, 'its serial number is not positive'],
-    [facts.serialOctets.length <= 20, 'its serial number has more than 20 octets'],
-    [facts.notBefore < facts.notAfter, 'it is never valid'],
-    [facts.notAfter <= ca.notAfter && facts.notAfter > ca.notBefore, 'it is valid when its CA is not'],
-  ]);
-}
-
-/** In the order in which they may stand. */
-const leafExtensions: readonly string[] = [
-  extensionType.keyUsage,
-  extensionType.extKeyUsage,
-  extensionType.basicConstraints,
-  extensionType.subjectKeyIdentifier,
-  extensionType.authorityKeyIdentifier,
-  extensionType.subjectAltName,
-];
-
-const notCa = Uint8Array.of(0x30, 0x00);
-
-function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[] {
-  const { extensions } = facts;
-  const expected = leafExtensions.filter((type) => extensions.has(type));
-  const constraints = extensions.get(extensionType.basicConstraints);
-  const authorityKey = extensions.get(extensionType.authorityKeyIdentifier)?.value;
-  const alternative = extensions.get(extensionType.subjectAltName);
-  // SEQUENCE { [0] keyid }, as an extension of the CA's identifier is written.
-  const pointer =
-    ca.subjectKeyIdentifier &&
-    Buffer.from([
-      0x30,
-      ca.subjectKeyIdentifier.length + 2,
-      0x80,
-      ca.subjectKeyIdentifier.length,
-      ...ca.subjectKeyIdentifier,
-    ]);
-  return faults([
-    [[...extensions.keys()].join() === expected.join(), 'it has other extensions than a leaf, or in another order'],
-    [constraints?.critical === true && same(constraints.value, notCa), 'it does not say that it is no CA'],
-    [extensions.get(extensionType.keyUsage)?.critical !== false, 'its key usage is not critical'],
-    [same(facts.subjectKeyIdentifier, keyIdentifier(facts.spki)), 'its subject key identifier is not that of its key'],
-    [same(authorityKey, pointer), 'its authority key identifier is not that of the CA'],
-    [
-      alternative === undefined || alternative.critical === (facts.subjectName.length === emptySequence),
-      'the criticality of its alternative names does not fit its subject',
-    ],
-    [alternative !== undefined || facts.subjectName.length > emptySequence, 'it names nobody'],
-  ]);
-}
-
-function checkAnswers(facts: CertificateFacts, request: CertificateRequest): string[] {
-  return faults([[same(facts.spki, request.publicKey.spki), 'its key is not that of the request']]);
-}
-
-function faults(checks: readonly (readonly [holds: boolean, fault: string])[]): string[] {
-  return checks.filter(([holds]) => !holds).map(([, fault]) => fault);
-}
-
-function same(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0;
 }

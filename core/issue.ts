@@ -4,7 +4,8 @@
  * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
  * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
  */
-import { assembleCertificate, buildTbs, checkCertificate, toPem } from './certificate.ts';
+import { checkCertificate } from './certificate-check.ts';
+import { assembleCertificate, buildTbs, toPem } from './certificate.ts';
 import type { Authority, LeafTemplate } from './certificate.ts';
 import type { ClusterConfiguration } from './configuration.ts';
 import { decodeRequest } from './csr.ts';
