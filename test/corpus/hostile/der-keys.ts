@@ -11,6 +11,7 @@ import {
 } from '../../harness/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { specCase } from './request.ts';
+import { nodeAt, toBytes, toTree } from './tlv-tree.ts';
 
 const subject = { CN: 'hostile' };
 const malformed = 'RequestMalformed';
@@ -23,6 +24,7 @@ const rsaOid = '1.2.840.113549.1.1.1';
 const ecOid = '1.2.840.10045.2.1';
 const p256 = '1.2.840.10045.3.1.7';
 const spki = (algorithm: Uint8Array, key: Uint8Array, unused = 0) => der.sequence(algorithm, der.bits(key, unused));
+const rsaIdentifier = der.sequence(der.oid(rsaOid), der.nothing());
 const rsaSpki = (modulus: Uint8Array, exponent: Uint8Array, parameters: readonly Uint8Array[] = [der.nothing()]) =>
   spki(der.sequence(der.oid(rsaOid), ...parameters), der.sequence(modulus, exponent));
 const ecSpki = (point: Uint8Array, ...parameters: readonly Uint8Array[]) =>
@@ -101,6 +103,41 @@ const rsaKeys: readonly (readonly [string, readonly Ending[], () => Uint8Array])
   ['parameters-sequence', hopeless, () => rsaSpki(modulus, exponent, [der.sequence()])],
   ['parameters-twice', hopeless, () => rsaSpki(modulus, exponent, [der.nothing(), der.nothing()])],
 ];
+
+/** A real key in forms that are not its one encoding, signed with it: only the reader is in the way. */
+const ownRsaKeys: readonly (readonly [string, Ending | readonly Ending[], () => Uint8Array])[] = (
+  [
+    ['as-it-is', 'issued', (n, e) => rsaSpki(n, e)],
+    ['exponent-padded', malformed, (n, e) => rsaSpki(n, der.tlv(2, Buffer.from([0]), e.subarray(2)))],
+    ['modulus-padded', malformed, (n, e) => rsaSpki(der.tlv(2, Buffer.from([0]), n.subarray(4)), e)],
+    ['modulus-unsigned', malformed, (n, e) => rsaSpki(der.tlv(2, n.subarray(5)), e)],
+    ['third-integer', malformed, (n, e) => spki(rsaIdentifier, der.sequence(n, e, e))],
+    ['byte-behind', malformed, (n, e) => spki(rsaIdentifier, der.concat(der.sequence(n, e), Buffer.alloc(1)))],
+    [
+      'indefinite',
+      malformed,
+      (n, e) => spki(rsaIdentifier, der.concat(Buffer.from([0x30, 0x80]), n, e, Buffer.alloc(2))),
+    ],
+    ['no-parameters', malformed, (n, e) => rsaSpki(n, e, [])],
+    ['other-parameters', malformed, (n, e) => rsaSpki(n, e, [der.sequence()])],
+    ['second-parameters', malformed, (n, e) => rsaSpki(n, e, [der.nothing(), der.nothing()])],
+    ['unused-bits', malformed, (n, e) => spki(rsaIdentifier, der.sequence(n, e), 1)],
+    ['third-part', malformed, (n, e) => der.sequence(rsaIdentifier, der.bits(der.sequence(n, e)), der.nothing())],
+    [
+      'oaep-oid',
+      unusable,
+      (n, e) => spki(der.sequence(der.oid('1.2.840.113549.1.1.7'), der.nothing()), der.sequence(n, e)),
+    ],
+    ['pss-oid', unusable, (n, e) => spki(der.sequence(der.oid('1.2.840.113549.1.1.10')), der.sequence(n, e))],
+  ] as const satisfies readonly (readonly [string, unknown, (n: Buffer, e: Buffer) => Uint8Array])[]
+).map(([id, expected, make]) => [id, expected, () => make(...ownRsaIntegers())]);
+
+/** Modulus and exponent as they stand in the key of the request. */
+function ownRsaIntegers(): [Buffer, Buffer] {
+  const key = nodeAt(toTree(sharedKey('RSA-2048').spki), [1, 1]);
+  const [n, e] = [nodeAt(key, [0]), nodeAt(key, [1])];
+  return [toBytes(n), toBytes(e)];
+}
 
 const point = sharedKey('P-256').spki.subarray(-65);
 const changed = (at: number) => Buffer.from(point.map((octet, i) => (i === at ? octet ^ 1 : octet)));
@@ -329,6 +366,9 @@ const rsaAlgorithm = { algorithm: signatureAlgorithm('RSA-2048', 'sha256'), sign
 
 export const keyCases: readonly HostileCase[] = [
   ...rsaKeys.map((key) => keyCase(key, 'rsa', rsaAlgorithm)),
+  ...ownRsaKeys.map(([id, expected, key]) =>
+    specCase(`key/own-rsa/${id}`, expected, () => ({ subject, key: 'RSA-2048', spki: key() })),
+  ),
   ...ecKeys.map((key) => keyCase(key, 'ec')),
   ...otherKeys.map((key) => keyCase(key, 'other')),
   ...Object.entries(kinds).map(([kind, expected]) =>

@@ -130,6 +130,33 @@ const nulls: readonly HostileCase[] = [
   ),
 ];
 
+/** BER and worse in an attribute that nobody reads: refused all the same, since another reader may. */
+const unread: readonly HostileCase[] = (
+  [
+    ['integer-empty', [0x02, 0]],
+    ['integer-padded', [0x02, 2, 0, 1]],
+    ['integer-padded-negative', [0x02, 2, 0xff, 0x80]],
+    ['bit-string-empty', [0x03, 0]],
+    ['bit-string-unused-8', [0x03, 2, 8, 0]],
+    ['bit-string-unused-of-nothing', [0x03, 1, 1]],
+    ['bit-string-padding-set', [0x03, 2, 1, 1]],
+    ['bit-string-constructed', [0x23, 4, 0x03, 2, 0, 1]],
+    ['octet-string-constructed', [0x24, 3, 0x04, 1, 0]],
+    ['utf8-constructed', [0x2c, 3, 0x0c, 1, 0x61]],
+    ['sequence-primitive', [0x10, 0]],
+    ['set-primitive', [0x11, 0]],
+    ['boolean-one', [0x01, 1, 1]],
+    ['null-of-one', [0x05, 1, 0]],
+    ['oid-padded', [0x06, 3, 0x55, 0x80, 1]],
+    ['tag-zero', [0, 0]],
+    ['end-of-contents-constructed', [0x20, 0]],
+    ['high-tag', [0x1f, 0x81, 0, 0]],
+    ['length-padded', [0x04, 0x81, 1, 0]],
+    ['length-indefinite', [0x30, 0x80, 0, 0]],
+    ['length-beyond', [0x04, 5, 0]],
+  ] as const
+).map(([id, octets]) => derCase(`value/unread/${id}`, malformed, () => holding(Buffer.from(octets))));
+
 /** `count` SEQUENCEs, one inside the other. Built from the outside, so that depth costs no copies. */
 function nested(count: number, indefinite = false): Buffer {
   const headers: Buffer[] = [];
@@ -260,6 +287,7 @@ export const valueCases: readonly HostileCase[] = [
   ...booleans,
   ...oids,
   ...nulls,
+  ...unread,
   ...depths,
   ...widths,
   ...order,
