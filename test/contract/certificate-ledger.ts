@@ -209,6 +209,27 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       expect(await ledger.find(uid)).toEqual(record);
     });
 
+    test('calls made together answer each for itself: a mistake among them takes no other along', async () => {
+      const [first, second] = [intentFixture(), intentFixture()];
+      const settled = await Promise.allSettled([
+        ledger.open(first),
+        ledger.complete(randomUUID(), certificate),
+        ledger.open({ ...first, requestDigest: 'aa' }),
+        ledger.open(second),
+        ledger.release(first.uid, 1),
+      ]);
+      expect(settled.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'rejected',
+        'fulfilled',
+        'fulfilled',
+        'fulfilled',
+      ]);
+      const found = await Promise.all([first, second].map(({ uid }) => ledger.find(uid)));
+      expect(found.map((record) => record?.requestDigest)).toContain(second.requestDigest);
+      expect(found.map((record) => record?.state)).toEqual(['intent', 'intent']);
+    });
+
     test('50 concurrent takeovers of one attempt: one is written, the attempt counts by one', async () => {
       const handles = [ledger, await made.reopen()] as const;
       const intent = intentFixture();

@@ -143,3 +143,18 @@ export function certificatesIn(answer: HttpAnswer): X509Certificate[] {
     (block) => new X509Certificate(block),
   );
 }
+
+export const outcomeOf = (answer: HttpAnswer) => answer.headers['x-countersign-outcome'];
+
+export interface ErrorBody {
+  kind: string;
+  apiVersion: string;
+  status: string;
+  reason: string;
+  code: number;
+  message: string;
+  details?: { causes: { reason: string; message: string }[] };
+  error: { code: number; message: string; status: string };
+  retryAfterSeconds?: number;
+}
+export const errorIn = (answer: HttpAnswer) => JSON.parse(answer.body) as ErrorBody;
