@@ -76,8 +76,15 @@ export function answerOf(recorded: RecordedCase): ReferenceAnswer {
   return { kind: 'refused', reason: 'SignerValidationFailure', message: recorded.decision };
 }
 
-function objectOf(
-  { signerName, request, usages, expirationSeconds, conditions }: RecordedCase,
+/** As the API server would send it. */
+export function objectOf(
+  {
+    signerName,
+    request,
+    usages,
+    expirationSeconds,
+    conditions,
+  }: Omit<RecordedCase, 'setting' | 'keyKind' | 'decision'>,
   index: number,
 ): unknown {
   return {

@@ -14,7 +14,7 @@ import { authorityKeyIdentifierOid, extensionOids, fieldsOf, secondsOf } from '.
 import { clockOf, mismatches, newAuthority, readRecording, settings, timeless } from '../../corpus/reference.ts';
 import type { Setting } from '../../corpus/reference.ts';
 import { answerOf } from '../../corpus/replay.ts';
-import { countOf, creatableSigners, generateCorpus } from '../../corpus/requests/cases.ts';
+import { countOf, creatableSigners, defaultSeed, generateCorpus } from '../../corpus/requests/cases.ts';
 import type { CorpusCase } from '../../corpus/requests/cases.ts';
 import { corpusKeyKinds, createKeyPool } from '../../corpus/requests/keys.ts';
 import { generateLegacyCorpus, generateNamelessRequests, legacyUnknown } from '../../corpus/requests/legacy.ts';
@@ -32,7 +32,7 @@ import type { ReferenceRun } from './reference-cluster.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager');
 
-const seed = Number(process.env['COUNTERSIGN_CORPUS_SEED'] ?? 20_260_503);
+const seed = Number(process.env['COUNTERSIGN_CORPUS_SEED'] ?? defaultSeed);
 const recording = process.env['COUNTERSIGN_CORPUS_RECORD'] === 'yes';
 const foreign = corpusKeyKinds.map((kind) => ({ name: `foreign-${kind.toLowerCase()}`, kind }));
 const odd = oddRequests();
