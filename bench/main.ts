@@ -1,7 +1,7 @@
 /** `npm run bench`: who signs a thousand approved requests how fast, in one run on one control plane. docs/performance.md */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, release, totalmem, type } from 'node:os';
+import { cpus, release, totalmem, type } from 'node:os';
 import { dirname, join } from 'node:path';
 import { startControlPlane } from '../test/harness/control-plane.ts';
 import { contenders } from './contenders.ts';
@@ -38,7 +38,6 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function run(options: BenchOptions): Promise<Results> {
-  const load = loadavg()[0] ?? 0;
   say('steps');
   const steps = await measureSteps(options.quick ? 100 : 400);
   say('control plane');
@@ -58,7 +57,7 @@ async function run(options: BenchOptions): Promise<Results> {
       schema: 1,
       date: `${new Date().toISOString().slice(0, 19)}Z`,
       commit: commit(),
-      machine: machine(load, version.gitVersion),
+      machine: machine(version.gitVersion),
       contenders: measured,
       steps,
     };
@@ -75,7 +74,7 @@ function planFor(throttled: boolean, { quick, requests }: BenchOptions): Plan {
   return { warmUp, backlog: mass, burst: mass, sequence };
 }
 
-function machine(load: number, kubernetes: string): Machine {
+function machine(kubernetes: string): Machine {
   return {
     cpu: cpus()[0]?.model ?? 'unknown processor',
     processors: cpus().length,
@@ -83,7 +82,6 @@ function machine(load: number, kubernetes: string): Machine {
     system: `${type()} ${release()}`,
     node: process.version,
     kubernetes,
-    load,
   };
 }
 

@@ -29,7 +29,7 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
 
   function fail(error: Error): void {
     failure ??= error; // whoever waits next must hear of it too
-    for (const { reject } of waiting) reject(failure);
+    for (const waiter of waiting) waiter.reject(failure);
     waiting.clear();
   }
 
@@ -63,7 +63,7 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       const limit = setTimeout(late, limitMilliseconds);
       await promise.finally(() => clearTimeout(limit));
     },
-    close: watch.close,
+    close: () => watch.close(),
   };
 }
 
@@ -91,7 +91,10 @@ async function watchRequests(
       const watch = request(`${controlPlane.url}${requestsPath}?${query}`, { ...login, agent: false });
       close = () => watch.destroy();
       watch.on('response', (response) => {
-        if (response.statusCode !== 200) reject(new Error(`the watch was answered with ${response.statusCode}`));
+        if (response.statusCode !== 200) {
+          watch.destroy(new Error(`the watch was answered with ${response.statusCode}`));
+          return;
+        }
         response.on(
           'data',
           lines((line) => {

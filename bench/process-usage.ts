@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 
 /** What the kernel says about a process (proc(5)): the same for Node and Go, and nothing the process could colour. */
 export interface Usage {
@@ -11,21 +12,16 @@ export interface Usage {
 /** USER_HZ: 100 on every Linux that Node runs on, whatever the kernel's own tick. */
 const ticksPerSecond = 100;
 
-export function usageOf(pids: readonly number[]): Usage {
-  const each = pids.map((pid) => ({
+export function usageOf(pid: number): Usage {
+  return {
     cpuSeconds: (statField(pid, 14) + statField(pid, 15)) / ticksPerSecond,
     peakMegabytes: peakKilobytes(pid) / 1_024,
-  }));
-  return {
-    cpuSeconds: each.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
-    // A sum of peaks that need not have been at the same moment: at most too much.
-    peakMegabytes: each.reduce((sum, { peakMegabytes }) => sum + peakMegabytes, 0),
   };
 }
 
 /** From here on the peak is counted anew (proc(5), clear_refs). */
-export function forgetPeak(pids: readonly number[]): void {
-  for (const pid of pids) writeFileSync(`/proc/${pid}/clear_refs`, '5');
+export function forgetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
 /** When the kernel started it, on the clock of performance.now(), to about 10 ms: nobody's own word is needed. */
@@ -33,6 +29,32 @@ export function startedAt(pid: number): number {
   const uptimeMilliseconds = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1_000;
   const age = uptimeMilliseconds - (statField(pid, 22) / ticksPerSecond) * 1_000;
   return performance.now() - age;
+}
+
+/**
+ * Begins to watch for company: what it returns tells which share of all processors was spent meanwhile on anything but
+ * this process and its children. Numbers measured beside others' work are not to be quoted.
+ */
+export function watchForOthers(): () => number {
+  const begin = { at: performance.now(), machine: machineSeconds(), family: familySeconds() };
+  return () => {
+    const capacity = ((performance.now() - begin.at) / 1_000) * availableParallelism();
+    const others = machineSeconds() - begin.machine - (familySeconds() - begin.family);
+    return Math.max(0, others) / capacity;
+  };
+}
+
+/** user, nice, system, irq, softirq and steal; neither idle nor iowait, and guest time is in user. */
+function machineSeconds(): number {
+  const [, ...ticks] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/) ?? [];
+  return [0, 1, 2, 5, 6, 7].reduce((sum, index) => sum + Number(ticks[index]), 0) / ticksPerSecond;
+}
+
+function familySeconds(): number {
+  const children = readdirSync('/proc/self/task').flatMap((task) =>
+    readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+  return [process.pid, ...children].reduce((sum, pid) => sum + usageOf(pid).cpuSeconds, 0);
 }
 
 /** Fields are counted from 1, as in proc(5). The name in field 2 may hold spaces and brackets: read on behind it. */

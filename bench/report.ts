@@ -20,21 +20,19 @@ export interface Machine {
   readonly system: string;
   readonly node: string;
   readonly kubernetes: string;
-  /** Load average of the last minute when the run began: above one half per processor, others were at work. */
-  readonly load: number;
 }
 
 type Mass = 'backlog' | 'burst';
 
 export function renderResults(results: Results): string {
   const { machine } = results;
-  const { cpu, processors, memoryGibibytes, system, node, kubernetes, load } = machine;
+  const { cpu, processors, memoryGibibytes, system, node, kubernetes } = machine;
   const parts = [
     `${results.date}  commit ${results.commit}`,
-    `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}, Kubernetes ${kubernetes}; load ${load.toFixed(2)}`,
-    ...(load > processors / 2
-      ? ['NOT QUIET: the machine was busy before the run began; do not quote these numbers']
-      : []),
+    `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}, Kubernetes ${kubernetes}`,
+    ...(isQuiet(results)
+      ? []
+      : ['NOT QUIET: others were at work on this machine meanwhile; do not quote these numbers']),
     '',
     'Burst: approved requests come up at once before a warm signer. t0 = their release',
     massTable(results, 'burst'),
@@ -54,6 +52,11 @@ export function renderResults(results: Results): string {
   return `${parts.join('\n')}\n`;
 }
 
+/** Nobody took more than a tenth of the machine during any measurement. */
+export function isQuiet({ contenders: measured }: Results): boolean {
+  return measured.every(({ backlog, burst }) => Math.max(backlog.othersShare, burst.othersShare) <= 0.1);
+}
+
 function massTable({ contenders: measured }: Results, mass: Mass): string {
   const rate = (name: ContenderName): number | undefined =>
     measured.find((result) => result[mass].contender === name)?.[mass].perSecond;
@@ -65,13 +68,26 @@ function massTable({ contenders: measured }: Results, mass: Mass): string {
     result.perSecond.toFixed(0),
     result.p50.toFixed(2),
     result.p99.toFixed(2),
-    result.cpuSeconds.toFixed(2),
-    result.peakMegabytes.toFixed(0),
+    result.processes.map(({ cpuSeconds }) => cpuSeconds.toFixed(2)).join(' + '),
+    result.processes.map(({ peakMegabytes }) => peakMegabytes.toFixed(0)).join(' + '),
     result.apiServerSeconds.toFixed(2),
+    `${(result.othersShare * 100).toFixed(0)} %`,
     ratio(result.perSecond, rate('kcm-default')),
     ratio(result.perSecond, rate('kcm-unthrottled')),
   ];
-  const heads = ['', 'requests', 'first s', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'peak MB', 'API server CPU s'];
+  const heads = [
+    '',
+    'requests',
+    'first s',
+    'all s',
+    'per s',
+    'p50 s',
+    'p99 s',
+    'CPU s',
+    'peak MB',
+    'API server CPU s',
+    'others',
+  ];
   return table(
     [...heads, '× default', '× unthrottled'],
     measured.map((result) => row(result[mass])),
@@ -97,7 +113,8 @@ export function renderComparison(now: Results, then: Results): string {
     for (const [mass, result] of Object.entries({ burst, backlog }) as [Mass, MassResult][]) {
       const earlier = before[mass];
       rows.push(compared(`${label}: ${mass}, per s`, result.perSecond, earlier.perSecond, 'more'));
-      const each = ({ cpuSeconds, requests }: MassResult): number => (cpuSeconds * 1_000) / requests;
+      const each = ({ processes, requests }: MassResult): number =>
+        (processes.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0) * 1_000) / requests;
       rows.push(compared(`${label}: ${mass}, CPU ms each`, each(result), each(earlier), 'less'));
     }
     if (sequence !== undefined && before.sequence !== undefined)

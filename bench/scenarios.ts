@@ -10,10 +10,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
+import type { RunningProcess } from '../test/harness/processes.ts';
 import type { Contender, ContenderName, RunningContender, StartOptions } from './contenders.ts';
 import { observeRequests } from './observer.ts';
 import type { Observer } from './observer.ts';
-import { forgetPeak, startedAt, usageOf } from './process-usage.ts';
+import { forgetPeak, startedAt, usageOf, watchForOthers } from './process-usage.ts';
+import type { Usage } from './process-usage.ts';
 import { approve, checkCertificates, createApproved, createRequests } from './requests.ts';
 import { release, shelve } from './shelf.ts';
 import { percentile } from './statistics.ts';
@@ -36,11 +38,16 @@ export interface MassResult {
   /** Of (certificate seen − t0) over all requests. */
   readonly p50: number;
   readonly p99: number;
-  /** Of all processes of the contender: from t0 on; since their start, for the backlog. */
-  readonly cpuSeconds: number;
-  readonly peakMegabytes: number;
+  /** Of each process of the contender: from t0 on; since its start, for the backlog. */
+  readonly processes: readonly ProcessResult[];
   /** What the API server spent from t0 on, without etcd: the work all contenders cause. */
   readonly apiServerSeconds: number;
+  /** Which share of all processors others took meanwhile, none of the above and not the benchmark. */
+  readonly othersShare: number;
+}
+
+export interface ProcessResult extends Usage {
+  readonly name: string;
 }
 
 export interface SequenceResult {
@@ -87,20 +94,21 @@ export async function measure(
     await sleep(restMilliseconds);
 
     say(`backlog of ${plan.backlog}`);
-    const apiServerBefore = apiServerSeconds(controlPlane);
+    const atRest = { apiServer: apiServerSeconds(controlPlane), own: [], others: watchForOthers() };
     running = await contender.start(controlPlane, options);
-    const pids = running.processes.map(({ pid }) => pid);
-    const spawned = Math.min(...pids.map(startedAt));
-    const backlog = await massResult(trial, waiting, spawned, pids, 0, apiServerBefore);
+    const { processes } = running;
+    const spawned = Math.min(...processes.map(({ pid }) => startedAt(pid)));
+    const backlog = await massResult(trial, waiting, spawned, processes, atRest);
     await checkCertificates(controlPlane, waiting, running.caPem);
     await sleep(restMilliseconds);
 
     say(`burst of ${plan.burst}`);
-    forgetPeak(pids);
-    const before = { own: usageOf(pids).cpuSeconds, apiServer: apiServerSeconds(controlPlane) };
+    for (const { pid } of processes) forgetPeak(pid);
+    const own = processes.map(({ pid }) => usageOf(pid).cpuSeconds);
+    const before = { apiServer: apiServerSeconds(controlPlane), own, others: watchForOthers() };
     const released = performance.now();
-    await release(controlPlane, shelf, observer.added);
-    const burst = await massResult(trial, together, released, pids, before.own, before.apiServer);
+    await release(controlPlane, shelf, () => observer.added());
+    const burst = await massResult(trial, together, released, processes, before);
     await checkCertificates(controlPlane, together, running.caPem);
     await sleep(restMilliseconds);
 
@@ -123,18 +131,21 @@ interface Trial {
   readonly observer: Observer;
 }
 
-/** Waits until all have their certificates. What was spent before t0 is taken off. */
+/** Waits until all have their certificates. `before` is the CPU time spent before t0. */
 async function massResult(
   { contender, controlPlane, observer }: Trial,
   names: readonly string[],
   t0: number,
-  pids: readonly number[],
-  ownBefore: number,
-  apiServerBefore: number,
+  processes: readonly RunningProcess[],
+  before: { readonly apiServer: number; readonly own: readonly number[]; readonly others: () => number },
 ): Promise<MassResult> {
   await observer.allCertified(names, patience(contender, names.length));
-  const { cpuSeconds, peakMegabytes } = usageOf(pids);
-  const apiServerAfter = apiServerSeconds(controlPlane);
+  const othersShare = before.others();
+  const spent = processes.map(({ name, pid }, index) => {
+    const { cpuSeconds, peakMegabytes } = usageOf(pid);
+    return { name, cpuSeconds: cpuSeconds - (before.own[index] ?? 0), peakMegabytes };
+  });
+  const apiServer = apiServerSeconds(controlPlane) - before.apiServer;
   const seconds = names.map((name) => ((observer.certifiedAt.get(name) ?? Number.NaN) - t0) / 1_000);
   const all = Math.max(...seconds);
   return {
@@ -145,9 +156,9 @@ async function massResult(
     perSecond: names.length / all,
     p50: percentile(seconds, 0.5),
     p99: percentile(seconds, 0.99),
-    cpuSeconds: cpuSeconds - ownBefore,
-    peakMegabytes,
-    apiServerSeconds: apiServerAfter - apiServerBefore,
+    processes: spent,
+    apiServerSeconds: apiServer,
+    othersShare,
   };
 }
 
@@ -172,5 +183,5 @@ function patience({ ceilingPerSecond }: Contender, count: number): number {
 }
 
 function apiServerSeconds({ apiServer }: ControlPlane): number {
-  return usageOf([apiServer.pid]).cpuSeconds;
+  return usageOf(apiServer.pid).cpuSeconds;
 }
