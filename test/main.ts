@@ -68,7 +68,10 @@ async function main(): Promise<number> {
 }
 
 function vitest(args: readonly string[]): Promise<number> {
-  const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...args], { cwd: root, stdio: 'inherit' });
+  const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...args], {
+    cwd: root,
+    stdio: 'inherit',
+  });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   return new Promise((done, fail) => {
     child.on('error', fail);
@@ -80,7 +83,8 @@ function judge(report: Report, vitestCode: number): number {
   const ran = new Map(report.testResults.map(({ name, assertionResults }) => [relative(root, name), assertionResults]));
   const count = (status: string) => [...ran.values()].flat().filter((result) => result.status === status).length;
   const failedFiles = report.testResults.filter(
-    ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
+    ({ status, assertionResults }) =>
+      status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
   ).length;
   const passed = count('passed');
   const skipped = count('skipped') + count('pending') + count('todo');
