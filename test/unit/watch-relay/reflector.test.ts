@@ -128,6 +128,18 @@ test('a watch that the server ends in good order is begun again at once, for as 
   expect(restarts).toEqual([]);
 });
 
+test('after a planned end it is back before anything could be missed for long', async () => {
+  const { server, clock, watching } = setUp({ objects: 1 });
+  await watching();
+  await clock.advance(2_000);
+  server.dropWatches('in good order');
+  await clock.advance(1);
+  expect(server.watching()).toBe(1);
+  server.dropWatches('broken');
+  await clock.advance(1);
+  expect(server.watching()).toBe(0); // everybody else lost theirs too
+});
+
 test('bookmarks keep a quiet watch from expiring', async () => {
   const { server, seen, watching, clock } = setUp({ objects: 1 });
   await watching();

@@ -189,6 +189,21 @@ describe('a refusal', () => {
   });
 });
 
+test('Events that the API server is slow to take do not pile up, nor hold up a drain', async () => {
+  const world = setUp({
+    endpoint: { answer: () => refusal },
+    api: { latency: (verb) => (verb === 'createEvent' ? 600_000 : 1) },
+  });
+  const names = Array.from({ length: 400 }, (_, i) => `r${i}`);
+  for (const name of names) world.server.create(object(name));
+  world.start();
+  await world.clock.until(() => names.every(world.answered));
+  await world.clock.advance(1_000);
+  expect(await world.metric(/events_total\{result="dropped"/)).toBe(400 - 256 - 1);
+  world.stop.abort();
+  await world.clock.until(() => world.state.ended, 20_000);
+});
+
 test('issuing a burst makes no Events', async () => {
   const world = setUp();
   for (let i = 0; i < 50; i += 1) world.server.create(object(`r${i}`));
@@ -220,6 +235,18 @@ describe('an endpoint', () => {
     expect(await world.metric(/concurrency_limit/)).toBe(16);
     expect(world.lines.filter(({ level }) => level === 'error')).toEqual([]); // busy is no alarm
     expect(world.server.crimes).toEqual([]);
+  });
+
+  test('that asks for time gets it', async () => {
+    const world = setUp({
+      endpoint: { answer: (_, call) => (call === 1 ? { kind: 'busy', retryAfterSeconds: 7 } : issued) },
+    });
+    world.server.create(object('r'));
+    world.start();
+    await world.clock.advance(6_990);
+    expect(world.signer.total()).toBe(1);
+    await world.clock.advance(300); // the jitter of a first try comes on top
+    expect(world.answered('r')).toBe(true);
   });
 
   test('that can bear four at once is used by about four', async () => {
@@ -276,18 +303,21 @@ describe('an endpoint', () => {
   });
 });
 
-test('a change while the certificate is made is no reason to ask twice', async () => {
-  const world = setUp({ endpoint: { latency: () => 100 } });
-  world.server.create(object('r'));
-  world.start();
-  await world.clock.until(() => world.signer.underWay() === 1);
-  world.server.change('r', (old) => ({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }));
-  await world.clock.until(() => world.answered('r'));
-  await world.clock.advance(10_000);
-  expect(world.signer.total()).toBe(1);
-  expect(await world.metric(/requests_total/)).toBe(1);
-  expect(await world.metric(/held_object_bytes|queue_depth/)).toBe(0);
-});
+test.each([0, 50])(
+  'a change while the certificate is made is no reason to ask twice (watch %i ms late)',
+  async (watchLag) => {
+    const world = setUp({ api: { watchLag }, endpoint: { latency: () => 100 } });
+    world.server.create(object('r'));
+    world.start();
+    await world.clock.until(() => world.signer.underWay() === 1);
+    world.server.change('r', (old) => ({ ...old, metadata: { ...old.metadata, labels: { a: 'b' } } }));
+    await world.clock.until(() => world.answered('r'));
+    await world.clock.advance(10_000);
+    expect(world.signer.total()).toBe(1);
+    expect(await world.metric(/requests_total/)).toBe(1);
+    expect(await world.metric(/held_object_bytes|queue_depth/)).toBe(0);
+  },
+);
 
 test('an object deleted while it waits is forgotten', async () => {
   const world = setUp({ endpoint: { answer: () => ({ kind: 'busy' }) } });
@@ -299,6 +329,19 @@ test('an object deleted while it waits is forgotten', async () => {
   await world.clock.advance(600_000);
   expect(world.signer.total()).toBeLessThanOrEqual(before + 1);
   expect(await world.metric(/queue_depth/)).toBe(0);
+});
+
+test('a request that another signer answered is out of the queue as soon as the watch tells', async () => {
+  const world = setUp({ endpoint: { answer: () => ({ kind: 'busy', retryAfterSeconds: 30 }) } });
+  world.server.create(object('r'));
+  world.start();
+  await world.clock.advance(10_000);
+  expect(await world.metric(/queue_depth/)).toBe(1);
+  world.server.change('r', (old) => ({ ...old, status: { ...old.status, certificate: 'AA==' } }));
+  await world.clock.advance(1);
+  expect(await world.metric(/queue_depth/)).toBe(0);
+  await world.clock.advance(100_000);
+  expect(world.server.count('get')).toBe(0);
 });
 
 test('an object deleted while nobody watches is forgotten too', async () => {

@@ -21,7 +21,9 @@ interface Watcher {
 export interface SimulatedApiOptions {
   readonly clock: VirtualClock;
   /** Milliseconds each call takes. */
-  readonly latency?: () => number;
+  readonly latency?: (verb: Verb) => number;
+  /** How late watches tell what happened. */
+  readonly watchLag?: number;
   /** Asked once per call, when it arrives. */
   readonly fault?: (verb: Verb, subject: string) => Fault | undefined;
 }
@@ -30,7 +32,12 @@ export interface SimulatedApiOptions {
  * An API server in memory, as strict as the real one where the relay could go wrong, and stricter where the real one
  * is careless: it complains about a certificate on a request that is not approved.
  */
-export function createSimulatedApi({ clock, latency = () => 1, fault = () => undefined }: SimulatedApiOptions) {
+export function createSimulatedApi({
+  clock,
+  latency = () => 1,
+  watchLag = 0,
+  fault = () => undefined,
+}: SimulatedApiOptions) {
   let version = 10;
   /** No history before this: watches and continue tokens from earlier are Expired. */
   let compacted = 0;
@@ -54,7 +61,9 @@ export function createSimulatedApi({ clock, latency = () => 1, fault = () => und
 
   function deliver(watcher: Watcher, { type, object }: Change): void {
     if (object.spec['signerName'] !== watcher.signerName) return;
-    watcher.push({ type, object, bytes: JSON.stringify(object).length });
+    const event: WatchEvent = { type, object, bytes: JSON.stringify(object).length };
+    if (watchLag === 0) watcher.push(event);
+    else clock.after(watchLag, () => watcher.push(event));
   }
 
   async function arrive<T>(
@@ -65,12 +74,12 @@ export function createSimulatedApi({ clock, latency = () => 1, fault = () => und
   ): Promise<ApiAnswer<T>> {
     const planned = fault(verb, subject);
     calls.push({ verb, subject, ...(planned === undefined ? {} : { fault: planned }) });
-    await pass(latency() / 2, signal);
+    await pass(latency(verb) / 2, signal);
     if (planned === 'before') throw new Error('connection lost');
     if (planned === 'throttled') throw new ThrottledError('HTTP 429');
     if (planned !== undefined && planned !== 'after') return no(planned);
     const answer = act();
-    await pass(latency() / 2, signal);
+    await pass(latency(verb) / 2, signal);
     if (planned === 'after') throw new Error('connection lost');
     return answer;
   }
