@@ -135,6 +135,7 @@ test('after a planned end it is back before anything could be missed for long', 
   server.dropWatches('in good order');
   await clock.advance(1);
   expect(server.watching()).toBe(1);
+  await clock.advance(2_000);
   server.dropWatches('broken');
   await clock.advance(1);
   expect(server.watching()).toBe(0); // everybody else lost theirs too

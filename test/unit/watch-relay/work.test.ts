@@ -169,7 +169,11 @@ describe('the write meets', () => {
   });
 
   test('a deletion', async () => {
-    expect(await attempt({ meanwhile: (server) => server.delete('r') })).toMatchObject({ result: 'gone', puts: 1 });
+    expect(await attempt({ meanwhile: (server) => server.delete('r') })).toMatchObject({
+      result: 'gone',
+      puts: 1,
+      gets: 0,
+    });
   });
 
   test('a later request under the same name: it is left alone', async () => {
