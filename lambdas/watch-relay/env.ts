@@ -42,7 +42,7 @@ Usage: watch-relay --url URL [--cluster NAME] [options]
   --context NAME        a context of that kubeconfig
   --signer-name NAME    relay this signer's requests; repeat it for more
                         (default: ${defaultSignerNames.join(',\n                        ')})
-  --concurrency N       requests at once at most, 1 to 256 (default: 16)
+  --concurrency N       requests at once at most, 1 to 256 (default: 32)
   --drain-seconds N     on SIGTERM, how long to wait for requests under way (default: 20)
   --leader-elect        of several replicas let one work
   --lease-namespace NS  (default: countersign-system)
@@ -103,7 +103,7 @@ export function parseSettings(
   const badName = signerNames.find((name) => !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name));
   if (badName !== undefined) return wrong(`--signer-name ${badName}: not of the form domain.tld/name`);
 
-  const concurrency = wholeNumber(flags.concurrency ?? '16', 1, 256);
+  const concurrency = wholeNumber(flags.concurrency ?? '32', 1, 256);
   if (concurrency === undefined) return wrong(`--concurrency ${flags.concurrency}: not a number from 1 to 256`);
   const drainSeconds = wholeNumber(flags['drain-seconds'] ?? '20', 0, 3_600);
   if (drainSeconds === undefined)

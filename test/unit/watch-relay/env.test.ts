@@ -14,7 +14,7 @@ test('the least one must say, and what the rest then is', () => {
     endpointUrl: 'https://sign.example.com/v1/clusters/prod',
     login: { kind: 'inCluster' },
     signerNames: [...defaultSignerNames],
-    concurrency: 16,
+    concurrency: 32,
     drainSeconds: 20,
     probes: { port: 8080 },
     logLevel: 'info',
