@@ -2,7 +2,7 @@ import type { Clock } from '../../lambdas/watch-relay/clock.ts';
 
 /** Time that stands still until a test moves it: minutes of backoff and leases pass in milliseconds. */
 export interface VirtualClock {
-  now(): number;
+  readonly now: () => number;
   /** The clock of one worker. When the worker is dead its timers never run. */
   forWorker(alive: () => boolean): Clock;
   /** Goes to the next timer and runs it; false when there is none. */

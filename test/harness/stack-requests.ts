@@ -118,10 +118,10 @@ export async function settled(plane: ControlPlane, names: readonly string[]): Pr
 
 /** Waits for something that must come true; how long is no part of what is tested. */
 export async function eventually(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const limit = performance.now() + 60_000;
+  const limit = performance.now() + 100_000;
   for (;;) {
     if (await condition()) return;
-    if (performance.now() > limit) throw new Error(`not in a minute: ${what}`);
+    if (performance.now() > limit) throw new Error(`not in 100 seconds: ${what}`);
     await sleep(50);
   }
 }

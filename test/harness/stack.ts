@@ -31,15 +31,20 @@ export interface DevServer extends Restartable {
   caPem(): Promise<string>;
 }
 
-export async function startDevServer(options: { dataDir?: string } = {}): Promise<DevServer> {
+/**
+ * `dataDir`: of another server, to share it. `countFile`: the same service with a key that writes each TBS it signs
+ * there, a line of hex each.
+ */
+export async function startDevServer(options: { dataDir?: string; countFile?: string } = {}): Promise<DevServer> {
   const folder = temporaryFolder('dev-server');
   const dataDir = options.dataDir ?? join(folder.path, 'data');
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const server = await restartable('dev server', url, folder.path, `${clusterPath}/healthz`, [
-    join(root, 'dev/serve.ts'),
-    ...['--port', String(port), '--data', dataDir],
-  ]);
+  const command =
+    options.countFile === undefined
+      ? [join(root, 'dev/serve.ts'), '--port', String(port), '--data', dataDir]
+      : [join(root, 'test/harness/stack-counting-server.ts'), String(port), dataDir, options.countFile];
+  const server = await restartable('dev server', url, folder.path, `${clusterPath}/healthz`, command);
   return {
     ...server,
     get process() {
@@ -98,8 +103,12 @@ export async function startRelay(options: {
   const url = `http://127.0.0.1:${port}`;
   const relay = await restartable('watch-relay', url, folder.path, '/readyz', [
     join(root, 'lambdas/watch-relay/index.ts'),
-    ...['--url', `${options.endpoint}${clusterPath}`, '--kubeconfig', options.kubeconfig],
-    ...['--metrics-address', `127.0.0.1:${port}`],
+    '--url',
+    `${options.endpoint}${clusterPath}`,
+    '--kubeconfig',
+    options.kubeconfig,
+    '--metrics-address',
+    `127.0.0.1:${port}`,
     ...(options.args ?? []),
   ]);
   return {

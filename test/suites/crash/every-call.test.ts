@@ -189,7 +189,8 @@ describe('a crash or fault at every call', () => {
       new Set([
         ...['list', 'watch', 'get', 'updateStatus', 'createEvent'].map((method) => `api.${method}`),
         ...['find', 'open', 'takeOver', 'release', 'complete'].map((method) => `ledger.${method}`),
-        ...['endpoint.sign', 'signer.sign'],
+        'endpoint.sign',
+        'signer.sign',
       ]),
     );
     const secondOnTakeOver = visited.filter(([, second]) => second?.method === 'takeOver');
@@ -201,7 +202,7 @@ describe('a crash or fault at every call', () => {
 describe('an intent that can no longer be signed', () => {
   /** Begun by a worker that died before it asked the key; then the CA was replaced. */
   async function staleScenario(faults: Faults): Promise<void> {
-    const world = createWorld(key);
+    const world = createWorld(key, 'memory');
     const replaced: World = { ...world, key: otherKey };
     otherKey.reset();
     try {

@@ -45,11 +45,12 @@ describe.skipIf(skip)('killed at a call', () => {
     identity = await installRelay(plane);
     toSigner = await startProxy({ url: signer.url });
     toApi = await startProxy({ url: plane.url, caPem: plane.servingCaPem });
-    // Without leader election: the wait for a dead leader's lease is the subject of another test.
+    // Without leader election: the wait for a dead leader's lease is the subject of another test. One at a time: what
+    // one request does when a process dies over another is left to chance otherwise.
     relay = await startRelay({
       kubeconfig: identity.kubeconfig(toApi),
       endpoint: toSigner.url,
-      args: ['--signer-name', 'kubernetes.io/kube-apiserver-client'],
+      args: ['--signer-name', 'kubernetes.io/kube-apiserver-client', '--concurrency', '1'],
     });
   });
   afterEach(() => {
@@ -132,7 +133,12 @@ describe.skipIf(skip)('killed at a call', () => {
 
   const deaths = points.flatMap((point) =>
     (['before', 'after'] as const).flatMap((moment) =>
-      (['relay', 'dev server'] as const).map((victim) => ({ victim, moment, point })),
+      // Nobody waits for an Event: the sign call of the next request may be under way by then.
+      (point === 'event' ? (['relay'] as const) : (['relay', 'dev server'] as const)).map((victim) => ({
+        victim,
+        moment,
+        point,
+      })),
     ),
   );
 

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import {
@@ -23,6 +25,7 @@ import {
   settled,
   type Posted,
 } from '../../harness/stack-requests.ts';
+import { temporaryFolder } from '../../harness/processes.ts';
 import { requireTools } from '../../tools/tools.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
@@ -34,10 +37,15 @@ describe.skipIf(skip)('an outage', () => {
   let relay: Relay;
   let toSigner: Proxy;
   let toApi: Proxy;
-  const everything = new Set<string>();
+  let folder: ReturnType<typeof temporaryFolder>;
+  /** Written by the key itself: each TBS it signed. */
+  let countFile: string;
+  const everything = new Map<string, Posted>();
 
   beforeAll(async () => {
-    signer = await startDevServer();
+    folder = temporaryFolder('signatures');
+    countFile = join(folder.path, 'signed');
+    signer = await startDevServer({ countFile });
     // Without the watch cache a compaction makes every earlier revision 410 Gone at once.
     plane = await startControlPlane({ clientCaPem: await signer.caPem(), watchCache: false });
     identity = await installRelay(plane);
@@ -59,6 +67,7 @@ describe.skipIf(skip)('an outage', () => {
     await toApi?.close();
     await plane?.stop();
     await signer?.stop();
+    folder?.remove();
   });
 
   /** A burst to be issued, with some among them to be refused. */
@@ -72,7 +81,7 @@ describe.skipIf(skip)('an outage', () => {
       }),
     );
     const burst = [...(await createClientRequests(plane, prefix, count)), ...(await Promise.all(refusable))];
-    for (const { name } of burst) everything.add(name);
+    for (const posted of burst) everything.set(posted.name, posted);
     return burst;
   }
 
@@ -232,6 +241,16 @@ describe.skipIf(skip)('an outage', () => {
       )
       .map(({ objectRef }) => objectRef?.name ?? '');
     expect(new Set(stored).size).toBe(stored.length);
-    expect([...everything]).toEqual(expect.arrayContaining(stored));
+    expect([...everything.keys()]).toEqual(expect.arrayContaining(stored));
+  });
+
+  test('and the key has signed one content for each request that was to be issued, and nothing else', async () => {
+    const signed = new Set(readFileSync(countFile, 'utf8').trimEnd().split('\n'));
+    const { ledger, close } = ledgerOf(signer);
+    const issuable = [...everything.values()].filter(({ name }) => !name.includes('refused'));
+    const records = await Promise.all(issuable.map(({ uid }) => ledger.find(uid)));
+    close();
+    expect(signed).toEqual(new Set(records.map((record) => Buffer.from(record!.tbs).toString('hex'))));
+    expect(signed.size).toBe(issuable.length);
   });
 });

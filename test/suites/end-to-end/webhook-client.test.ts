@@ -116,7 +116,9 @@ describe('a webhook client', () => {
     const { status, headers, body } = await post(requestObject({}, { spec: { usages: ['server auth'] } }));
     expect(status).toBe(422);
     expect(headers.get('retry-after')).toBeNull();
-    const message = expect.stringMatching(/^invalid usage for client certificate: server auth; missing required usage/);
+    const message = expect.stringMatching(
+      /^invalid usage for client certificate: server auth; missing required usage/,
+    ) as unknown;
     expect(body).toMatchObject({
       kind: 'Status',
       apiVersion: 'v1',
