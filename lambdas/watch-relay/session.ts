@@ -188,7 +188,8 @@ async function attend(
       session.queue.forget(key.uid);
     }
     session.queue.done(key);
-    session.limiter.succeeded();
+    // Only what the endpoint answered says something about the endpoint.
+    if (answered.has(result.end)) session.limiter.succeeded();
     finish(key, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
@@ -196,6 +197,8 @@ async function attend(
     comeBack(key, failures, result, session, ports);
   }
 }
+
+const answered: ReadonlySet<End> = new Set(['issued', 'refused', 'ignored', 'invalid']);
 
 /** No change of the object makes these undone: the API server keeps certificates and Failed conditions for good. */
 function isFinal(end: End): boolean {

@@ -137,7 +137,9 @@ async function write(
   for (let writes = 0; writes < maxWrites; writes += 1) {
     try {
       const answer = await ports.api.updateStatus(ending.apply(current), signal);
-      if (answer.ok) return { ...ending.result, object: answer.value };
+      if (answer.ok && ending.isIn(answer.value)) return { ...ending.result, object: answer.value };
+      // Taken and thrown away, as an admission webhook can: counting it as done would begin it again with every event.
+      if (answer.ok) return retry('ApiRejected', 'the status was accepted and not stored');
       if (answer.why === 'NotFound') return done('gone');
       if (answer.why === 'Unauthorized' || answer.why === 'Forbidden') return retry('ApiForbidden', answer.message);
       last = retry(answer.why === 'Conflict' ? 'ApiConflict' : 'ApiRejected', answer.message);

@@ -114,6 +114,21 @@ test('busy carries on what the far side asks for', async () => {
   expect(full).toMatchObject({ kind: 'retry', afterSeconds: 3 });
 });
 
+test('a status that is accepted and not stored is no success', async () => {
+  const clock = createVirtualClock();
+  const server = createSimulatedApi({ clock });
+  server.create(object('r'));
+  const given = server.find('r')!;
+  const api = { ...server.api, updateStatus: () => Promise.resolve({ ok: true as const, value: given }) };
+  for (const answer of [issued, refusal]) {
+    const { endpoint: signer } = createSimulatedEndpoint({ clock, answer: () => answer });
+    const key = { uid: 'uid-r', name: 'r', signerName };
+    const running = relayRequest(key, given, { api, signer, clock }, new AbortController().signal);
+    await clock.advance(100);
+    expect(await running).toMatchObject({ kind: 'retry', cause: 'ApiRejected' });
+  }
+});
+
 test('no answer is tried again', async () => {
   expect(await attempt({ answer: new Error('socket hang up') })).toMatchObject({
     result: 'EndpointUnreachable',
