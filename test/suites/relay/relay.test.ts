@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { installRelay, startRelay, type Relay, type RelayIdentity } from '../../harness/stack.ts';
@@ -15,6 +16,7 @@ import {
 import { requireTools } from '../../tools/tools.ts';
 import { refusalMessage, startTestEndpoint, type TestEndpoint } from './endpoint.ts';
 
+const deployment = join(import.meta.dirname, '../../../deploy/manifests/watch-relay-deployment.yaml');
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 
 /** The relay's own process against a real API server, whatever happens to either. */
@@ -97,6 +99,14 @@ describe.skipIf(skip)('the relay on a real API server', () => {
 
     await approve(plane, ...pending); // what was left alone was left able
     await settled(plane, pending);
+  });
+
+  test('its example Deployment is one that the API server takes, in the namespace and for the account of the rights', async () => {
+    const text = await plane.kubectl(['apply', '--dry-run=server', '-o', 'json', '-f', deployment]);
+    expect(JSON.parse(text)).toMatchObject({
+      metadata: { namespace: identity.namespace },
+      spec: { template: { spec: { serviceAccountName: identity.name } } },
+    });
   });
 
   test('pages through hundreds and issues them all, each with one call and one write', async () => {
