@@ -277,6 +277,18 @@ const algorithms: readonly (readonly [string, Ending | readonly Ending[], Reques
   ['pss-salt-2-to-31', notSigned, pssSpec({ hash: 'sha256', saltLength: 2 ** 31 })],
   ['pss-salt-2-to-32-and-32', notSigned, pssSpec({ hash: 'sha256', saltLength: 2 ** 32 + 32 })],
   ['pss-salt-said-32-used-20', notSigned, pssSpec({ hash: 'sha256' }, { saltLength: 20 })],
+  // No room for hash and salt: OpenSSL throws instead of saying no.
+  ['pss-on-1024-bits-with-sha512', notSigned, { key: 'RSA-1024', algorithm: pss(pssParameters({ hash: 'sha512' })) }],
+  [
+    'pss-on-512-bits',
+    notSigned,
+    { spki: rsaSpki(der.integer(oddNumber(512)), exponent), algorithm: pss(pssParameters({ hash: 'sha256' })) },
+  ],
+  [
+    'pkcs1-on-256-bits-with-sha512',
+    notSigned,
+    { spki: rsaSpki(der.integer(oddNumber(256)), exponent), algorithm: signatureAlgorithm('RSA-2048', 'sha512') },
+  ],
   ['pss-trailer-1', ['issued', unproven, malformed], pssSpec({ hash: 'sha256', trailer: 1 })],
   ['pss-trailer-2', notSigned, pssSpec({ hash: 'sha256', trailer: 2 })],
   ['pss-trailer-257', notSigned, pssSpec({ hash: 'sha256', trailer: 257 })],
