@@ -2,54 +2,97 @@
  * Puts every recorded request to our signer and says where its answer is not the recorded one of the reference.
  * Run as a program it prints that as JSON: so it can judge a changed copy of core/ in a process of its own.
  */
+import type { ProfileKind } from '../../core/profiles.ts';
 import { ourSigner } from './ask.ts';
 import type { OurSigner } from './ask.ts';
+import { derivedKey } from './authority.ts';
 import { clockOf, mismatches, readRecording, recordedAuthority, settings } from './reference.ts';
 import type { RecordedCase, RecordedDefault, Recording, ReferenceAnswer, Setting } from './reference.ts';
-import type { ProfileKind } from '../../core/profiles.ts';
+import { deviations } from './requests/deviations.ts';
 
 export interface Replay {
   readonly asked: number;
   readonly problems: readonly string[];
 }
 
-export async function replay(recording: Recording): Promise<Replay> {
+/** `stopAtFirst`: whether there is a problem at all is enough to know. */
+export async function replay(recording: Recording, options: { readonly stopAtFirst?: boolean } = {}): Promise<Replay> {
   const problems: string[] = [];
+  let asked = 0;
+  for (const questions of [recordedAnswers, recordedDefaults, deviatingAnswers, forgery]) {
+    for await (const found of questions(recording)) {
+      asked += 1;
+      problems.push(...found);
+      if (options.stopAtFirst === true && problems.length > 0) return { asked, problems };
+    }
+  }
+  return { asked, problems };
+}
+
+/** What is wrong with each answer in turn. */
+type Problems = AsyncGenerator<readonly string[], void, undefined>;
+
+async function* recordedAnswers(recording: Recording): Problems {
   for (const setting of Object.keys(settings) as Setting[]) {
     const authority = recordedAuthority(recording, setting);
-    const ours = ourSigner(authority, { maxTtlSeconds: settings[setting].maxTtlSeconds });
+    const ours = ourSigner(authority, settings[setting]);
     for (const [index, recorded] of recording.cases.entries()) {
       if (recorded.setting !== setting) continue;
       const answer = answerOf(recorded);
-      const found = await attempt(
-        ours,
-        objectOf(recorded, index),
-        clockOf(answer, recordedSeconds(recording)),
-        (said) => mismatches(answer, said, authority.key),
-      );
-      problems.push(
-        ...found.map((problem) => `${setting} ${index} ${recorded.signerName} ${recorded.decision}: ${problem}`),
+      const clock = clockOf(answer, recordedSeconds(recording));
+      yield attempt(ours, objectOf(recorded, index), clock, (said) =>
+        mismatches(answer, said, authority.key).map(
+          (problem) => `${setting} ${index} ${recorded.signerName} ${recorded.decision}: ${problem}`,
+        ),
       );
     }
     ours.close();
   }
-  for (const [index, recorded] of recording.defaults.entries())
-    problems.push(...(await defaultProblems(recording, recorded, index)));
-  return { asked: recording.cases.length + recording.defaults.length, problems };
 }
 
 /** A signer that has only the profile of the right name knows the request if it gives it that name. */
-async function defaultProblems(recording: Recording, recorded: RecordedDefault, index: number): Promise<string[]> {
-  const kind = recorded.defaulted.replace('kubernetes.io/', '') as ProfileKind;
-  const ours = ourSigner(recordedAuthority(recording, 'main'), {
-    maxTtlSeconds: settings.main.maxTtlSeconds,
-    kinds: [kind],
-  });
-  const problems = await attempt(ours, betaObjectOf(recorded, index), recordedSeconds(recording), (said) =>
-    said.kind === 'left alone' ? [`not ${recorded.defaulted} to us: ${said.why}`] : [],
-  );
+async function* recordedDefaults(recording: Recording): Problems {
+  for (const [index, recorded] of recording.defaults.entries()) {
+    const kind = recorded.defaulted.replace('kubernetes.io/', '') as ProfileKind;
+    const ours = ourSigner(recordedAuthority(recording, 'main'), { ...settings.main, kinds: [kind] });
+    yield attempt(ours, betaObjectOf(recorded, index), recordedSeconds(recording), (said) => {
+      // Deviation 7: the reference issues all of these; we keep names of nodes to the kubelet signers.
+      const reserved = said.kind === 'refused' && said.codes.every((code) => code === 'NameReserved');
+      const fine = said.kind === 'issued' || reserved;
+      return fine ? [] : [`default ${index}, ${recorded.defaulted}: ${JSON.stringify(said)}`];
+    });
+    ours.close();
+  }
+}
+
+/** What we do otherwise than the reference, and on purpose. */
+async function* deviatingAnswers(recording: Recording): Problems {
+  const ours = ourSigner(recordedAuthority(recording, 'main'), settings.main);
+  for (const [index, deviation] of deviations().entries()) {
+    const { number, what, usages = ['client auth'], conditions, ours: expected } = deviation;
+    const request = deviation.request.toString('base64');
+    const object = objectOf({ ...deviation, request, usages, conditions: ['Approved'] }, `deviation-${index}`);
+    const status = conditions === undefined ? {} : { status: { conditions } };
+    yield attempt(ours, { ...object, ...status }, recordedSeconds(recording), (said) => {
+      const fine =
+        'ignores' in expected
+          ? said.kind === 'left alone' && said.why === expected.ignores
+          : said.kind === 'refused' && said.codes[0] === expected.code;
+      return fine ? [] : [`deviation ${number}, ${what}: ${JSON.stringify(said).slice(0, 200)}`];
+    });
+  }
   ours.close();
-  return problems.map((problem) => `default ${index}: ${problem}`);
+}
+
+/** A CA whose key is not the one in its certificate: whatever it signs, our own check must keep it in. */
+async function* forgery(recording: Recording): Problems {
+  const authority = { ...recordedAuthority(recording, 'main'), key: derivedKey('P-256', 'another') };
+  const ours = ourSigner(authority, settings.main);
+  const issued = recording.cases.find(({ certificate, setting }) => certificate !== undefined && setting === 'main');
+  if (issued === undefined) throw new Error('nothing is recorded');
+  const kept = await attempt(ours, objectOf(issued, 'forged'), recordedSeconds(recording), () => []);
+  yield kept.some((problem) => problem.includes('CertificateDefectError')) ? [] : ['a wrong signature leaves us'];
+  ours.close();
 }
 
 async function attempt(
@@ -61,7 +104,7 @@ async function attempt(
   try {
     return judge(await ours.ask(object, seconds));
   } catch (error) {
-    return [`ours throws: ${error instanceof Error ? error.message : String(error)}`];
+    return [`ours throws ${String(error)}`];
   }
 }
 
@@ -85,12 +128,12 @@ export function objectOf(
     expirationSeconds,
     conditions,
   }: Omit<RecordedCase, 'setting' | 'keyKind' | 'decision'>,
-  index: number,
-): unknown {
+  name: number | string,
+): object {
   return {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
-    metadata: { name: `recorded-${index}`, uid: `recorded-${index}` },
+    metadata: { name: `replayed-${name}`, uid: `replayed-${name}` },
     spec: { signerName, request, usages, expirationSeconds, username: 'test-admin', groups: ['system:masters'] },
     status: { conditions: conditions.map((type) => ({ type, status: 'True' })) },
   };
@@ -106,4 +149,7 @@ function betaObjectOf({ request, usages }: RecordedDefault, index: number): unkn
   };
 }
 
-if (process.argv[1] === import.meta.filename) process.stdout.write(JSON.stringify(await replay(readRecording())));
+if (process.argv[1] === import.meta.filename) {
+  const stopAtFirst = process.argv.includes('--stop-at-first');
+  process.stdout.write(JSON.stringify(await replay(readRecording(), { stopAtFirst })));
+}

@@ -159,7 +159,7 @@ function exactUsages(purpose: 'client auth' | 'server auth'): RulePlan {
           ['digital signature', 'key encipherment'],
           ['key encipherment', purpose],
           ['signing', purpose], // means the same, and is another word
-          [...all, random.pick(otherUsages)],
+          [...all, random.pick(otherUsages.filter((usage) => usage !== purpose))],
           ['digital signature', 'client auth', 'server auth'],
           ['digital signature', purpose === 'client auth' ? 'server auth' : 'client auth'],
         ]),

@@ -252,6 +252,8 @@ function names(): Deviation[] {
       { subject: { O: ['ops', 'system:monitoring'], CN: 'ops' } },
       reserved('organization "system:monitoring"'),
     ),
+    deviation(7, 'a node', { subject: { CN: 'system:node:n1' } }, reserved('common name "system:node:n1"')),
+    deviation(7, 'the nodes', { subject: { O: 'system:nodes', CN: 'n1' } }, reserved('organization "system:nodes"')),
     deviation(7, 'a node from another signer', node('system:node:n1'), reserved('common name "system:node:n1"')),
     deviation(
       7,

@@ -53,11 +53,12 @@ export function freeSubject(random: Random): Rdns {
 
 /** For the kubelet signers: exactly these organizations and this last common name, and what else a subject may hold. */
 export function nodeSubject(organizations: readonly string[], commonName: string, random: Random): Rdns {
+  // Before the last one any common name may stand: none of it reaches the certificate.
+  const earlier = random.chance(0.15) ? [random.pick(['system:node:other', 'whoever', ''])] : [];
+  const leaveOut = commonName === '' && earlier.length === 0 && random.chance(0.5);
   const identity = [
     ...organizations.map((organization) => attribute('O', organization, random)),
-    // Before the last one any common name may stand: none of it reaches the certificate.
-    ...(random.chance(0.15) ? [attribute('CN', random.pick(['system:node:other', 'whoever', '']), random)] : []),
-    ...(commonName === '' && random.chance(0.5) ? [] : [attribute('CN', commonName, random)]),
+    ...[...earlier, ...(leaveOut ? [] : [commonName])].map((name) => attribute('CN', name, random)),
   ];
   if (random.chance(0.6)) return grouped(identity, random);
   const all = [...identity];

@@ -184,7 +184,43 @@ function newRequests(): Request[] {
       usages,
     })),
   );
-  return [...corpus, ...legacy, ...ordinary];
+  const provoking = provokingForms().map(([spec, ...usages]) => ({
+    signerName: 'kubernetes.io/legacy-unknown',
+    request: makeRequest({ subject: { CN: 'x' }, ...spec }).bytes,
+    usages: usages.length === 0 ? ['client auth'] : usages,
+  }));
+  return [...corpus, ...legacy, ...ordinary, ...provoking];
+}
+
+/** Each cause of the list at least once, whatever chance put into the corpus. */
+function provokingForms(): (readonly [spec: RequestSpec, ...usages: string[]])[] {
+  const long = 'x'.repeat(129);
+  const subjects = [{ CN: long }, { O: long }, { OU: long }, { L: long }, { ST: long }, { street: long }, { O: '' }];
+  const others = [{ O: ['a', 'b'] }, { C: 'Germany' }, { C: 'Zoë' }];
+  const dns = [
+    'n1',
+    'trailing.dot.',
+    `${'l'.repeat(64)}.example`,
+    'long.'.repeat(60),
+    'a_b.example',
+    '-a-.example',
+    '',
+  ];
+  const email = ['no-at-sign', 'Alice <alice@example.com>'];
+  const uri = ['urn:a:b', 'file:///etc/hosts'];
+  return [
+    ...[...subjects, ...others].map((subject) => [{ subject }] as const),
+    ...dns.map((name) => [{ sans: { dns: [name] } }] as const),
+    ...email.map((name) => [{ sans: { email: [name] } }] as const),
+    ...uri.map((name) => [{ sans: { uri: [name] } }] as const),
+    [{ key: 'P-256' }, 'key encipherment'],
+    [{ key: 'Ed25519' }, 'key agreement'],
+    [{ key: 'RSA-2048' }, 'key agreement'],
+    [{ key: 'P-256' }, 'code signing', 'key agreement'],
+    [{ key: 'P-256' }, 'cert sign'],
+    [{ key: 'P-256' }, 'timestamping', 'digital signature'],
+    [{ key: 'P-256' }, 'key agreement', 'encipher only', 'decipher only'],
+  ];
 }
 
 function ordinaryForms(rsa: boolean): (readonly [signer: string, spec: RequestSpec, ...usages: string[]])[] {

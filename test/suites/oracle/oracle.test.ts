@@ -19,6 +19,8 @@ import type { CorpusCase } from '../../corpus/requests/cases.ts';
 import { corpusKeyKinds, createKeyPool } from '../../corpus/requests/keys.ts';
 import { generateLegacyCorpus, generateNamelessRequests, legacyUnknown } from '../../corpus/requests/legacy.ts';
 import type { NamelessRequest } from '../../corpus/requests/legacy.ts';
+import { fuzzRequests } from '../../corpus/requests/fuzz.ts';
+import type { FuzzRequest } from '../../corpus/requests/fuzz.ts';
 import { oddRequests } from '../../corpus/requests/oddities.ts';
 import { seededRandom } from '../../corpus/requests/random.ts';
 import { startControlPlane } from '../../harness/control-plane.ts';
@@ -58,6 +60,7 @@ describe.skipIf(skip)('beside the real kube-controller-manager', () => {
   let corpus: CorpusCase[];
   let legacy: CorpusCase[];
   let nameless: NamelessRequest[];
+  let fuzz: FuzzRequest[];
   let plane: ControlPlane;
   let main: Round;
   let ours: OurSigner;
@@ -67,10 +70,18 @@ describe.skipIf(skip)('beside the real kube-controller-manager', () => {
     corpus = generateCorpus(random, keys, { issued: 6, refused: 3, leftAlone: 1 });
     legacy = generateLegacyCorpus(random, keys, 6);
     nameless = generateNamelessRequests(random, keys);
+    fuzz = fuzzRequests(random);
     plane = await startControlPlane();
     await createRequests(plane, [
       ...corpus,
       ...odd.map((each) => ({ ...each, fate: 'approved' as const })),
+      ...fuzz.map(({ name, request }) => ({
+        name,
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        request,
+        usages: ['client auth'],
+        fate: 'approved' as const,
+      })),
       ...foreign.map(({ name, kind }) => ({
         name,
         signerName: 'example.com/not-ours',
@@ -96,7 +107,7 @@ describe.skipIf(skip)('beside the real kube-controller-manager', () => {
       })),
     ]);
     const toDecide = [...corpus, ...legacy, ...recorded].filter(({ decision }) => decision !== 'left alone');
-    main = await round('main', [...corpus, ...legacy], [...toDecide, ...odd, ...nameless]);
+    main = await round('main', [...corpus, ...legacy], [...toDecide, ...odd, ...fuzz, ...nameless]);
     ours = ourSigner(main.authority, main);
     for (const setting of ['short', 'long', 'rsa'] as const) {
       const cases = generateCorpus(random, keys, { issued: 2, refused: 0, leftAlone: 0 }, setting);
@@ -183,6 +194,13 @@ describe.skipIf(skip)('beside the real kube-controller-manager', () => {
   test.for(odd.map(({ what, name }) => [what, name] as const))('the same for %s', async ([, name]) => {
     expect(main.run.of(name).answer.kind).toBe('issued');
     expect(await compare(main, [name])).toEqual([]);
+  });
+
+  test('random names that we accept, the reference accepts and writes in the same way', async () => {
+    const names = fuzz.map(({ name }) => name);
+    expect(names.filter((name) => main.run.of(name).answer.kind !== 'issued')).toEqual([]);
+    expect(await compare(main, names)).toEqual([]);
+    expect(fuzz.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(1500);
   });
 
   test('what is not theirs to decide, both leave alone, each for its reason', async () => {

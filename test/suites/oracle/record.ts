@@ -39,13 +39,13 @@ export function record(seed: number, rounds: readonly RecordedRound[], nameless:
 }
 
 function recordedCases({ setting, cases, run }: RecordedRound): RecordedCase[] {
-  const perDecision = new Map<string, number>();
+  const perGroup = new Map<string, number>();
   return cases.flatMap(({ name, signerName, keyKind, decision, request, usages, expirationSeconds }) => {
     const rsa = keyKind.startsWith('RSA');
-    const group = rsa ? `${setting} ${keyKind} ${decision === 'issued'}` : `${setting} ${signerName} ${decision}`;
-    const count = (perDecision.get(group) ?? 0) + 1;
-    perDecision.set(group, count);
-    if (count > (rsa ? 1 : decision === 'issued' ? (setting === 'main' ? 24 : 8) : 4)) return [];
+    const group = rsa ? `${keyKind} ${decision === 'issued'}` : `${signerName} ${decision}`;
+    const count = (perGroup.get(group) ?? 0) + 1;
+    perGroup.set(group, count);
+    if (count > (rsa ? 1 : setting === 'main' ? 24 : 8)) return [];
 
     const { before, answer } = run.of(name);
     const recorded: RecordedCase = {

@@ -1,0 +1,160 @@
+/**
+ * Mistakes one could make in the rules and in the certificate. The recorded answers of the reference, and the cases of
+ * our deviations, must catch every one of them; a check that lets one through would let the same mistake through in
+ * earnest.
+ */
+export interface Mutant {
+  /** What goes wrong. */
+  readonly breaks: string;
+  /** In core/. */
+  readonly file: string;
+  /** Must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
+  readonly find: string;
+  readonly replace: string;
+}
+
+function mutantsOf(file: string, ...mutants: readonly (readonly [breaks: string, find: string, replace: string])[]) {
+  return mutants.map(([breaks, find, replace]): Mutant => ({ breaks, file, find, replace }));
+}
+
+/** profiles.ts and what it is split into. */
+const profileMutants: readonly Mutant[] = [
+  ...mutantsOf(
+    'profiles.ts',
+    ['kube-apiserver-client has no in-tree rules', '    ...apiServerClientInTree,\n', ''],
+    ['any system: name is given', "if (!name.startsWith('system:')) return true;", 'return true;'],
+    [
+      'any signer gives names of nodes',
+      "return place === 'CN' && nodeSigners.has(profile.kind);",
+      "return place === 'CN';",
+    ],
+    ['RSA keys may be short', 'publicKey.bits >= 2048', 'publicKey.bits >= 1024'],
+    ['any kind of key will do', 'publicKey.kind !== undefined && profile.keys.includes(publicKey.kind)', 'true'],
+    ['SHA-1 is as good as SHA-256', "['SHA-256', 'SHA-384', 'SHA-512'].includes(hash)", "hash !== 'MD5'"],
+    [
+      'a node may be called anything',
+      '!subject.commonName.startsWith(nodeUserPrefix) || isSubdomain',
+      'true || isSubdomain',
+    ],
+    ['names of other types are dropped in silence', 'atMost(request.sans.unsupported,', 'atMost([],'],
+    ['no usages are as good as any', "unless(usages.length > 0, 'usages are empty')", "unless(true, '')"],
+    ['a certificate may name nobody', 'hasSubject(subject) || hasNames(sans),', 'true,'],
+    ['kubelet-serving is never the default', 'if (passes(kubeletServingInTree))', 'if (false)'],
+  ),
+  ...mutantsOf(
+    'in-tree-rules.ts',
+    ['further organizations pass', 'subject.organizations.length === 1 && ', ''],
+    [
+      'the common name may begin with anything',
+      'request.subject.commonName.startsWith(nodeUserPrefix)',
+      'request.subject.commonName.includes(nodeUserPrefix)',
+    ],
+    ['an IP address is not enough', 'sans.dns.length > 0 || sans.ip.length > 0', 'sans.dns.length > 0'],
+    ['key encipherment is mandatory', " || usage === 'key encipherment')", ')'],
+    ['further usages pass', 'const exact = complete && ', 'const exact = complete || '],
+    ['client auth may be missing', "unless(usages.includes('client auth'),", 'unless(true,'],
+    ['two rules change places', '  noEmail,\n  noIp,\n', '  noIp,\n  noEmail,\n'],
+    ['a message has other words', 'DNS or IP subjectAltName is required', 'DNS or IP subjectAltNames are required'],
+  ),
+];
+
+/** certificate.ts and what it is split into. */
+const certificateMutants: readonly Mutant[] = [
+  ...mutantsOf(
+    'certificate.ts',
+    [
+      'names of a certificate without subject are not critical',
+      'extensionType.subjectAltName, subjectIsEmpty,',
+      'extensionType.subjectAltName, false,',
+    ],
+    ['extended usages are critical', 'extensionType.extKeyUsage, false,', 'extensionType.extKeyUsage, true,'],
+    [
+      'extended usages keep the order asked for',
+      'Object.entries<UsageMeaning>(usageTable)',
+      'usages.map((usage) => [usage, usageTable[usage as never] as UsageMeaning] as const)',
+    ],
+    [
+      'the authority key identifier is missing',
+      'keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId)',
+      'undefined',
+    ],
+  ),
+  ...mutantsOf('certificate-check.ts', [
+    'what was made is not looked at',
+    "if (facts === undefined || certificate === undefined) return ['it cannot be read back'];",
+    'if (facts !== undefined) return [];',
+  ]),
+  ...mutantsOf(
+    'tbs-certificate.ts',
+    ['years after 2049 have two digits', 'getUTCFullYear() < 2050', 'getUTCFullYear() < 2150'],
+    ['key usage bits end anywhere', 'unusedBits: 7 - (highest & 7)', 'unusedBits: 0'],
+    [
+      'key usage is not critical',
+      'encodeExtension(extensionType.keyUsage, true, value)',
+      'encodeExtension(extensionType.keyUsage, false, value)',
+    ],
+    [
+      'every leaf is a CA',
+      'sequence(...(ca === undefined ? [] : [yes]), ...pathLength)',
+      'sequence(yes, ...pathLength)',
+    ],
+    ['the key identifier is of another hash', "createHash('sha256').update(key)", "createHash('sha1').update(key)"],
+  ),
+  ...mutantsOf(
+    'subject.ts',
+    ['the subject has another order', "'2.5.4.6', '2.5.4.8', '2.5.4.7'", "'2.5.4.6', '2.5.4.7', '2.5.4.8'"],
+    [
+      'the first common name counts',
+      "const value = valuesOf(attributes, type).at(-1) ?? '';",
+      "const value = valuesOf(attributes, type).at(0) ?? '';",
+    ],
+    [
+      'policy sees another common name than the certificate',
+      'commonName: valuesOf(attributes, commonNameType).at(-1)',
+      'commonName: valuesOf(attributes, commonNameType).at(0)',
+    ],
+    [
+      'an asterisk is a PrintableString character',
+      '.test(value) ? asn1js.PrintableString',
+      '.test(value.replaceAll("*", "")) ? asn1js.PrintableString',
+    ],
+    ['control characters pass', '/\\p{Cc}/u.test(text)', 'false'],
+  ),
+  ...mutantsOf(
+    'subject-alt-names.ts',
+    [
+      'mail names come first',
+      '    ...dns.map((name) => implicit(dnsTag, text(name))),\n    ...email.map((name) => implicit(emailTag, text(name))),\n',
+      '    ...email.map((name) => implicit(emailTag, text(name))),\n    ...dns.map((name) => implicit(dnsTag, text(name))),\n',
+    ],
+    ['an IPv4 address in IPv6 form stays one', 'octets[10] === 0xff && octets[11] === 0xff', 'octets[10] === 0xfe'],
+    ['any text is a URI', 'const match = uriPattern.exec(uri);', 'const match = /(?:)/.exec(uri);'],
+  ),
+  ...mutantsOf('der-encoder.ts', [
+    'a SET OF keeps its order',
+    '[...parts].sort((a, b) => Buffer.compare(a, b))',
+    '[...parts]',
+  ]),
+  ...mutantsOf(
+    'usages.ts',
+    ['"signing" is another bit', 'signing: { keyUsageBit: 0 }', 'signing: { keyUsageBit: 1 }'],
+    [
+      '"s/mime" is another purpose',
+      "'s/mime': { extKeyUsage: '1.3.6.1.5.5.7.3.4' }",
+      "'s/mime': { extKeyUsage: '1.3.6.1.5.5.7.3.8' }",
+    ],
+  ),
+  ...mutantsOf(
+    'lifetime.ts',
+    ['eight hours are short', 'ttl < short ?', 'ttl <= short ?'],
+    ['certificates start now', 'const backdate = 5 * 60;', 'const backdate = 0;'],
+    ['leaves outlive their CA', 'Math.min(end * 1000, caNotAfter)', 'end * 1000'],
+    [
+      'anybody lives as long as asked',
+      'Math.min(maxTtlSeconds, Math.max(minimum, expirationSeconds ?? maxTtlSeconds))',
+      'Math.max(minimum, expirationSeconds ?? maxTtlSeconds)',
+    ],
+  ),
+];
+
+export const mutants = { profiles: profileMutants, certificate: certificateMutants };
