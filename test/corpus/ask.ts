@@ -22,20 +22,19 @@ export interface OurSigner {
   close(): void;
 }
 
-export function ourSigner(
-  authority: CorpusAuthority,
-  options: {
-    /** As the reference's --cluster-signing-duration. */
-    readonly maxTtlSeconds: number;
-    /** All of kubernetes.io by default. */
-    readonly kinds?: readonly ProfileKind[];
-    readonly systemNames?: readonly string[];
-  },
-): OurSigner {
+export interface SignerOptions {
+  /** As the reference's --cluster-signing-duration. */
+  readonly maxTtlSeconds: number;
+  /** All of kubernetes.io by default. */
+  readonly kinds?: readonly ProfileKind[];
+  readonly systemNames?: readonly string[];
+}
+
+export function ourSigner(authority: CorpusAuthority, options: SignerOptions): OurSigner {
   const { ledger, close } = openEmbeddedLedger(':memory:');
   const signer = embeddedSigner(authority.key);
   const ours = { name: 'ca', certificate: authority.certificate, intermediates: [], signer };
-  const cluster = clusterOf(options.kinds, options.maxTtlSeconds, options.systemNames ?? []);
+  const cluster = clusterOf(options);
   return {
     close,
     async ask(json, nowSeconds) {
@@ -73,11 +72,7 @@ export function ourSigner(
 }
 
 /** What `countersign.yaml` says when it names the signers and nothing else. */
-function clusterOf(
-  kinds: readonly ProfileKind[] | undefined,
-  maxTtlSeconds: number,
-  systemNames: readonly string[],
-): ClusterConfiguration {
+export function clusterOf({ kinds, maxTtlSeconds, systemNames = [] }: SignerOptions): ClusterConfiguration {
   const cluster = defaultCluster('oracle', { maxTtlSeconds });
   const profiles = [...cluster.profiles].filter(([, { kind }]) => kinds?.includes(kind) ?? true);
   return { ...cluster, profiles: new Map(profiles.map(([name, profile]) => [name, { ...profile, systemNames }])) };

@@ -15,15 +15,24 @@ export interface Replay {
   readonly problems: readonly string[];
 }
 
-/** `stopAtFirst`: whether there is a problem at all is enough to know. */
-export async function replay(recording: Recording, options: { readonly stopAtFirst?: boolean } = {}): Promise<Replay> {
+export interface ReplayOptions {
+  /** Whether there is a problem at all is enough to know. */
+  readonly stopAtFirst?: boolean;
+  /** Who is asked; core/issue.ts by default. */
+  readonly signer?: typeof ourSigner;
+}
+
+export async function replay(
+  recording: Recording,
+  { stopAtFirst = false, signer = ourSigner }: ReplayOptions = {},
+): Promise<Replay> {
   const problems: string[] = [];
   let asked = 0;
   for (const questions of [recordedAnswers, recordedDefaults, deviatingAnswers, forgery]) {
-    for await (const found of questions(recording)) {
+    for await (const found of questions(recording, signer)) {
       asked += 1;
       problems.push(...found);
-      if (options.stopAtFirst === true && problems.length > 0) return { asked, problems };
+      if (stopAtFirst && problems.length > 0) return { asked, problems };
     }
   }
   return { asked, problems };
@@ -32,10 +41,10 @@ export async function replay(recording: Recording, options: { readonly stopAtFir
 /** What is wrong with each answer in turn. */
 type Problems = AsyncGenerator<readonly string[], void, undefined>;
 
-async function* recordedAnswers(recording: Recording): Problems {
+async function* recordedAnswers(recording: Recording, signerOf: typeof ourSigner): Problems {
   for (const setting of Object.keys(settings) as Setting[]) {
     const authority = recordedAuthority(recording, setting);
-    const ours = ourSigner(authority, settings[setting]);
+    const ours = signerOf(authority, settings[setting]);
     for (const [index, recorded] of recording.cases.entries()) {
       if (recorded.setting !== setting) continue;
       const answer = answerOf(recorded);
@@ -51,10 +60,10 @@ async function* recordedAnswers(recording: Recording): Problems {
 }
 
 /** A signer that has only the profile of the right name knows the request if it gives it that name. */
-async function* recordedDefaults(recording: Recording): Problems {
+async function* recordedDefaults(recording: Recording, signerOf: typeof ourSigner): Problems {
   for (const [index, recorded] of recording.defaults.entries()) {
     const kind = recorded.defaulted.replace('kubernetes.io/', '') as ProfileKind;
-    const ours = ourSigner(recordedAuthority(recording, 'main'), { ...settings.main, kinds: [kind] });
+    const ours = signerOf(recordedAuthority(recording, 'main'), { ...settings.main, kinds: [kind] });
     yield attempt(ours, betaObjectOf(recorded, index), recordedSeconds(recording), (said) => {
       // Deviation 7: the reference issues all of these; we keep names of nodes to the kubelet signers.
       const reserved = said.kind === 'refused' && said.codes.every((code) => code === 'NameReserved');
@@ -66,8 +75,8 @@ async function* recordedDefaults(recording: Recording): Problems {
 }
 
 /** What we do otherwise than the reference, and on purpose. */
-async function* deviatingAnswers(recording: Recording): Problems {
-  const ours = ourSigner(recordedAuthority(recording, 'main'), settings.main);
+async function* deviatingAnswers(recording: Recording, signerOf: typeof ourSigner): Problems {
+  const ours = signerOf(recordedAuthority(recording, 'main'), settings.main);
   for (const [index, deviation] of deviations().entries()) {
     const { number, what, usages = ['client auth'], conditions, ours: expected } = deviation;
     const request = deviation.request.toString('base64');
@@ -85,9 +94,9 @@ async function* deviatingAnswers(recording: Recording): Problems {
 }
 
 /** A CA whose key is not the one in its certificate: whatever it signs, our own check must keep it in. */
-async function* forgery(recording: Recording): Problems {
+async function* forgery(recording: Recording, signerOf: typeof ourSigner): Problems {
   const authority = { ...recordedAuthority(recording, 'main'), key: derivedKey('P-256', 'another') };
-  const ours = ourSigner(authority, settings.main);
+  const ours = signerOf(authority, settings.main);
   const issued = recording.cases.find(({ certificate, setting }) => certificate !== undefined && setting === 'main');
   if (issued === undefined) throw new Error('nothing is recorded');
   const kept = await attempt(ours, objectOf(issued, 'forged'), recordedSeconds(recording), () => []);
