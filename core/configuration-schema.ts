@@ -6,6 +6,7 @@
  * must have, and how values must fit together, is checked in core/configuration-resolution.ts.
  */
 import { z } from 'zod';
+import { deploymentShape } from './deployment-schema.ts';
 import { knownUsages } from './usages.ts';
 
 /** Duration in one unit; its upper end keeps every date a certificate can hold representable. */
@@ -155,6 +156,7 @@ const cluster = z.strictObject({
         'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve.',
       default: 'manual',
     }),
+  ...deploymentShape,
 });
 
 const file = z.strictObject({

@@ -9,6 +9,8 @@ import { resolveCa, resolveCluster, withDefaults } from './configuration-resolut
 import type { Path } from './configuration-resolution.ts';
 import { checkCaShape, checkShape, configurationSchema } from './configuration-schema.ts';
 import type { ClusterInput, KeySpec } from './configuration-schema.ts';
+import { checkDeployments, resolveDeployment } from './deployment.ts';
+import type { DeploymentConfiguration } from './deployment.ts';
 import type { SignatureAlgorithm } from './ports.ts';
 import type { Profile } from './profiles.ts';
 import { quoted } from './quoted.ts';
@@ -16,9 +18,11 @@ import { suggestion } from './suggestion.ts';
 
 export interface Configuration {
   readonly clusters: ReadonlyMap<string, ClusterConfiguration>;
+  /** How each of them runs on AWS. */
+  readonly deployments: ReadonlyMap<string, DeploymentConfiguration>;
 }
 
-/** One cluster, resolved: defaults merged, every value filled in and checked. */
+/** What is signed for one cluster, resolved: defaults merged, every value filled in and checked. */
 export interface ClusterConfiguration {
   readonly name: string;
   readonly cas: ReadonlyMap<string, CaConfiguration>;
@@ -59,8 +63,12 @@ export type ParsedConfiguration =
 /** Far more than anybody reviews, far less than anything that could trouble a parser. */
 const maxFileLength = 1_048_576;
 
-/** All problems at once, in the order of the file. */
-export function parseConfiguration(yamlText: string, fileName: string): ParsedConfiguration {
+/** All problems at once, in the order of the file; `toDeploy` adds those that only matter on AWS. */
+export function parseConfiguration(
+  yamlText: string,
+  fileName: string,
+  { toDeploy = false }: { readonly toDeploy?: boolean } = {},
+): ParsedConfiguration {
   if (yamlText.length > maxFileLength)
     return {
       ok: false,
@@ -80,10 +88,12 @@ export function parseConfiguration(yamlText: string, fileName: string): ParsedCo
       message,
     };
     // A mistake in `defaults` shows in every cluster: once is enough.
-    if (
-      !list.some((other) => other.line === problem.line && other.column === problem.column && other.message === message)
-    )
-      list.push(problem);
+    const same = (other: Problem): boolean =>
+      other.line === problem.line &&
+      other.column === problem.column &&
+      other.path === problem.path &&
+      other.message === message;
+    if (!list.some(same)) list.push(problem);
   };
 
   for (const { pos, message } of [...document.errors, ...document.warnings]) add(problems, pos[0], [], message);
@@ -98,24 +108,25 @@ export function parseConfiguration(yamlText: string, fileName: string): ParsedCo
   }
 
   const clusters = new Map<string, ClusterConfiguration>();
+  const deployments = new Map<string, DeploymentConfiguration>();
+  const report = (name: string, severity: 'error' | 'warning', path: Path, message: string): void => {
+    // Point at where the value was written: in the cluster, else in the defaults, else where it is missing.
+    const written = [
+      ['clusters', name, ...path],
+      ['defaults', ...path],
+    ].find((full) => document.hasIn(full));
+    const full = written ?? ['clusters', name, ...path];
+    add(severity === 'error' ? problems : warnings, offsetOf(document, full, false), full, message);
+  };
   for (const [name, own] of Object.entries(shape.data.clusters)) {
     const input = withDefaults(shape.data.defaults ?? {}, own);
-    clusters.set(
-      name,
-      resolveCluster(name, input, (severity, path, message) => {
-        // Point at where the value was written: in the cluster, else in the defaults, else where it is missing.
-        const written = [
-          ['clusters', name, ...path],
-          ['defaults', ...path],
-        ].find((full) => document.hasIn(full));
-        const full = written ?? ['clusters', name, ...path];
-        add(severity === 'error' ? problems : warnings, offsetOf(document, full, false), full, message);
-      }),
-    );
+    clusters.set(name, resolveCluster(name, input, report.bind(undefined, name)));
+    deployments.set(name, resolveDeployment(input, report.bind(undefined, name)));
   }
+  if (toDeploy) checkDeployments(clusters, deployments, report);
   if (clusters.size === 0) add(problems, offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) };
-  return { ok: true, configuration: { clusters }, warnings: inOrder(warnings) };
+  return { ok: true, configuration: { clusters, deployments }, warnings: inOrder(warnings) };
 }
 
 /** Refuses what makes a place in the file mean something other than what stands there, and keys that get lost. */

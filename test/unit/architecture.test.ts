@@ -22,6 +22,7 @@ const rules: Readonly<Record<string, { own: readonly string[]; packages: readonl
 const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration.ts': ['yaml', 'zod'],
   'core/configuration-schema.ts': ['zod'],
+  'core/deployment-schema.ts': ['zod'],
   'adapters/kubernetes-api.ts': ['@kubernetes/client-node'],
 };
 /** Adapters do not know one another, but one outside system may take several files that share its name. */

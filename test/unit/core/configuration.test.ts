@@ -228,7 +228,7 @@ clusters:
       web: {}
       kubernetes.io/kubelet-serving: {maxTTL: 30d, keys: [P256], ca: 7}
       k8s.example.com/web: {maxTtl: 1h30m, usages: {allowed: [server-auth]}, attestation: {}}
-    frontDoor: httpApi
+    frontdoor: httpApi
 `),
     ).toEqual([
       '3:3 defaults.profile: unknown key "profile"; did you mean "profiles"?',
@@ -243,7 +243,7 @@ clusters:
       '13:37 clusters.demo.profiles["k8s.example.com/web"].maxTtl: must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
       '13:63 clusters.demo.profiles["k8s.example.com/web"].usages.allowed[0]: "server-auth" is not known here; did you mean "server auth"?',
       '13:78 clusters.demo.profiles["k8s.example.com/web"].attestation: unknown key "attestation" (known: ca, maxTtl, keys, requester, subject, usages, sans)',
-      '14:5 clusters.demo.frontDoor: unknown key "frontDoor" (known: cas, profiles, approval)',
+      '14:5 clusters.demo.frontdoor: unknown key "frontdoor"; did you mean "frontDoor"?',
     ]);
   });
 });
