@@ -89,7 +89,7 @@ export async function waitUntilReady(
 
 /** Whether it failed because another process took the port between our look and its bind. */
 export function lostPortRace(server: RunningProcess): boolean {
-  return server.ended() !== undefined && server.logTail(200).includes('address already in use');
+  return server.ended() !== undefined && /address already in use/i.test(server.logTail(200));
 }
 
 /**

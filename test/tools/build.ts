@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { kubernetesVersion } from './pins.ts';
 
 /*
- * Both builders are called under the cache lock, make the result under a temporary name and rename it at the end:
+ * The builders are called under the cache lock, make the result under a temporary name and rename it at the end:
  * whatever bears the final name is complete, even if a build was killed. They return a sentence on failure.
  */
 type Progress = (line: string) => void;
@@ -23,6 +24,16 @@ export interface GoRecipe {
 export interface PythonRecipe {
   kind: 'python';
   /** Folder beside this file that holds requirements.txt. */
+  folder: string;
+  roughly: string;
+  /** The only Python it runs on, such as `3.13`; any from 3.10 on when absent. */
+  python?: string;
+}
+
+/** Java programs, as the folder of their jars. */
+export interface MavenRecipe {
+  kind: 'maven';
+  /** Folder beside this file that holds pom.xml. */
   folder: string;
   roughly: string;
 }
@@ -90,8 +101,11 @@ export async function buildPythonTool(
   entry: string,
   progress: Progress,
 ): Promise<string | undefined> {
-  const python = usablePython();
-  if (python === undefined) return 'needs Python 3.10 or newer with venv (Debian: python3-venv)';
+  const python = usablePython(recipe.python);
+  if (python === undefined)
+    return recipe.python === undefined
+      ? 'needs Python 3.10 or newer with venv (Debian: python3-venv)'
+      : `needs Python ${recipe.python}, no other, on PATH or from pyenv (pyenv install ${recipe.python})`;
   const temporary = temporaryName(entry);
   const options = { env: { ...process.env, PIP_DISABLE_PIP_VERSION_CHECK: '1', PYTHONPATH: '' } };
   const requirements = join(import.meta.dirname, recipe.folder, 'requirements.txt');
@@ -117,12 +131,47 @@ export async function buildPythonTool(
   return failure;
 }
 
-/** By exit code, not by presence: a version manager's shim is on PATH and fails when that version is not selected. */
-function usablePython(): string | undefined {
-  const probe = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))';
-  return ['python3.13', 'python3.12', 'python3.11', 'python3.10', 'python3'].find(
-    (python) => spawnSync(python, ['-c', probe]).status === 0,
+/**
+ * By exit code, not by presence: a version manager's shim is on PATH and fails when that version is not selected. Then
+ * pyenv has it all the same, in a folder of its own.
+ */
+function usablePython(only?: string): string | undefined {
+  const holds = only === undefined ? '(3, 10) <= v' : `v == (${only.replace('.', ', ')})`;
+  const probe = `import sys, venv, ensurepip; v = sys.version_info[:2]; sys.exit(not (${holds}))`;
+  const minors = only === undefined ? ['3.13', '3.12', '3.11', '3.10'] : [only];
+  const onPath = [...minors.map((minor) => `python${minor}`), 'python3'];
+  const ofPyenv = minors.flatMap((minor) => pyenvFolders(minor).map((folder) => join(folder, 'bin', 'python3')));
+  return [...onPath, ...ofPyenv].find((python) => spawnSync(python, ['-c', probe]).status === 0);
+}
+
+function pyenvFolders(minor: string): string[] {
+  const versions = join(process.env['PYENV_ROOT'] || join(homedir(), '.pyenv'), 'versions');
+  if (!existsSync(versions)) return [];
+  return readdirSync(versions)
+    .filter((name) => name.startsWith(`${minor}.`))
+    .map((name) => join(versions, name));
+}
+
+export async function fetchMavenTool(
+  name: string,
+  recipe: MavenRecipe,
+  entry: string,
+  progress: Progress,
+): Promise<string | undefined> {
+  if (firstLine('java', ['-version']) === undefined) return 'needs Java 17 or newer (Debian: default-jre-headless)';
+  if (firstLine('mvn', ['-version']) === undefined) return 'needs Maven to be fetched (Debian: maven)';
+  const temporary = temporaryName(entry);
+  const pom = join(import.meta.dirname, recipe.folder, 'pom.xml');
+  const failure = await run(
+    `${name}: fetching its pinned jars`,
+    recipe.roughly,
+    progress,
+    'mvn',
+    ['dependency:copy-dependencies', '-B', '-ntp', '-q', '-f', pom, `-DoutputDirectory=${temporary}`],
+    { env: process.env },
   );
+  if (failure === undefined) renameSync(temporary, entry);
+  return failure;
 }
 
 /** The first line a program prints, or nothing if it does not run. */

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { buildGoTool, buildPythonTool, firstLine, type GoRecipe, type PythonRecipe } from './build.ts';
+import { buildGoTool, buildPythonTool, fetchMavenTool, firstLine } from './build.ts';
+import type { GoRecipe, MavenRecipe, PythonRecipe } from './build.ts';
 import { withCacheLock } from './cache-lock.ts';
 import { kubernetesMinor, pinsDigest } from './pins.ts';
 
@@ -9,7 +10,7 @@ import { kubernetesMinor, pinsDigest } from './pins.ts';
  * The real components the tests run against, and how each gets onto this machine.
  *
  * Order of search: KUBEBUILDER_ASSETS (the envtest convention), our cache folder, and at last a build from the pinned
- * sources beside this file. Versions are in the go.mod and requirements.txt files only.
+ * sources beside this file. Versions are in the go.mod, requirements.txt and pom.xml files only.
  */
 const RECIPES = {
   etcd: go('kubernetes', 'go.etcd.io/etcd/server/v3', '1 min', ['--version']),
@@ -19,6 +20,10 @@ const RECIPES = {
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', '1 min'),
   // `path` of this one is the Python interpreter that can import it: scripts in a venv hold absolute paths.
   pkilint: { kind: 'python', folder: 'pkilint', roughly: '15 s' },
+  localstack: { kind: 'python', folder: 'localstack', roughly: '1 min', python: '3.13' },
+  ministack: { kind: 'python', folder: 'ministack', roughly: '20 s' },
+  // `path` of this one is the folder of its jars; Java itself is the machine's.
+  'dynamodb-local': { kind: 'maven', folder: 'dynamodb-local', roughly: '30 s' },
 } as const satisfies Record<string, Recipe>;
 
 export type ToolName = keyof typeof RECIPES;
@@ -27,7 +32,7 @@ export const toolNames = Object.keys(RECIPES) as ToolName[];
 /** Where a tool is, or, in a sentence for the user, why it cannot be had here. */
 export type ToolLocation = { path: string } | { missing: string };
 
-type Recipe = GoRecipe | PythonRecipe;
+type Recipe = GoRecipe | PythonRecipe | MavenRecipe;
 
 function go(folder: string, goPackage: string, roughly: string, versionArgs?: readonly string[]): GoRecipe {
   return { kind: 'go', folder, package: goPackage, roughly, versionArgs };
@@ -82,7 +87,7 @@ async function locate(name: ToolName): Promise<ToolLocation> {
   if (asset !== undefined) return { path: asset };
 
   const entry = join(cacheFolder(), `${recipe.folder}-${pinsDigest(recipe.folder)}`);
-  const path = recipe.kind === 'go' ? join(entry, name) : join(entry, 'bin', 'python');
+  const path = { go: join(entry, name), python: join(entry, 'bin', 'python'), maven: entry }[recipe.kind];
   if (existsSync(path)) return { path };
 
   return withCacheLock(
@@ -90,13 +95,21 @@ async function locate(name: ToolName): Promise<ToolLocation> {
     () => progress(`${name}: another process is building tools in ${cacheFolder()}, waiting for it`),
     async () => {
       if (existsSync(path)) return { path }; // built by the process we waited for
-      const failure =
-        recipe.kind === 'go'
-          ? await buildGoTool(name, recipe, path, progress)
-          : await buildPythonTool(name, recipe, entry, progress);
+      const failure = await build(name, recipe, entry, path);
       return failure === undefined ? { path } : { missing: `${name}: ${failure}` };
     },
   );
+}
+
+function build(name: ToolName, recipe: Recipe, entry: string, path: string): Promise<string | undefined> {
+  switch (recipe.kind) {
+    case 'go':
+      return buildGoTool(name, recipe, path, progress);
+    case 'python':
+      return buildPythonTool(name, recipe, entry, progress);
+    case 'maven':
+      return fetchMavenTool(name, recipe, entry, progress);
+  }
 }
 
 /** A binary of KUBEBUILDER_ASSETS, if it is of the minor version the tests are written for. */
