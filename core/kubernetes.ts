@@ -56,9 +56,9 @@ export function decodeRequestObject(json: unknown): DecodedObject {
 
   const name = metadata['name'];
   const uid = metadata['uid'];
-  if (!isName(name)) return wrong('metadata.name is not a name');
+  if (!isObjectName(name)) return wrong('metadata.name is not a name');
   // The UID keys the record that keeps us from signing twice: without one there is no promise to give.
-  if (!isName(uid)) return wrong('metadata.uid is not a UID');
+  if (!isUid(uid)) return wrong('metadata.uid is not a UID');
 
   const signerName = spec['signerName'];
   if (signerName === undefined || signerName === '') {
@@ -115,8 +115,16 @@ function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined
     : undefined;
 }
 
-/** Object names and UIDs: printable, bounded, and safe inside a record key, a log line and a URL path. */
-function isName(value: unknown): value is string {
+/**
+ * What the API server takes for the name of a request (ValidatePathSegmentName): one path segment, spaces and all. Any
+ * stricter rule would leave an approved request without an answer.
+ */
+function isObjectName(value: unknown): value is string {
+  return typeof value === 'string' && /^[^/%]{1,1024}$/s.test(value) && value !== '.' && value !== '..';
+}
+
+/** The API server makes UIDs itself. Printable and bounded: they key the ledger and stand in logs. */
+function isUid(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?$/.test(value);
 }
 

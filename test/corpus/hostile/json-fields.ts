@@ -99,7 +99,7 @@ const identifiers: readonly HostileCase[] = [
   bodyCase('uid/253', 'issued', uid('a'.repeat(253))),
   bodyCase('uid/proto', ['issued', 'invalid'], uid('__proto__')),
   bodyCase('uid/constructor', 'issued', uid('constructor')),
-  bodyCase('uid/name-line-end', 'invalid', () => replaced('metadata.name', 'a\nb')),
+  bodyCase('uid/name-line-end', 'issued', () => replaced('metadata.name', 'a\nb')),
 ];
 
 const encodedRequest = (value: string) => () => replaced('spec.request', value);
