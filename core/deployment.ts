@@ -122,7 +122,17 @@ function readJwks(json: string): NonNullable<JwtAccess['jwks']> | string {
   return { keys: keys as readonly Readonly<Record<string, unknown>>[] };
 }
 
-/** What the rest of AWS's limits make of names: they become those of stacks, roles and functions. */
+/** Known before anything is deployed, so that the command line finds the function without asking CloudFormation. */
+export function functionName(cluster: string, service: 'sign' | 'ca' | 'authorizer'): string {
+  return `countersign-${cluster}-${service}`;
+}
+
+/** Likewise, so that other accounts can let their relays assume it before it exists. */
+export function callerRoleName(cluster: string): string {
+  return `countersign-${cluster}-caller`;
+}
+
+/** Roles and functions have names of up to 64 characters, and ours stand around the cluster's. */
 const longestName = 40;
 
 /** What only matters once somebody deploys; the dev server and the command line are content without. */
