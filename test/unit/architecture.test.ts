@@ -14,8 +14,11 @@ const root = resolve(import.meta.dirname, '../..');
 const rules: Readonly<Record<string, { own: readonly string[]; packages: readonly string[] }>> = {
   core: { own: ['core/'], packages: ['node:crypto', 'asn1js'] },
   adapters: { own: ['core/'], packages: ['node:'] },
-  lambdas: { own: ['core/', 'adapters/'], packages: ['node:', 'prom-client', 'pino'] },
-  cli: { own: ['cli/', 'core/', 'adapters/'], packages: ['node:', 'commander', 'yaml'] },
+  lambdas: {
+    own: ['core/', 'adapters/'],
+    packages: ['node:', 'prom-client', 'pino', '@aws-sdk/client-dynamodb', '@aws-sdk/client-kms'],
+  },
+  cli: { own: ['cli/', 'core/', 'adapters/'], packages: ['node:', 'commander', 'yaml', '@aws-sdk/client-lambda'] },
   dev: { own: ['dev/', 'core/', 'adapters/', 'lambdas/', 'cli/'], packages: ['node:', 'pino'] },
 };
 /** Libraries made for one file's outside system or format, and allowed nowhere else. */
@@ -24,6 +27,9 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration-schema.ts': ['zod'],
   'core/deployment-schema.ts': ['zod'],
   'adapters/kubernetes-api.ts': ['@kubernetes/client-node'],
+  'adapters/dynamodb-ca.ts': ['@aws-sdk/client-dynamodb'],
+  'adapters/dynamodb-ledger.ts': ['@aws-sdk/client-dynamodb'],
+  'adapters/kms-signer.ts': ['@aws-sdk/client-kms'],
 };
 /** Adapters do not know one another, but one outside system may take several files that share its name. */
 const oneSystem = (file: string) => /^adapters\/([a-z]+)/.exec(file)?.[1];
@@ -107,7 +113,11 @@ test.each([
   ['core/issue.ts', `const v = process.env.X`],
   ['adapters/embedded-ledger.ts', `import './kubernetes-api.ts'`],
   ['adapters/embedded-ledger.ts', `import '@kubernetes/client-node'`],
+  ['adapters/dynamodb-ledger.ts', `import '@aws-sdk/client-kms'`],
+  ['adapters/lambda-http.ts', `import '@aws-sdk/client-kms'`],
+  ['core/issue.ts', `import '@aws-sdk/client-kms'`],
   ['lambdas/sign/handler.ts', `import '../watch-relay/relay.ts'`],
+  ['lambdas/sign/index.ts', `import '@aws-sdk/client-iam'`],
   ['lambdas/sign/handler.ts', `import '../../lib/stack.ts'`],
   ['cli/ca.ts', `import '../lambdas/sign/handler.ts'`],
 ])('a planted violation in %s is caught: %s', (file, text) => {

@@ -1,0 +1,183 @@
+/**
+ * The ledger of one cluster in its DynamoDB table. Each method is one call, conditional on what the record must be, and
+ * asks for the record that stands in the way (ReturnValuesOnConditionCheckFailure), so that a lost race needs no second
+ * read.
+ *
+ * The SDK sends a call again when its answer is lost. The second one then fails its own condition: against what the
+ * first one wrote. Every write therefore leaves a token of its call in the record, and a condition that fails against
+ * the token of the same call means: written. A caller's second call has another token and is answered like anybody's.
+ */
+import {
+  ConditionalCheckFailedException,
+  GetItemCommand,
+  PutItemCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import type { AttributeValue, DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
+import { ThrottledError } from '../core/ports.ts';
+import type { CertificateLedger, Instant, Intent, IssuingRecord, LedgerWrite } from '../core/ports.ts';
+import { certificatesTable, isThrottling, itemKey } from './dynamodb-table.ts';
+
+/**
+ * For the client that is given to the ledger. Its writes bear repetition, so the SDK may: a lost connection or a hot
+ * partition is gone a moment later. A call ends after 9 s at worst: two of them and a signature fit into the function's
+ * 25 s.
+ */
+export const ledgerClientConfig = {
+  maxAttempts: 3,
+  requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+} as const satisfies DynamoDBClientConfig;
+
+export interface DynamoDbLedgerOptions {
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
+type Item = Record<string, AttributeValue>;
+
+export function dynamoDbLedger({ client, tableName, randomBytes }: DynamoDbLedgerOptions): CertificateLedger {
+  const newToken = (): string => Buffer.from(randomBytes(16)).toString('base64url');
+  const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
+
+  /** Changes a record that is still an intent, and of exactly this attempt if one is given. */
+  function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerWrite> {
+    const token = newToken();
+    const command = new UpdateItemCommand({
+      TableName: tableName,
+      Key: keyOf(uid),
+      UpdateExpression: `SET ${set}, writer = :token`,
+      ConditionExpression: `#state = :intent${attempt === undefined ? '' : ' AND attempt = :attempt'}`,
+      ExpressionAttributeNames: { '#state': 'state' },
+      ExpressionAttributeValues: {
+        ':intent': { S: 'intent' },
+        ':token': { S: token },
+        ...(attempt === undefined ? {} : { ':attempt': { N: String(attempt) } }),
+        ...values,
+      },
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    return write(uid, token, () => client.send(command));
+  }
+
+  return {
+    async find(uid) {
+      const command = new GetItemCommand({ TableName: tableName, Key: keyOf(uid), ConsistentRead: true });
+      const { Item: item } = await throttled(() => client.send(command));
+      return item === undefined ? undefined : recordFrom(item, uid);
+    },
+    open(intent) {
+      const token = newToken();
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: { ...keyOf(intent.uid), ...itemOf(intent), writer: { S: token } },
+        ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey})`,
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+      });
+      return write(intent.uid, token, () => client.send(command));
+    },
+    takeOver(uid, attempt, leaseUntil) {
+      const values = { ':one': { N: '1' }, ':lease': { N: String(leaseUntil) } };
+      return change(uid, 'attempt = attempt + :one, leaseUntil = :lease', values, attempt);
+    },
+    async release(uid, attempt) {
+      try {
+        await change(uid, 'leaseUntil = :lease', { ':lease': { N: '0' } }, attempt);
+      } catch (error) {
+        if (!(error instanceof NoRecordError)) throw error;
+      }
+    },
+    complete(uid, certificate) {
+      return change(uid, '#state = :issued, cert = :cert', { ':issued': { S: 'issued' }, ':cert': { B: certificate } });
+    },
+    expire(uid, attempt) {
+      return change(uid, '#state = :expired', { ':expired': { S: 'expired' } }, attempt);
+    },
+  };
+}
+
+/** A caller changes what it has not opened. */
+class NoRecordError extends Error {
+  override readonly name = 'NoRecordError';
+}
+
+async function write(uid: string, token: string, send: () => Promise<unknown>): Promise<LedgerWrite> {
+  try {
+    await throttled(send);
+    return { written: true };
+  } catch (error) {
+    if (!(error instanceof ConditionalCheckFailedException)) throw error;
+    if (error.Item === undefined) throw new NoRecordError(`the ledger has no record of ${uid}`);
+    if (error.Item['writer']?.S === token) return { written: true };
+    return { written: false, found: recordFrom(error.Item, uid) };
+  }
+}
+
+async function throttled<T>(send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    throw isThrottling(error) ? new ThrottledError('the ledger is busy', { cause: error }) : error;
+  }
+}
+
+function itemOf(intent: Intent): Item {
+  const { requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil } = intent;
+  return {
+    uid: { S: intent.uid },
+    requestDigest: { S: requestDigest },
+    state: { S: 'intent' },
+    caKeyId: { S: caKeyId },
+    tbs: { B: tbs },
+    serial: { S: serial },
+    notAfter: { N: String(notAfter) },
+    expiry: { S: expiryPartition(notAfter, serial) },
+    openedAt: { N: String(openedAt) },
+    leaseUntil: { N: String(leaseUntil) },
+    attempt: { N: '1' },
+  };
+}
+
+export function expiryPartition(notAfter: Instant, serial: string): string {
+  return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
+}
+
+/** An item that is not what this program writes is a fault, never a guess. */
+function recordFrom(item: Item, uid: string): IssuingRecord {
+  const state = text(item, 'state');
+  if (state !== 'intent' && state !== 'issued' && state !== 'expired')
+    throw new TypeError(`the ledger holds an unknown state for ${uid}`);
+  if (text(item, 'uid') !== uid) throw new TypeError(`the ledger holds another record under the key of ${uid}`);
+  const { cert } = item;
+  return {
+    uid,
+    requestDigest: text(item, 'requestDigest'),
+    state,
+    caKeyId: text(item, 'caKeyId'),
+    tbs: bytes(item, 'tbs'),
+    serial: text(item, 'serial'),
+    notAfter: integer(item, 'notAfter'),
+    openedAt: integer(item, 'openedAt'),
+    attempt: integer(item, 'attempt'),
+    leaseUntil: integer(item, 'leaseUntil'),
+    ...(cert === undefined ? {} : { certificate: bytes(item, 'cert') }),
+  };
+}
+
+function text(item: Item, attribute: string): string {
+  const value = item[attribute]?.S;
+  if (value === undefined) throw new TypeError(`ledger attribute ${attribute} is not a string`);
+  return value;
+}
+
+function integer(item: Item, attribute: string): number {
+  const value = Number(item[attribute]?.N);
+  if (!Number.isSafeInteger(value)) throw new TypeError(`ledger attribute ${attribute} is not an integer`);
+  return value;
+}
+
+function bytes(item: Item, attribute: string): Uint8Array {
+  const value = item[attribute]?.B;
+  if (value === undefined) throw new TypeError(`ledger attribute ${attribute} is not bytes`);
+  return value;
+}

@@ -1,0 +1,35 @@
+/**
+ * The certificates table of one cluster: what its items are called. Issuing records (dynamodb-ledger.ts) and CA
+ * certificates (dynamodb-ca.ts) lie in it side by side, told apart by the beginning of their key.
+ */
+
+/** As the table is made: names here and in the infrastructure must be the same. */
+export const certificatesTable = {
+  partitionKey: 'pk',
+  indexes: {
+    /** Which request, or which CA, a serial number belongs to. Lower-case hex, as in the certificate. */
+    serial: { name: 'serial', partitionKey: 'serial' },
+    /**
+     * What ends when: `<yyyy-mm-dd>#<last hex digit of the serial>`, so that a day on which a whole cluster renews is
+     * sixteen partitions and not one; milliseconds since 1970.
+     */
+    expiry: { name: 'expiry', partitionKey: 'expiry', sortKey: 'notAfter' },
+  },
+} as const;
+
+/** `kind#value…`. A `#` inside a value would make two keys of one: it is percent-encoded, and so is `%`. */
+export function itemKey(kind: 'uid' | 'ca', ...values: readonly string[]): string {
+  return [kind, ...values.map((value) => value.replaceAll('%', '%25').replaceAll('#', '%23'))].join('#');
+}
+
+/** Errors of the table itself and of the account, both gone when fewer calls are made. */
+const throttling = new Set([
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+  'ThrottlingException',
+  'ThrottledException',
+]);
+
+export function isThrottling(error: unknown): error is Error {
+  return error instanceof Error && throttling.has(error.name);
+}
