@@ -27,6 +27,8 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration-schema.ts': ['zod'],
   'core/deployment-schema.ts': ['zod'],
   'adapters/kubernetes-api.ts': ['@kubernetes/client-node'],
+  'lambdas/authorizer/key-source.ts': ['jose'],
+  'lambdas/authorizer/token.ts': ['jose'],
   'adapters/dynamodb-ca.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/dynamodb-ledger.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/kms-signer.ts': ['@aws-sdk/client-kms'],

@@ -1,0 +1,37 @@
+import { readBakedAccess } from '../../core/baked-configuration.ts';
+import type { BakedAccess } from '../../core/baked-configuration.ts';
+
+/**
+ * JSON text of this cluster's access rules (`bakeAccess`), put in by the bundler. Policy is not read from the
+ * environment: whoever may change that must not be able to let somebody in.
+ */
+declare const __COUNTERSIGN_CLUSTER__: string | undefined;
+
+/** What the bundle was made with, or nothing if that cannot be used. */
+export function bakedAccess(): BakedAccess | undefined {
+  return usableAccess(typeof __COUNTERSIGN_CLUSTER__ === 'undefined' ? undefined : __COUNTERSIGN_CLUSTER__);
+}
+
+/**
+ * The text comes from the same release, checked at synth. It is looked at once more, since an empty list or an
+ * `undefined` here must mean "nobody", whatever the checks that follow make of it.
+ */
+export function usableAccess(text: string | undefined): BakedAccess | undefined {
+  if (text === undefined) return undefined;
+  let access: BakedAccess | null;
+  try {
+    access = readBakedAccess(text) as BakedAccess | null;
+  } catch {
+    return undefined;
+  }
+  const { cluster, jwt } = access ?? {};
+  if (access === null || !isText(cluster) || jwt === undefined || jwt === null) return undefined;
+  const { issuer, audience, subjects } = jwt;
+  if (!isText(issuer) || !issuer.startsWith('https://') || !isText(audience)) return undefined;
+  if (!Array.isArray(subjects) || subjects.length === 0 || !subjects.every(isText)) return undefined;
+  return access;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
