@@ -18,6 +18,7 @@ const RECIPES = {
   'kube-controller-manager': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager', '1 min'),
   kubectl: go('kubernetes', 'k8s.io/kubernetes/cmd/kubectl', '1 min', ['version', '--client']),
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', '1 min'),
+  helm: go('helm', 'helm.sh/helm/v4/cmd/helm', '2 min'),
   // `path` of this one is the Python interpreter that can import it: scripts in a venv hold absolute paths.
   pkilint: { kind: 'python', folder: 'pkilint', roughly: '15 s' },
   localstack: { kind: 'python', folder: 'localstack', roughly: '1 min', python: '3.13' },

@@ -1,0 +1,130 @@
+/**
+ * Makes the one file the relay's image runs:
+ *
+ *   node deploy/image/build.ts --out DIR     → DIR/watch-relay.cjs, DIR/licenses.txt
+ *
+ * CommonJS, because it loads a fifth faster than the same bundle as ES module; minified syntax only, because the names
+ * in a stack trace are what a bug report has.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import type { Metafile } from 'esbuild';
+
+const root = resolve(import.meta.dirname, '../..');
+const entry = 'lambdas/watch-relay/index.ts';
+export const bundleName = 'watch-relay.cjs';
+
+export interface RelayBundle {
+  readonly path: string;
+  readonly bytes: number;
+  /** Files whose code is in the bundle, relative to the repository. */
+  readonly sources: readonly string[];
+  /** `name@version` of the packages among them. */
+  readonly packages: readonly string[];
+}
+
+/** What must never be in the image: keys that are files, the services behind the endpoint, everything for development. */
+const forbidden =
+  /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|kms)|^lambdas\/(?!watch-relay\/)|^core\/(issue|tbs-certificate|ca-certificate)\.ts$/;
+
+export function intruders(sources: readonly string[]): string[] {
+  return sources.filter((source) => forbidden.test(source));
+}
+
+/** Throws rather than write a bundle with something in it that does not belong there. */
+export async function buildRelay(out: string): Promise<RelayBundle> {
+  const path = join(out, bundleName);
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    outfile: path,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    // The ES module variants: the CommonJS ones cannot be shaken and make the bundle half as large again.
+    mainFields: ['module', 'main'],
+    minifySyntax: true,
+    minifyWhitespace: true,
+    // Beside the bundle, with the packages' names.
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const sources = contained(metafile);
+  const strangers = intruders(sources);
+  if (strangers.length > 0) throw new Error(`does not belong into the relay: ${strangers.join(', ')}`);
+  const packages = packagesOf(sources);
+  mkdirSync(out, { recursive: true });
+  const contents = outputFiles[0]?.contents ?? new Uint8Array();
+  writeFileSync(path, contents);
+  writeFileSync(join(out, 'licenses.txt'), licenses(packages));
+  return { path, bytes: contents.length, sources, packages: [...packages.keys()].toSorted() };
+}
+
+/** Only what contributed code: a type, or a module of which nothing is used, is in no bundle. */
+function contained(metafile: Metafile): string[] {
+  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
+  return inputs
+    .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+    .map(([file]) => file)
+    .toSorted();
+}
+
+/** `name@version` → its folder. */
+function packagesOf(sources: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const source of sources) {
+    if (!source.includes('node_modules/')) continue;
+    let folder = dirname(join(root, source));
+    // Inner package.json files only set the module type; the package's own has a version.
+    for (; relative(root, folder) !== ''; folder = dirname(folder)) {
+      const { name, version } = manifest(folder);
+      if (name === undefined || version === undefined) continue;
+      found.set(`${name}@${version}`, folder);
+      break;
+    }
+  }
+  return found;
+}
+
+function manifest(folder: string): { name?: string; version?: string; license?: string } {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string; version?: string };
+  } catch {
+    return {};
+  }
+}
+
+/** Their licences ask for their text to go along. */
+function licenses(packages: ReadonlyMap<string, string>): string {
+  return [...packages]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, folder]) => {
+      const text = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'LICENCE', 'license']
+        .map((file) => {
+          try {
+            return readFileSync(join(folder, file), 'utf8').trim();
+          } catch {
+            return undefined;
+          }
+        })
+        .find((found) => found !== undefined);
+      return `${name}\n\n${text ?? manifest(folder).license ?? 'licence not stated'}\n`;
+    })
+    .join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+if (import.meta.main) {
+  const { out } = parseArgs({ options: { out: { type: 'string' } } }).values;
+  if (out === undefined) {
+    process.stderr.write('usage: node deploy/image/build.ts --out DIR\n');
+    process.exitCode = 2;
+  } else {
+    const { path, bytes, packages } = await buildRelay(out);
+    process.stdout.write(`${path}: ${Math.round(bytes / 1024)} KB, ${packages.length} packages\n`);
+  }
+}
