@@ -18,15 +18,24 @@ export interface IssuerOptions {
  * hosts and statuses, never contents.
  */
 export function connectIssuer(options: IssuerOptions = {}): (issuer: string) => Promise<unknown> {
+  const limit = options.timeoutMilliseconds ?? totalMilliseconds;
   return async (issuer) => {
-    const signal = AbortSignal.timeout(options.timeoutMilliseconds ?? totalMilliseconds);
-    const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, signal);
-    const { issuer: named, jwks_uri: uri } = (discovery ?? {}) as { issuer?: unknown; jwks_uri?: unknown };
-    // §4.3: must be the same, or one tenant of a host could speak for another.
-    if (named !== issuer) throw new Error('the discovery document is of another issuer');
-    if (typeof uri !== 'string') throw new Error('the discovery document names no key set');
-    return get(uri, options, signal);
+    const signal = AbortSignal.timeout(limit);
+    try {
+      return await keysOf(issuer, options, signal);
+    } catch (error) {
+      throw signal.aborted ? new Error(`${issuer}: no answer in ${limit / 1_000} s`, { cause: error }) : error;
+    }
   };
+}
+
+async function keysOf(issuer: string, options: IssuerOptions, signal: AbortSignal): Promise<unknown> {
+  const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, signal);
+  const { issuer: named, jwks_uri: uri } = (discovery ?? {}) as { issuer?: unknown; jwks_uri?: unknown };
+  // §4.3: must be the same, or one tenant of a host could speak for another.
+  if (named !== issuer) throw new Error('the discovery document is of another issuer');
+  if (typeof uri !== 'string') throw new Error('the discovery document names no key set');
+  return get(uri, options, signal);
 }
 
 async function get(address: string, { caPem }: IssuerOptions, signal: AbortSignal): Promise<unknown> {
