@@ -14,9 +14,8 @@ import {
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { AttributeValue, DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import { ThrottledError } from '../core/ports.ts';
-import type { CertificateLedger, Instant, Intent, IssuingRecord, LedgerWrite } from '../core/ports.ts';
-import { certificatesTable, isThrottling, itemKey } from './dynamodb-table.ts';
+import type { CertificateLedger, Intent, IssuingRecord, LedgerWrite } from '../core/ports.ts';
+import { certificatesTable, expiryPartition, itemKey, tableError } from './dynamodb-table.ts';
 
 /**
  * For the client that is given to the ledger. Its writes bear repetition, so the SDK may: a lost connection or a hot
@@ -63,7 +62,7 @@ export function dynamoDbLedger({ client, tableName, randomBytes }: DynamoDbLedge
   return {
     async find(uid) {
       const command = new GetItemCommand({ TableName: tableName, Key: keyOf(uid), ConsistentRead: true });
-      const { Item: item } = await throttled(() => client.send(command));
+      const { Item: item } = await told(() => client.send(command));
       return item === undefined ? undefined : recordFrom(item, uid);
     },
     open(intent) {
@@ -103,7 +102,7 @@ class NoRecordError extends Error {
 
 async function write(uid: string, token: string, send: () => Promise<unknown>): Promise<LedgerWrite> {
   try {
-    await throttled(send);
+    await told(send);
     return { written: true };
   } catch (error) {
     if (!(error instanceof ConditionalCheckFailedException)) throw error;
@@ -113,11 +112,11 @@ async function write(uid: string, token: string, send: () => Promise<unknown>): 
   }
 }
 
-async function throttled<T>(send: () => Promise<T>): Promise<T> {
+async function told<T>(send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {
-    throw isThrottling(error) ? new ThrottledError('the ledger is busy', { cause: error }) : error;
+    throw tableError(error);
   }
 }
 
@@ -136,10 +135,6 @@ function itemOf(intent: Intent): Item {
     leaseUntil: { N: String(leaseUntil) },
     attempt: { N: '1' },
   };
-}
-
-export function expiryPartition(notAfter: Instant, serial: string): string {
-  return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
 }
 
 /** An item that is not what this program writes is a fault, never a guess. */

@@ -2,6 +2,8 @@
  * The certificates table of one cluster: what its items are called. Issuing records (dynamodb-ledger.ts) and CA
  * certificates (dynamodb-ca.ts) lie in it side by side, told apart by the beginning of their key.
  */
+import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
+import type { Instant } from '../core/ports.ts';
 
 /** As the table is made: names here and in the infrastructure must be the same. */
 export const certificatesTable = {
@@ -22,6 +24,11 @@ export function itemKey(kind: 'uid' | 'ca', ...values: readonly string[]): strin
   return [kind, ...values.map((value) => value.replaceAll('%', '%25').replaceAll('#', '%23'))].join('#');
 }
 
+/** Partition key of the index by expiry. */
+export function expiryPartition(notAfter: Instant, serial: string): string {
+  return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
+}
+
 /** Errors of the table itself and of the account, both gone when fewer calls are made. */
 const throttling = new Set([
   'ProvisionedThroughputExceededException',
@@ -30,6 +37,13 @@ const throttling = new Set([
   'ThrottledException',
 ]);
 
-export function isThrottling(error: unknown): error is Error {
-  return error instanceof Error && throttling.has(error.name);
+/** In our words: slow down, an operator is needed, or neither and passed on. A failed condition is the caller's matter. */
+export function tableError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { $metadata } = error as { readonly $metadata?: { readonly httpStatusCode?: number } };
+  const status = $metadata?.httpStatusCode ?? 0;
+  if (throttling.has(error.name)) return new ThrottledError('the table is busy', { cause: error });
+  const conditional = /^(ConditionalCheckFailed|Transaction[A-Za-z]+)Exception$/.test(error.name);
+  if (status < 400 || status > 499 || conditional) return error;
+  return new MisconfigurationError(`the table cannot be used (${error.name})`, { cause: error });
 }

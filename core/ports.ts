@@ -89,6 +89,14 @@ export class ThrottledError extends Error {
   override readonly name = 'ThrottledError';
 }
 
+/**
+ * Thrown by adapters when the far side says no and will say so until an operator changes something: a key that is
+ * disabled, a permission that is missing, a table that is gone. To a client it is temporary like the rest.
+ */
+export class MisconfigurationError extends Error {
+  override readonly name = 'MisconfigurationError';
+}
+
 /** Any JSON object, as received: fields we do not know are kept and sent back. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 import { CertificateUnreadableError } from '../../core/certificate-facts.ts';
 import { CertificateDefectError } from '../../core/issue.ts';
 import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome.ts';
-import { ThrottledError } from '../../core/ports.ts';
+import { MisconfigurationError, ThrottledError } from '../../core/ports.ts';
 import type { HttpAnswer } from '../../adapters/lambda-http.ts';
 
 export interface SignLogEntry {
@@ -81,6 +81,7 @@ function isOurFault(error: unknown): boolean {
   return (
     error instanceof CertificateDefectError ||
     error instanceof CertificateUnreadableError ||
+    error instanceof MisconfigurationError ||
     error instanceof TypeError ||
     error instanceof RangeError ||
     error instanceof ReferenceError ||

@@ -1,4 +1,4 @@
-import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { certificatesTable } from '../../adapters/dynamodb-table.ts';
 
 /** A certificates table as a deployed stack has it, for suites that deploy none. */

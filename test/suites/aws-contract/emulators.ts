@@ -13,7 +13,7 @@ const emulators = [
 /** Starts each one around the tests that `define` makes; these may ask for it once they run. */
 export function describeOnEmulators(define: (name: string, emulator: () => Emulator) => void): void {
   for (const { name, start, skip } of emulators)
-    describe.skipIf(skip)(name, () => {
+    describe.skipIf(skip)(`on ${name}`, () => {
       let started: Emulator | undefined;
       beforeAll(async () => {
         started = await start();
