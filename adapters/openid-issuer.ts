@@ -45,7 +45,8 @@ async function get(address: string, { caPem }: IssuerOptions, signal: AbortSigna
     const outgoing = request(url, {
       signal,
       agent: false, // a connection that slept through a freeze of the function would only fail
-      headers: { accept: 'application/json', 'user-agent': 'countersign-authorizer' },
+      // kube-apiserver answers 406 for its keys to whoever takes application/json alone.
+      headers: { accept: 'application/json, application/jwk-set+json', 'user-agent': 'countersign-authorizer' },
       ...(caPem === undefined ? {} : { ca: caPem }),
     });
     outgoing.on('error', (error) => reject(new Error(`${url.host}: ${error.message}`, { cause: error })));

@@ -72,7 +72,7 @@ export function createAuthorizer(access: BakedAccess | undefined, ports: Authori
     // All subjects belong to the one cluster whose stack this is: for any other they are nobody.
     if (cluster !== access.cluster) return { reason: 'OtherCluster' };
     const token = bearerToken(event.headers?.['authorization']);
-    if (!token.ok) return token;
+    if (!token.ok) return { reason: token.reason };
     return verifyToken(token.text, access.jwt, keys, ports.now());
   }
 

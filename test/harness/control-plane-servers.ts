@@ -78,7 +78,8 @@ export function startApiServer(
         '--enable-bootstrap-token-auth',
         `--service-account-key-file=${join(dir, 'service-account.key')}`,
         `--service-account-signing-key-file=${join(dir, 'service-account.key')}`,
-        '--service-account-issuer=https://kubernetes.default.svc',
+        `--service-account-issuer=${options.ownIssuer === true ? url : 'https://kubernetes.default.svc'}`,
+        ...(options.ownIssuer === true ? [`--service-account-jwks-uri=${url}/openid/v1/jwks`] : []),
         '--service-cluster-ip-range=10.0.0.0/24',
         '--disable-admission-plugins=ServiceAccount', // nobody here makes the default accounts it would ask for
         `--audit-policy-file=${join(dir, 'audit-policy.json')}`,

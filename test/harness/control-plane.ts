@@ -19,6 +19,8 @@ export interface ControlPlaneOptions {
    * the cache, as in production, the way to a 410 is a restart: the new process knows no earlier revision.
    */
   watchCache?: boolean;
+  /** Service-account tokens name the server's own address as their issuer, where their keys really can be fetched. */
+  ownIssuer?: boolean;
   /** Further kube-apiserver flags, such as `--feature-gates=…`. */
   apiServerArgs?: readonly string[];
 }

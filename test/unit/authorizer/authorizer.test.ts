@@ -26,6 +26,8 @@ describe('with the keys given', () => {
     expect(answer).toEqual(
       reason === undefined ? { isAuthorized: true, context: { cluster, subject: who } } : { isAuthorized: false },
     );
+    const said = ['level', 'authorized', 'cluster', 'reason', 'subject', 'requestId', 'detail'];
+    expect(said).toEqual(expect.arrayContaining(Object.keys(log[0] ?? {})));
     const told = JSON.stringify(log);
     const header = event.headers?.['authorization'];
     for (const part of typeof header === 'string' ? header.split(/[ .,]/) : [])
