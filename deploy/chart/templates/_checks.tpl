@@ -1,4 +1,5 @@
-{{- /* What must fit together; the schema sees only one value at a time. Renders nothing. */ -}}
+{{/* What must fit together; the schema sees only one value at a time. Renders nothing. */}}
+{{- define "relay.checks" -}}
 {{- $_ := required "endpoint.url: set it to output SignUrl (auth.method aws) or JwtSignUrl (token) of the cluster's stack" .Values.endpoint.url -}}
 {{- $_ := required "endpoint.cluster: set it to the cluster's name in countersign.yaml" .Values.endpoint.cluster -}}
 {{- $_ := required "auth.method: aws or token; the endpoint answers nobody it does not know" .Values.auth.method -}}
@@ -26,4 +27,5 @@
 {{- end -}}
 {{- if and .Values.hostNetwork .Values.metrics.from -}}
 {{- fail "metrics.from: with hostNetwork no NetworkPolicy applies, and metrics are on the node's loopback address" -}}
+{{- end -}}
 {{- end -}}
