@@ -46,6 +46,12 @@ export const keyCases: readonly Case[] = [
     'RS512',
     makeToken({ header: { alg: 'RS512' }, signature: signer(rsaKey, 'sha512') }),
   ),
+  refused(
+    'AlgorithmNotPermitted',
+    'RS512 with a key that does not say for what',
+    makeToken({ header: { alg: 'RS512' }, signature: signer(rsaKey, 'sha512') }),
+    withKeys({ ...jwkOf(rsaKey), alg: undefined }),
+  ),
   refused('AlgorithmNotPermitted', 'PS256', makeToken({ header: { alg: 'PS256' }, signature: pss })),
   refused('AlgorithmNotPermitted', 'a list of algorithms', makeToken({ header: { alg: ['RS256'] } })),
   refused('AlgorithmNotPermitted', 'no algorithm', makeToken({ headerText: '{"kid":"rsa"}' })),

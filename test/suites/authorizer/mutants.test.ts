@@ -1,0 +1,97 @@
+/**
+ * Takes each of the authorizer's checks away in turn, in a copy of the tree, and sees that somebody comes in who must
+ * not: a check that nobody would miss is either untested or none.
+ */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../harness/processes.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const needed = ['package.json', 'core', 'lambdas/authorizer', 'test/unit/authorizer', 'test/suites/authorizer'];
+
+/** `find` must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
+const mutants: readonly (readonly [breaks: string, file: string, find: string, replace: string])[] = [
+  ['any issuer', 'token.ts', '      issuer: access.issuer,\n', ''],
+  ['any audience', 'token.ts', 'if (only !== audience)', 'if (only === undefined)'],
+  [
+    'several audiences',
+    'token.ts',
+    'Array.isArray(aud) && aud.length === 1 ? aud[0] : aud',
+    '[aud].flat().find((a) => a === audience)',
+  ],
+  ['any subject', 'token.ts', 'if (!subjects.includes(sub))', 'if (subjects.length === 0)'],
+  ['a subject by its beginning', 'token.ts', '!subjects.includes(sub)', '!subjects.some((s) => sub.startsWith(s))'],
+  ['any time', 'token.ts', 'clockTolerance: leewaySeconds', 'clockTolerance: 1e9'],
+  ['a long leeway', 'token.ts', 'const leewaySeconds = 30;', 'const leewaySeconds = 300;'],
+  ['any lifetime', 'token.ts', '(exp ?? 0) - (iat ?? 0) > maxLifetimeSeconds', 'exp === iat'],
+  ['a second more', 'token.ts', '(iat ?? 0) > maxLifetimeSeconds', '(iat ?? 0) > maxLifetimeSeconds + 1'],
+  ['a token of later', 'token.ts', '      maxTokenAge: maxLifetimeSeconds,\n', ''],
+  ['no exp', 'token.ts', '!Number.isSafeInteger(exp)', 'false'],
+  ['no nbf', 'token.ts', '!Number.isSafeInteger(nbf)', 'false'],
+  ['half a second', 'token.ts', '!Number.isSafeInteger(iat)', 'false'],
+  ['more algorithms', 'token.ts', "['RS256', 'ES256']", "['RS256', 'ES256', 'RS512', 'PS256']"],
+  ['any header', 'token.ts', '!Object.keys(header).every((name) => headerMembers.has(name))', 'false'],
+  ['two algorithms in the header', 'token.ts', 'repeatsKey(segment(token, 0)) || ', ''],
+  ['claims twice', 'token.ts', 'if (repeatsKey(segment(token, 1)))', 'if (token === "")'],
+  ['keys inside twice', 'json-keys.ts', 'open.push(new Set())', 'open.push(open.length === 0 ? new Set() : undefined)'],
+  ['two spellings of a key', 'json-keys.ts', 'JSON.parse(mark.slice(0, -1)) as string', 'mark'],
+  ['no kid', 'token.ts', "typeof kid !== 'string' || kid === ''", 'false'],
+  ['tokens of any length', 'token.ts', 'const maxTokenLength = 8_192;', 'const maxTokenLength = 81_920;'],
+  ['a token of two', 'token.ts', '/^Bearer (', '/^Bearer (?:.*,Bearer )?('],
+  [
+    'a signature by anybody',
+    'token.ts',
+    'return { reason: reasonOf(error) };',
+    'return checkClaims(token, JSON.parse(segment(token, 1)), access);',
+  ],
+  ['private keys in the set', 'key-source.ts', "['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']", "['k']"],
+  ['shared keys in the set', 'key-source.ts', "'oth', 'k']", "'oth']"],
+  ['any cluster', 'authorizer.ts', 'if (cluster !== access.cluster)', "if (cluster === '')"],
+  ['any path', 'call-path.ts', '{1,2}$/', '*/'],
+  ['a path with something before it', 'call-path.ts', '/^\\/v1', '/\\/v1'],
+  ['any kind of event', 'authorizer.ts', "event.version !== '2.0' || event.type !== 'REQUEST'", 'false'],
+];
+
+/** What the cases say of a tree, in a process of its own. */
+async function judge(tree: string) {
+  const script = join(tree, 'test/suites/authorizer/judge.ts');
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 60_000 });
+  return JSON.parse(stdout) as { asked: number; wronglyIn: string[]; wronglyOut: string[] };
+}
+
+describe('the cases', () => {
+  const folder = temporaryFolder('authorizer-mutants');
+  const tree = folder.path;
+  beforeAll(() => {
+    for (const part of needed) {
+      mkdirSync(dirname(join(tree, part)), { recursive: true });
+      cpSync(join(root, part), join(tree, part), { recursive: true });
+    }
+    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
+  });
+  afterAll(() => folder.remove());
+
+  test('have nothing against the authorizer as it is', async () => {
+    const { asked, wronglyIn, wronglyOut } = await judge(tree);
+    expect({ wronglyIn, wronglyOut }).toEqual({ wronglyIn: [], wronglyOut: [] });
+    expect(asked).toBeGreaterThan(120);
+  });
+
+  test.each(mutants)('see who comes in with %s (%s)', async (_, file, find, replace) => {
+    const path = join(tree, 'lambdas/authorizer', file);
+    const original = readFileSync(path, 'utf8');
+    expect(original.split(find)).toHaveLength(2);
+    writeFileSync(
+      path,
+      original.replace(find, () => replace),
+    );
+    try {
+      expect((await judge(tree)).wronglyIn).not.toEqual([]);
+    } finally {
+      writeFileSync(path, original);
+    }
+  });
+});
