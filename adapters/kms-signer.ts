@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { GetPublicKeyCommand, SignCommand } from '@aws-sdk/client-kms';
 import type { KMSClient, KMSClientConfig } from '@aws-sdk/client-kms';
-import type { CaPublicKey } from '../core/ca-authority.ts';
+import type { CaKey, CaPublicKey } from '../core/ca-authority.ts';
 import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
 import type { SignatureAlgorithm, Signer } from '../core/ports.ts';
 
@@ -29,6 +29,14 @@ const hashes: Readonly<Record<SignatureAlgorithm, 'sha256' | 'sha384' | 'sha512'
 };
 
 /** `keyArn`: never an alias or a bare id. It is recorded with each certificate, and must name the same key for good. */
+export function kmsKey(client: KMSClient, keyArn: string): CaKey {
+  return {
+    keyId: keyArn,
+    publicKey: () => kmsPublicKey(client, keyArn),
+    signer: (algorithm) => kmsSigner(client, keyArn, algorithm),
+  };
+}
+
 export function kmsSigner(client: KMSClient, keyArn: string, algorithm: SignatureAlgorithm): Signer {
   return {
     keyId: keyArn,

@@ -1,0 +1,14 @@
+import { readBakedCluster } from '../../core/baked-configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+
+/**
+ * JSON text of this cluster's rules (`bakeCluster`), put in by the bundler. Policy is not read from the environment:
+ * whoever may change that must not be able to change what is signed.
+ */
+declare const __COUNTERSIGN_CLUSTER__: string | undefined;
+
+/** Throws where the code runs without having been bundled for a cluster. */
+export function clusterConfiguration(): ClusterConfiguration {
+  if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined') throw new Error('this bundle was made for no cluster');
+  return readBakedCluster(__COUNTERSIGN_CLUSTER__);
+}

@@ -1,0 +1,64 @@
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+
+/** What the infrastructure tells the sign function. Policy is not among it: that is in the bundle. */
+export const environmentNames = {
+  /** Must be the cluster whose rules are in the bundle. */
+  cluster: 'COUNTERSIGN_CLUSTER',
+  certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
+  /** JSON: KMS key ARN by CA name. */
+  caKeys: 'COUNTERSIGN_CA_KEYS',
+  /** `info` (default), `warn` or `error`. */
+  logLevel: 'COUNTERSIGN_LOG_LEVEL',
+} as const;
+
+const logLevels = ['info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface SignSettings {
+  readonly certificatesTable: string;
+  /** A KMS key ARN for each CA of the configuration. */
+  readonly caKeys: ReadonlyMap<string, string>;
+  readonly logLevel: LogLevel;
+}
+
+export type ParsedSettings =
+  { readonly ok: true; readonly settings: SignSettings } | { readonly ok: false; readonly problems: readonly string[] };
+
+const keyArn = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+
+/** Reads the environment and holds it against the rules in the bundle: what does not fit together must not serve. */
+export function parseSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+  cluster: ClusterConfiguration,
+): ParsedSettings {
+  const problems: string[] = [];
+  const text = (name: string): string => {
+    const value = environment[name] ?? '';
+    if (value === '') problems.push(`${name} is not set`);
+    return value;
+  };
+  const name = text(environmentNames.cluster);
+  if (name !== '' && name !== cluster.name)
+    problems.push(`${environmentNames.cluster} is ${name}, and the bundle has the rules of ${cluster.name}`);
+  const certificatesTable = text(environmentNames.certificatesTable);
+  const caKeys = keysByCa(text(environmentNames.caKeys));
+  for (const ca of cluster.cas.keys())
+    if (!keyArn.test(caKeys.get(ca) ?? ''))
+      problems.push(`${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`);
+  const level = environment[environmentNames.logLevel] || 'info';
+  const logLevel = logLevels.find((known) => known === level);
+  if (logLevel === undefined) problems.push(`${environmentNames.logLevel} is none of ${logLevels.join(', ')}`);
+  if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
+  return { ok: true, settings: { certificatesTable, caKeys, logLevel } };
+}
+
+/** Whatever is wrong with it shows as a CA without a key. */
+function keysByCa(json: string): ReadonlyMap<string, string> {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    const entries = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [];
+    return new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  } catch {
+    return new Map();
+  }
+}

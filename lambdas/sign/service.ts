@@ -1,0 +1,79 @@
+/** The sign handler of one cluster over its KMS keys and its table. */
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { KMSClient } from '@aws-sdk/client-kms';
+import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
+import { dynamoDbLedger } from '../../adapters/dynamodb-ledger.ts';
+import { kmsKey } from '../../adapters/kms-signer.ts';
+import type { HttpHandler } from '../../adapters/lambda-http.ts';
+import { loadAuthority } from '../../core/ca-authority.ts';
+import type { Authority } from '../../core/certificate.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { MisconfigurationError } from '../../core/ports.ts';
+import type { Instant } from '../../core/ports.ts';
+import { version } from '../../core/version.ts';
+import { signAnswer } from './answers.ts';
+import type { SignSettings } from './env.ts';
+import { createSignHandler } from './handler.ts';
+import { logEntry } from './log.ts';
+import type { SignLogEntry } from './log.ts';
+
+export interface SignWorld {
+  readonly dynamodb: DynamoDBClient;
+  readonly kms: KMSClient;
+  readonly now: () => Instant;
+  /** Cryptographically strong. */
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly log: (entry: SignLogEntry) => void;
+}
+
+export function createSignService(
+  cluster: ClusterConfiguration,
+  { certificatesTable, caKeys }: Omit<SignSettings, 'logLevel'>,
+  { dynamodb, kms, now, randomBytes, log }: SignWorld,
+): HttpHandler {
+  const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
+  const store = dynamoDbCaStore(dynamodb, certificatesTable);
+
+  async function load(name: string): Promise<Authority> {
+    const [ca, keyArn] = [cluster.cas.get(name), caKeys.get(name)];
+    if (ca === undefined || keyArn === undefined) throw new MisconfigurationError(`there is no key for CA ${name}`);
+    const loaded = await loadAuthority(ca, kmsKey(kms, keyArn), store);
+    if (!loaded.ok) throw new MisconfigurationError(loaded.message);
+    return loaded.authority;
+  }
+
+  return createSignHandler({
+    version,
+    cluster: (name) => (name === cluster.name ? cluster : undefined),
+    ledger: () => ledger,
+    authority: onceEach(load),
+    now,
+    randomBytes,
+    log,
+  });
+}
+
+/** Remembers what was loaded for as long as the process lives, and forgets what failed: it may be mended meanwhile. */
+function onceEach(load: (ca: string) => Promise<Authority>): (cluster: string, ca: string) => Promise<Authority> {
+  const loading = new Map<string, Promise<Authority>>();
+  return (_, ca) => {
+    const known = loading.get(ca);
+    if (known !== undefined) return known;
+    const started = load(ca).catch((error: unknown) => {
+      loading.delete(ca);
+      throw error;
+    });
+    loading.set(ca, started);
+    return started;
+  };
+}
+
+/** What serves instead when the function was not put together right: it signs nothing, and each call raises the alarm. */
+export function refuseToServe(problems: readonly string[], log: (entry: SignLogEntry) => void): HttpHandler {
+  const error = new MisconfigurationError(problems.join('; '));
+  const answer = signAnswer({ kind: 'busy', why: 'Internal', retryAfterSeconds: 5 }, undefined);
+  return async () => {
+    log(logEntry(answer, 0, { why: 'Internal', error }));
+    return answer;
+  };
+}
