@@ -1,0 +1,207 @@
+/** What an approved, permitted request gets: its own object back, and a certificate that says exactly what was asked. */
+import { createPublicKey } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
+import { fieldsOf, secondsOf } from '../../corpus/certificate-fields.ts';
+import type { ExtensionSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/der-writer.ts';
+import { certificateField, chainOf } from '../answers.ts';
+import { brokenChain, notALeaf, notIssued, notPem, wrongValidity } from '../certificate.ts';
+import { at, unless } from '../check.ts';
+import type { Check, Finding } from '../check.ts';
+import { difference } from '../difference.ts';
+import { ask } from '../questions.ts';
+import type { Issuance, World } from '../world.ts';
+
+/** Looks at the one certificate of each served signer. */
+async function each(world: World, look: (issuance: Issuance) => readonly string[]): Promise<Finding> {
+  const issuances = await world.issuances();
+  return { problems: issuances.flatMap((issuance) => at(issuance.question.signerName, look(issuance))) };
+}
+
+const leafOf = ({ answer }: Issuance): X509Certificate => chainOf(answer)[0];
+
+export const issuedChecks: readonly Check[] = [
+  {
+    id: 'issued',
+    rule: 'an approved request its signer permits is answered 200 with status.certificate, as JSON',
+    source: 'docs/signing-api.md; a 200 without one strands the request in the webhook client for 12 h',
+    async run(world) {
+      const served = (await world.issuances()).map(({ question }) => question.signerName);
+      return { ...(await each(world, ({ answer }) => notIssued(answer))), note: `asked: ${served.join(', ')}` };
+    },
+  },
+  {
+    id: 'unchanged',
+    rule: 'the answer is the posted object: same apiVersion and kind, only status.certificate added, unknown fields kept',
+    source: 'docs/signing-api.md; gcp-controller-manager decodes the answer as the version it sent',
+    needs: ['issued'],
+    run: (world) =>
+      each(world, ({ object, answer }) => {
+        const expected = { ...object, status: { ...object.status, certificate: certificateField(answer.json) } };
+        const different = difference(expected, answer.json);
+        return different === undefined ? [] : [different];
+      }),
+  },
+  {
+    id: 'pem',
+    rule: 'status.certificate is base64 of PEM CERTIFICATE blocks and nothing else, each of which parses',
+    source: 'kube-apiserver validates status.certificate so (pkg/apis/certificates/validation); RFC 7468 §5',
+    needs: ['issued'],
+    run: (world) => each(world, ({ answer }) => notPem(certificateField(answer.json) ?? '')),
+  },
+  {
+    id: 'key',
+    rule: 'the first certificate certifies the key of the request',
+    source: 'docs/signing-api.md; nothing else ever checks: the API server stores what it is given',
+    needs: ['pem'],
+    run: (world) =>
+      each(world, (issuance) =>
+        unless(
+          leafOf(issuance).publicKey.equals(createPublicKey(issuance.made.key.privateKey)),
+          'it is for another key',
+        ),
+      ),
+  },
+  {
+    id: 'chain',
+    rule: 'each certificate is signed by the next, the last by a CA of the trust bundle; the root is not sent',
+    source: 'docs/signing-api.md, docs/signers.md (Further CERTIFICATE blocks); RFC 5280 §6.1',
+    needs: ['pem', 'trust-bundle'],
+    async run(world) {
+      const anchors = await world.trustBundle();
+      return each(world, ({ answer }) => brokenChain(chainOf(answer), anchors));
+    },
+  },
+  {
+    id: 'names',
+    rule: 'subject and subjectAltNames are those of the request: none less, none more',
+    source: 'docs/signers.md, Permitted subjects and x509 extensions',
+    needs: ['pem'],
+    run: (world) =>
+      each(world, (issuance) => {
+        const { expected } = issuance.question;
+        const { subject, subjectAltName = '' } = leafOf(issuance);
+        const names = subjectAltName === '' ? [] : subjectAltName.split(', ');
+        return [
+          ...unless(subject === expected.subject, `subject is ${JSON.stringify(subject)}`),
+          ...unless(
+            names.toSorted().join() === expected.subjectAltNames.toSorted().join(),
+            `subjectAltNames are [${names.join(', ')}], asked for [${expected.subjectAltNames.join(', ')}]`,
+          ),
+        ];
+      }),
+  },
+  {
+    id: 'usages',
+    rule: 'key usage and extended key usage are those of spec.usages',
+    source: 'docs/signers.md, Permitted key usages; RFC 5280 §4.2.1.3 and §4.2.1.12',
+    needs: ['pem'],
+    run: (world) =>
+      each(world, (issuance) => {
+        const { expected } = issuance.question;
+        const leaf = leafOf(issuance);
+        const bits =
+          fieldsOf(leaf.raw)
+            .extensions.find(({ oid }) => oid === '551d0f')
+            ?.value.toString('hex') ?? '';
+        return [
+          // node:crypto calls the extended ones keyUsage.
+          ...unless(
+            (leaf.keyUsage ?? []).join() === expected.extendedKeyUsage.join(),
+            `extended key usages are [${(leaf.keyUsage ?? []).join(', ')}]`,
+          ),
+          ...unless(bits === expected.keyUsage, `key usage is ${bits === '' ? 'absent' : `0x${bits}`}`),
+        ];
+      }),
+  },
+  {
+    id: 'not-ca',
+    rule: 'the certificate is no CA: critical empty basicConstraints, and no extension outside the recipe',
+    source: 'docs/signers.md, CA bit and Permitted x509 extensions; RFC 5280 §4.2.1.9',
+    needs: ['pem'],
+    run: (world) => each(world, (issuance) => notALeaf(leafOf(issuance))),
+  },
+  {
+    id: 'serial',
+    rule: 'serial numbers are positive, 8 to 20 octets, and never the same',
+    source: 'RFC 5280 §4.1.2.2; docs/signers.md',
+    needs: ['pem'],
+    async run(world) {
+      const again = await world.sign(ask(await world.question()).object);
+      const serials = [...(await world.issuances()).map(({ answer }) => answer), again]
+        .filter((answer) => notIssued(answer).length === 0)
+        .map((answer) => fieldsOf(chainOf(answer)[0].raw).serial);
+      const odd = serials.filter((serial) => serial.length < 8 || serial.length > 20 || (serial[0] ?? 0x80) >= 0x80);
+      return {
+        problems: [
+          ...unless(serials.length > 1, 'a second request got no certificate'),
+          ...odd.map((serial) => `serial ${serial.toString('hex')}`),
+          ...unless(new Set(serials.map((each) => each.toString('hex'))).size === serials.length, 'two are the same'),
+        ],
+      };
+    },
+  },
+  {
+    id: 'validity',
+    rule: 'the certificate is valid now, began a few minutes ago, and ends no later than its CA',
+    source: 'docs/signers.md, Expiration and certificate lifetime; clocks of nodes run late',
+    needs: ['pem', 'trust-bundle'],
+    async run(world) {
+      const anchors = await world.trustBundle();
+      return each(world, (issuance) => wrongValidity(leafOf(issuance), anchors));
+    },
+  },
+  {
+    id: 'lifetime',
+    rule: 'expirationSeconds is honoured from 600 s up to what the profile permits',
+    source:
+      'docs/signers.md, Expiration and certificate lifetime; pkg/controller/certificates/signer/signer.go, duration()',
+    needs: ['pem'],
+    run: lifetime,
+  },
+  {
+    id: 'extensions-dropped',
+    rule: 'a request for a CA certificate (CA:TRUE, keyCertSign, unknown extensions) gets one without them',
+    source: 'docs/signers.md, CA bit: whatever the CSR asks for besides names is dropped',
+    needs: ['pem'],
+    async run(world) {
+      const { object } = ask(await world.question(), { request: { extensions: caExtensions } });
+      const answer = await world.sign(object);
+      const problems = notIssued(answer);
+      if (problems.length > 0) return { problems };
+      return { problems: notALeaf(chainOf(answer)[0]) };
+    },
+  },
+];
+
+/** notAfter − notBefore is free of anybody's clock: what was asked for and five minutes before (below 8 h). */
+async function lifetime(world: World): Promise<Finding> {
+  const question = await world.question();
+  const spans: number[] = [];
+  for (const expirationSeconds of [600, 1_200, 3_600]) {
+    const answer = await world.sign(ask(question, { spec: { expirationSeconds } }).object);
+    const problems = notIssued(answer);
+    if (problems.length > 0) return { problems: at(`expirationSeconds ${expirationSeconds}`, problems) };
+    const { notBefore, notAfter } = fieldsOf(chainOf(answer)[0].raw);
+    spans.push(secondsOf(notAfter) - secondsOf(notBefore));
+  }
+  const [ten = 0, twenty = 0, hour = 0] = spans;
+  const wrong = (asked: number, span: number): readonly string[] =>
+    // A profile may permit less than an hour: then the longest of the three shows how much.
+    unless(
+      Math.abs(span - Math.min(asked + 300, hour)) <= 2,
+      `expirationSeconds ${asked} gave a span of ${span} s, not ${Math.min(asked + 300, hour)} s`,
+    );
+  return {
+    problems: [...wrong(600, ten), ...wrong(1_200, twenty), ...unless(hour <= 3_902, `3600 gave a span of ${hour} s`)],
+    note: `600, 1200, 3600 s gave spans of ${spans.join(', ')} s`,
+  };
+}
+
+/** What a requester writes who wants to be a CA. */
+const caExtensions: readonly ExtensionSpec[] = [
+  { oid: '2.5.29.19', critical: true, value: der.sequence(der.boolean(true), der.integer(3)) },
+  { oid: '2.5.29.15', critical: true, value: Buffer.from('03020106', 'hex') },
+  { oid: '2.5.29.37', value: der.sequence(der.oid('2.5.29.37.0')) },
+  { oid: '1.3.6.1.4.1.99999.7', value: der.utf8('mine') },
+];

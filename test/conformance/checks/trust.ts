@@ -1,0 +1,97 @@
+/** Which CA to trust, and whether the endpoint and its health page mean the same one. */
+import type { X509Certificate } from 'node:crypto';
+import { certificatesIn, record } from '../answers.ts';
+import { at, unless } from '../check.ts';
+import type { Check } from '../check.ts';
+
+const fingerprintOf = ({ fingerprint256 }: X509Certificate): string => fingerprint256.replaceAll(':', '').toLowerCase();
+
+interface HealthCa {
+  readonly name: string;
+  readonly fingerprint: string;
+  readonly notAfter: string;
+}
+
+function casIn(json: unknown): readonly HealthCa[] {
+  const cas = record(json)['cas'];
+  return Array.isArray(cas)
+    ? cas.map((ca) => {
+        const { name, fingerprintSha256, notAfter } = record(ca);
+        return { name: String(name), fingerprint: String(fingerprintSha256).toLowerCase(), notAfter: String(notAfter) };
+      })
+    : [];
+}
+
+export const trustChecks: readonly Check[] = [
+  {
+    id: 'trust-bundle',
+    rule: 'GET …/trust-bundle is PEM of CA certificates, valid now, and nothing else',
+    source: 'docs/signing-api.md; it is what kube-apiserver’s --client-ca-file takes',
+    async run(world) {
+      const answer = await world.get('/trust-bundle');
+      if (answer.status !== 200) return { problems: [`answered ${answer.status}: ${answer.text.slice(0, 120)}`] };
+      if (!/^(-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n)+$/.test(answer.text))
+        return { problems: ['it is not a run of PEM CERTIFICATE blocks'] };
+      let certificates;
+      try {
+        certificates = certificatesIn(answer.text);
+      } catch {
+        return { problems: ['a certificate in it cannot be parsed'] };
+      }
+      const now = Date.now();
+      const problems = certificates.flatMap((each) =>
+        at(each.subject.replaceAll('\n', ', '), [
+          ...unless(each.ca, 'is no CA'),
+          ...unless(each.validFromDate.getTime() <= now && now < each.validToDate.getTime(), 'is not valid now'),
+        ]),
+      );
+      const different = new Set(certificates.map(fingerprintOf)).size;
+      return {
+        problems: [...problems, ...unless(different === certificates.length, 'one stands in it twice')],
+        note: `${certificates.length} CA certificate${certificates.length === 1 ? '' : 's'}`,
+      };
+    },
+  },
+  {
+    id: 'healthz',
+    rule: 'GET …/healthz names this cluster and the CAs of the trust bundle: fingerprint and expiry',
+    source: 'docs/signing-api.md',
+    needs: ['trust-bundle'],
+    async run(world) {
+      const { status, json, text } = await world.get('/healthz');
+      if (status !== 200) return { problems: [`answered ${status}: ${text.slice(0, 120)}`] };
+      const cluster = world.options.base.split('/').at(-1) ?? '';
+      const shown = (all: readonly string[]): string => all.toSorted().join(', ');
+      const told = casIn(json).map(({ fingerprint, notAfter }) => `${fingerprint} until ${Date.parse(notAfter)}`);
+      const held = (await world.trustBundle()).map((ca) => `${fingerprintOf(ca)} until ${ca.validToDate.getTime()}`);
+      return {
+        problems: [
+          ...unless(record(json)['cluster'] === cluster, `cluster is ${JSON.stringify(record(json)['cluster'])}`),
+          ...unless(shown(told) === shown(held), `it tells [${shown(told)}], the bundle holds [${shown(held)}]`),
+        ],
+      };
+    },
+  },
+  {
+    id: 'trust-bundle-ca',
+    rule: 'GET …/trust-bundle/{ca} is that CA alone, and 404 for a name there is not',
+    source: 'docs/signing-api.md; CAs of one cluster may be trusted by different parties',
+    needs: ['healthz'],
+    async run(world) {
+      const cas = casIn((await world.get('/healthz')).json);
+      const problems: string[] = [];
+      for (const { name, fingerprint } of cas) {
+        const { status, text } = await world.get(`/trust-bundle/${name}`);
+        const found = status === 200 ? certificatesIn(text).map(fingerprintOf) : [];
+        problems.push(
+          ...at(name, unless(found.join() === fingerprint, `answered ${status} with ${found.length} certificates`)),
+        );
+      }
+      const { status } = await world.deliver({ path: '/trust-bundle/no-such-ca', frontDoorMayAnswer: true });
+      return {
+        problems: [...problems, ...at('no-such-ca', unless(status === 404, `answered ${status}`))],
+        note: cas.map(({ name }) => name).join(', '),
+      };
+    },
+  },
+];

@@ -1,0 +1,169 @@
+/** What checks work with: the endpoint behind a client that remembers every answer, and what several of them look at. */
+import type { X509Certificate } from 'node:crypto';
+import { causesOf, certificatesIn, parse, record } from './answers.ts';
+import type { Answer } from './answers.ts';
+import type { ConformanceFetch } from './http-client.ts';
+import { ask, questionFor } from './questions.ts';
+import type { Asked, Requester, SignerName, SignerQuestion } from './questions.ts';
+
+export interface WorldOptions {
+  /** `https://…/v1/clusters/<name>`, without a slash at the end. */
+  readonly base: string;
+  readonly fetch: ConformanceFetch;
+  readonly signers: readonly SignerName[];
+  /** Each of `signers` must be served, not only those the cluster has a profile for. */
+  readonly signersChosen: boolean;
+  readonly requester: Requester;
+  readonly concurrent: number;
+  readonly callMilliseconds: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Call {
+  readonly method?: string;
+  /** Behind the base; `/..` leads to another cluster's. */
+  readonly path?: string;
+  readonly body?: string;
+  /** A front door may know better than to pass this call on. */
+  readonly frontDoorMayAnswer?: true;
+}
+
+/** A request each signer permits, and what was answered. */
+export interface Issuance extends Asked {
+  readonly question: SignerQuestion;
+  readonly answer: Answer;
+}
+
+export interface World {
+  readonly options: WorldOptions;
+  /** Every answer so far, those of other checks too. */
+  readonly answers: readonly Answer[];
+  /** One call. */
+  deliver(call: Call): Promise<Answer>;
+  /** POST …/sign; comes back while the endpoint is busy, as every client has to. */
+  sign(body: object | string): Promise<Answer>;
+  get(path: string): Promise<Answer>;
+  /** One request for each signer the endpoint serves, asked once for all checks; never empty. */
+  issuances(): Promise<readonly Issuance[]>;
+  /** The first served signer, asked anew: a new name, a new key, a new UID. */
+  question(): Promise<SignerQuestion>;
+  questionFor(signerName: SignerName): SignerQuestion;
+  serves(signerName: SignerName): Promise<boolean>;
+  trustBundle(): Promise<readonly X509Certificate[]>;
+}
+
+/** Eight attempts, up to three seconds apart: a throttled endpoint gets some fifteen seconds to recover. */
+const maxAttempts = 8;
+const maxPauseMilliseconds = 3_000;
+
+export function createWorld(options: WorldOptions): World {
+  const answers: Answer[] = [];
+
+  async function deliver({ method = 'GET', path = '', body, frontDoorMayAnswer }: Call): Promise<Answer> {
+    const response = await options.fetch(new URL(`${options.base}${path}`).href, {
+      method,
+      // As client-go sends them.
+      headers: {
+        accept: 'application/json, */*',
+        'user-agent': 'countersign-conformance',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: new TextEncoder().encode(body) }),
+      signal: AbortSignal.any([options.signal, AbortSignal.timeout(options.callMilliseconds)]),
+      redirect: 'manual',
+    });
+    const text = Buffer.from(await response.arrayBuffer()).toString('utf8');
+    const json = parse(text);
+    const answer: Answer = {
+      call: `${method} ${path.replace(/\?.*/, '')}`,
+      status: response.status,
+      headers: response.headers,
+      text,
+      json,
+      reusedConnection: response.reusedConnection,
+      byFrontDoor:
+        response.headers.get('x-countersign-outcome') === null &&
+        (frontDoorMayAnswer === true || isThrottle(response.status, json)),
+    };
+    answers.push(answer);
+    return answer;
+  }
+
+  async function sign(body: object | string): Promise<Answer> {
+    const call = { method: 'POST', path: '/sign', body: typeof body === 'string' ? body : JSON.stringify(body) };
+    for (let attempt = 1; ; attempt++) {
+      const answer = await deliver(call);
+      if ((answer.status !== 503 && answer.status !== 429) || attempt === maxAttempts) return answer;
+      await pause(pauseAfter(answer, attempt), options.signal);
+    }
+  }
+
+  const issuances = once(async () => {
+    const all: Issuance[] = [];
+    for (const signerName of options.signers) {
+      const question = questionFor(signerName, options.requester);
+      const asked = ask(question);
+      all.push({ question, ...asked, answer: await sign(asked.object) });
+    }
+    const served = options.signersChosen ? all : all.filter(({ answer }) => !isUnknownSigner(answer));
+    // An endpoint that serves none is judged by what it answered to the first.
+    return served.length > 0 ? served : all.slice(0, 1);
+  });
+
+  const servedNames = async (): Promise<readonly string[]> =>
+    (await issuances()).map(({ question }) => question.signerName);
+
+  return {
+    options,
+    answers,
+    deliver,
+    sign,
+    get: (path) => deliver({ path }),
+    issuances,
+    async question() {
+      const names = await servedNames();
+      return questionFor(options.signers.find((name) => names.includes(name)) ?? firstSigner, options.requester);
+    },
+    questionFor: (signerName) => questionFor(signerName, options.requester),
+    serves: async (signerName) => (await servedNames()).includes(signerName),
+    trustBundle: once(async () => certificatesIn((await deliver({ path: '/trust-bundle' })).text)),
+  };
+}
+
+const firstSigner: SignerName = 'kubernetes.io/kube-apiserver-client-kubelet';
+
+function isUnknownSigner({ status, json }: Answer): boolean {
+  return status === 409 && causesOf(json).some(({ reason }) => reason === 'UnknownSigner');
+}
+
+/** API Gateway and Function URLs say 429 and 503 in a form of their own, which cannot be changed. */
+function isThrottle(status: number, json: unknown): boolean {
+  const ownForm = record(json)['kind'] === undefined && Object.keys(record(json)).length <= 2;
+  return status === 429 || (status === 503 && ownForm && /^message$/i.test(Object.keys(record(json))[0] ?? ''));
+}
+
+function pauseAfter({ json }: Answer, attempt: number): number {
+  const asked = record(json)['retryAfterSeconds'];
+  const milliseconds = typeof asked === 'number' && asked >= 0 ? asked * 1_000 : 200 * 2 ** attempt;
+  return Math.min(milliseconds, maxPauseMilliseconds) * (0.5 + Math.random() / 2);
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    }, milliseconds);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
