@@ -1,0 +1,52 @@
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { MisconfigurationError } from '../../core/ports.ts';
+
+/** What the infrastructure tells the ca function. What CAs there are to be is in the bundle. */
+export const environmentNames = {
+  /** Must be the cluster whose rules are in the bundle. */
+  cluster: 'COUNTERSIGN_CLUSTER',
+  certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
+  /** JSON: KMS key ARN by CA name. */
+  caKeys: 'COUNTERSIGN_CA_KEYS',
+} as const;
+
+export interface CaSettings {
+  readonly certificatesTable: string;
+  /** A KMS key ARN for each CA of the configuration. */
+  readonly caKeys: ReadonlyMap<string, string>;
+}
+
+const keyArn = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+
+/** Throws MisconfigurationError with all that does not fit together. */
+export function readSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+  cluster: ClusterConfiguration,
+): CaSettings {
+  const [name, certificatesTable = ''] = [
+    environment[environmentNames.cluster],
+    environment[environmentNames.certificatesTable],
+  ];
+  const caKeys = keysByCa(environment[environmentNames.caKeys] ?? '');
+  const keyless = [...cluster.cas.keys()].filter((ca) => !keyArn.test(caKeys.get(ca) ?? ''));
+  const problems = [
+    ...(name === cluster.name
+      ? []
+      : [`${environmentNames.cluster} is not ${cluster.name}, whose rules are in the bundle`]),
+    ...(certificatesTable === '' ? [`${environmentNames.certificatesTable} is not set`] : []),
+    ...keyless.map((ca) => `${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`),
+  ];
+  if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
+  return { certificatesTable, caKeys };
+}
+
+/** Whatever is wrong with it shows as a CA without a key. */
+function keysByCa(json: string): ReadonlyMap<string, string> {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    const entries = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [];
+    return new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  } catch {
+    return new Map();
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Makes the CAs of one cluster and shows them. No front door leads here: CloudFormation calls it while a stack is
+ * deployed, and an operator with `lambda:InvokeFunction`, through `countersign ca init|show`.
+ *
+ * It makes what is missing and leaves what is there, so that any call may be repeated, after whatever failure.
+ */
+import type { ResourceResponse } from '../../adapters/cloudformation-response.ts';
+import { createAuthority, loadAuthority } from '../../core/ca-authority.ts';
+import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca-authority.ts';
+import { certificateFacts, toPem } from '../../core/certificate.ts';
+import type { CaConfiguration } from '../../core/configuration.ts';
+
+export interface CaPorts {
+  readonly cluster: string;
+  readonly cas: ReadonlyMap<string, CaConfiguration>;
+  readonly key: (ca: string) => CaKey;
+  readonly store: CaStore;
+  readonly origin: () => CaOrigin;
+}
+
+export interface CaHandlerPorts {
+  /** Throws when the function was not put together right. */
+  readonly connect: () => CaPorts;
+  readonly respond: (url: string, response: ResourceResponse) => Promise<void>;
+  readonly wait: (milliseconds: number) => Promise<void>;
+  readonly log: (entry: CaLogEntry) => void;
+}
+
+/** What `countersign ca` sends; without a name all CAs are meant. */
+export interface OperatorRequest {
+  readonly action: 'init' | 'show';
+  readonly ca?: string;
+}
+
+/** What it gets. Temporary failures are thrown, and so is a function that was not put together right. */
+export interface OperatorAnswer {
+  readonly cluster: string;
+  readonly cas: readonly CaAnswer[];
+}
+
+export type CaAnswer =
+  | {
+      readonly ok: true;
+      readonly name: string;
+      /** By this call. */
+      readonly created: boolean;
+      readonly certificatePem: string;
+      readonly keyId: string;
+      readonly signatureAlgorithm: string;
+    }
+  | { readonly ok: false; readonly name: string; readonly why: CaFault | 'UnknownCa'; readonly message: string };
+
+export interface CaLogEntry {
+  readonly level: 'info' | 'error';
+  readonly action: string;
+  readonly cluster?: string;
+  /** For each CA what became of it: `made`, `there`, or what is wrong. */
+  readonly cas?: Readonly<Record<string, string>>;
+  readonly error?: { readonly name: string; readonly message: string };
+}
+
+/** https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-requests.html */
+interface ResourceEvent {
+  readonly RequestType: 'Create' | 'Update' | 'Delete';
+  readonly ResponseURL: string;
+  readonly StackId: string;
+  readonly RequestId: string;
+  readonly LogicalResourceId: string;
+  readonly PhysicalResourceId?: string;
+}
+
+export type CaHandler = (event: unknown) => Promise<OperatorAnswer | undefined>;
+
+export function createCaHandler(ports: CaHandlerPorts): CaHandler {
+  return async (event) => {
+    if (isResourceEvent(event)) {
+      await deploy(event, ports);
+      return undefined;
+    }
+    if (!isOperatorRequest(event))
+      throw new TypeError('neither an event of CloudFormation nor {"action": "init" | "show"}');
+    return logged(event.action, ports, () => answer(event, ports.connect()));
+  };
+}
+
+/** Everything that ends one way or the other is told to CloudFormation, which would wait an hour for an answer. */
+async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void> {
+  const respond = (result: Pick<ResourceResponse, 'Status' | 'Reason' | 'Data' | 'PhysicalResourceId'>) =>
+    ports.respond(event.ResponseURL, {
+      ...result,
+      StackId: event.StackId,
+      RequestId: event.RequestId,
+      LogicalResourceId: event.LogicalResourceId,
+    });
+  // For good, whatever is updated: a new one would make CloudFormation ask for the deletion of the old.
+  const id = event.PhysicalResourceId ?? 'countersign-cas';
+  // A CA outlives its stack: what it signed is still trusted somewhere.
+  if (event.RequestType === 'Delete') return respond({ Status: 'SUCCESS', PhysicalResourceId: id });
+  let made: OperatorAnswer;
+  try {
+    made = await logged(event.RequestType, ports, () => patiently(ports));
+  } catch (error) {
+    const { name, message } = describe(error);
+    return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: `${name}: ${message}` });
+  }
+  const faults = made.cas.flatMap((ca) => (ca.ok ? [] : [ca.message]));
+  if (faults.length > 0)
+    return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: faults.join('; ').slice(0, 1_000) });
+  const fingerprints = made.cas.flatMap((ca) => (ca.ok ? [[ca.name, fingerprintOf(ca.certificatePem)] as const] : []));
+  return respond({ Status: 'SUCCESS', PhysicalResourceId: id, Data: Object.fromEntries(fingerprints) });
+}
+
+/** Within the function's 25 s. */
+const pausesMilliseconds = [1_000, 3_000, 6_000];
+
+/** A role that was made a moment ago is not known everywhere at once: even a missing permission may be there soon. */
+async function patiently(ports: CaHandlerPorts): Promise<OperatorAnswer> {
+  for (const pause of pausesMilliseconds) {
+    try {
+      return await answer({ action: 'init' }, ports.connect());
+    } catch {
+      await ports.wait(pause);
+    }
+  }
+  return answer({ action: 'init' }, ports.connect());
+}
+
+async function answer({ action, ca: only }: OperatorRequest, ports: CaPorts): Promise<OperatorAnswer> {
+  const cas: CaAnswer[] = [];
+  for (const name of only === undefined ? ports.cas.keys() : [only]) {
+    const ca = ports.cas.get(name);
+    if (ca === undefined)
+      cas.push({ ok: false, name, why: 'UnknownCa', message: `cluster ${ports.cluster} has no CA of that name` });
+    else if (action === 'init')
+      cas.push(told(name, await createAuthority(ca, ports.key(name), ports.store, ports.origin())));
+    else cas.push(told(name, { created: false, ...(await loadAuthority(ca, ports.key(name), ports.store)) }));
+  }
+  return { cluster: ports.cluster, cas };
+}
+
+function told(name: string, loaded: LoadedCa & { readonly created: boolean }): CaAnswer {
+  if (!loaded.ok) return { ok: false, name, why: loaded.why, message: loaded.message };
+  const { certificate, signer } = loaded.authority;
+  return {
+    ok: true,
+    name,
+    created: loaded.created,
+    certificatePem: toPem('CERTIFICATE', certificate),
+    keyId: signer.keyId,
+    signatureAlgorithm: signer.algorithm,
+  };
+}
+
+async function logged(
+  action: string,
+  { log }: CaHandlerPorts,
+  work: () => Promise<OperatorAnswer>,
+): Promise<OperatorAnswer> {
+  try {
+    const { cluster, cas } = await work();
+    const level = cas.every(({ ok }) => ok) ? 'info' : 'error';
+    const states = cas.map((ca) => [ca.name, ca.ok ? (ca.created ? 'made' : 'there') : ca.why]);
+    log({ level, action, cluster, cas: Object.fromEntries(states) as Record<string, string> });
+    return { cluster, cas };
+  } catch (error) {
+    log({ level: 'error', action, error: describe(error) });
+    throw error;
+  }
+}
+
+/** Bounded: an SDK's message may be a page long. */
+function describe(error: unknown): { readonly name: string; readonly message: string } {
+  if (!(error instanceof Error)) return { name: typeof error, message: '' };
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return { name: error.name, message: `${error.message}${cause}`.slice(0, 500) };
+}
+
+function fingerprintOf(pem: string): string {
+  const base64 = pem.replaceAll(/-----[A-Z ]+-----|\s/g, '');
+  return certificateFacts(new Uint8Array(Buffer.from(base64, 'base64'))).fingerprintSha256;
+}
+
+function isResourceEvent(event: unknown): event is ResourceEvent {
+  const { RequestType: type, ...given } = fields(event);
+  const texts = ['ResponseURL', 'StackId', 'RequestId', 'LogicalResourceId'].map((name) => given[name]);
+  return (
+    (type === 'Create' || type === 'Update' || type === 'Delete') && texts.every((text) => typeof text === 'string')
+  );
+}
+
+function isOperatorRequest(event: unknown): event is OperatorRequest {
+  const { action, ca } = fields(event);
+  return (action === 'init' || action === 'show') && (ca === undefined || typeof ca === 'string');
+}
+
+function fields(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,42 @@
+/** Wires the ca function to what its bundle was made with, and to the environment. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { KMSClient } from '@aws-sdk/client-kms';
+import { sendResourceResponse } from '../../adapters/cloudformation-response.ts';
+import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
+import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
+import { kmsClientConfig, kmsKey } from '../../adapters/kms-signer.ts';
+import { readBakedCluster } from '../../core/baked-configuration.ts';
+import { MisconfigurationError } from '../../core/ports.ts';
+import { readSettings } from './env.ts';
+import { createCaHandler } from './handler.ts';
+import type { CaHandler, CaPorts } from './handler.ts';
+
+/** JSON text of this cluster's rules (`bakeCluster`), put in by the bundler. */
+declare const __COUNTERSIGN_CLUSTER__: string | undefined;
+
+function connect(): CaPorts {
+  if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined')
+    throw new MisconfigurationError('this bundle was made for no cluster');
+  const cluster = readBakedCluster(__COUNTERSIGN_CLUSTER__);
+  const { certificatesTable, caKeys } = readSettings(process.env, cluster);
+  const kms = new KMSClient(kmsClientConfig);
+  return {
+    cluster: cluster.name,
+    cas: cluster.cas,
+    key: (ca) => kmsKey(kms, caKeys.get(ca) ?? ''),
+    store: dynamoDbCaStore(new DynamoDBClient(ledgerClientConfig), certificatesTable),
+    origin: () => ({ now: Date.now(), randomBytes }),
+  };
+}
+
+let connected: CaPorts | undefined;
+
+export const handler: CaHandler = createCaHandler({
+  connect: () => (connected ??= connect()),
+  respond: sendResourceResponse,
+  wait: (milliseconds) => wait(milliseconds),
+  // One JSON line each, as the sign function writes them.
+  log: (entry) => void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`),
+});
