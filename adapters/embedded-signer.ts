@@ -13,26 +13,25 @@ const keySpecs: readonly KeySpec[] = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RS
 interface Algorithm {
   readonly hash: 'sha256' | 'sha384' | 'sha512';
   readonly specs: readonly KeySpec[];
-  readonly options: SigningOptions;
+  /** Absent where node:crypto's defaults are meant: PKCS #1 v1.5 for RSA, DER for ECDSA. */
+  readonly options?: SigningOptions;
 }
 
 const rsa = ['RSA-2048', 'RSA-3072', 'RSA-4096'] as const;
-const pkcs1: SigningOptions = { padding: constants.RSA_PKCS1_PADDING };
 /** The salt is as long as the digest: what KMS makes, and the only length Go's and our AlgorithmIdentifier name. */
 const pss: SigningOptions = {
   padding: constants.RSA_PKCS1_PSS_PADDING,
   saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
 };
-const der: SigningOptions = { dsaEncoding: 'der' };
 
 /** One curve for each digest, as in KMS. */
 const algorithms: Readonly<Record<SignatureAlgorithm, Algorithm>> = {
-  ECDSA_SHA_256: { hash: 'sha256', specs: ['P-256'], options: der },
-  ECDSA_SHA_384: { hash: 'sha384', specs: ['P-384'], options: der },
-  ECDSA_SHA_512: { hash: 'sha512', specs: ['P-521'], options: der },
-  RSASSA_PKCS1_V1_5_SHA_256: { hash: 'sha256', specs: rsa, options: pkcs1 },
-  RSASSA_PKCS1_V1_5_SHA_384: { hash: 'sha384', specs: rsa, options: pkcs1 },
-  RSASSA_PKCS1_V1_5_SHA_512: { hash: 'sha512', specs: rsa, options: pkcs1 },
+  ECDSA_SHA_256: { hash: 'sha256', specs: ['P-256'] },
+  ECDSA_SHA_384: { hash: 'sha384', specs: ['P-384'] },
+  ECDSA_SHA_512: { hash: 'sha512', specs: ['P-521'] },
+  RSASSA_PKCS1_V1_5_SHA_256: { hash: 'sha256', specs: rsa },
+  RSASSA_PKCS1_V1_5_SHA_384: { hash: 'sha384', specs: rsa },
+  RSASSA_PKCS1_V1_5_SHA_512: { hash: 'sha512', specs: rsa },
   RSASSA_PSS_SHA_256: { hash: 'sha256', specs: rsa, options: pss },
   RSASSA_PSS_SHA_384: { hash: 'sha384', specs: rsa, options: pss },
   RSASSA_PSS_SHA_512: { hash: 'sha512', specs: rsa, options: pss },
@@ -85,7 +84,8 @@ export function embeddedSigner(privateKey: KeyObject | string, algorithm?: Signa
     // On a thread of the pool: an RSA-4096 signature takes milliseconds the event loop should not spend.
     sign: (tbs) =>
       new Promise((resolve, reject) => {
-        sign(hash, tbs, { key, ...options }, (error, signature) => {
+        // The bare key where it will do: Node takes as long to see that an object is none as to make a P-256 signature.
+        sign(hash, tbs, options === undefined ? key : { key, ...options }, (error, signature) => {
           if (error === null) resolve(new Uint8Array(signature));
           else reject(error);
         });

@@ -45,8 +45,12 @@ export function renderResults(results: Results): string {
     '',
     'Steps by themselves: one thread, one after the other, best of five rounds',
     table(
-      ['step', 'µs', 'per second'],
-      results.steps.map(({ step, microseconds, perSecond }) => [step, microseconds.toFixed(0), perSecond.toFixed(0)]),
+      ['step', 'CPU µs', 'per second'],
+      results.steps.map(({ step, cpuMicroseconds, perSecond }) => [
+        step,
+        cpuMicroseconds.toFixed(0),
+        perSecond.toFixed(0),
+      ]),
     ),
   ];
   return `${parts.join('\n')}\n`;
@@ -120,9 +124,9 @@ export function renderComparison(now: Results, then: Results): string {
     if (sequence !== undefined && before.sequence !== undefined)
       rows.push(compared(`${label}: sequence, p50 ms`, sequence.p50, before.sequence.p50, 'less'));
   }
-  for (const { step, perSecond } of now.steps) {
+  for (const { step, cpuMicroseconds } of now.steps) {
     const before = then.steps.find((result) => result.step === step);
-    if (before !== undefined) rows.push(compared(`${step}, per s`, perSecond, before.perSecond, 'more'));
+    if (before !== undefined) rows.push(compared(`${step}, CPU µs`, cpuMicroseconds, before.cpuMicroseconds, 'less'));
   }
   const head = `Compared with ${then.date} (commit ${then.commit}); above 1 is better now`;
   return `${head}\n${table(['', 'then', 'now', 'ratio'], rows)}\n`;

@@ -9,6 +9,7 @@ import { bitsOf, childrenOf, contentOf, derTag, encodingOf, oidOf, readDer } fro
 import type { DerElement } from './der.ts';
 import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';
+import { toPem } from './pem.ts';
 
 export interface DecodedKey {
   readonly publicKey: PublicKey;
@@ -138,7 +139,8 @@ function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): Deco
 
 function importKey(spki: Uint8Array): KeyObject | undefined {
   try {
-    return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
+    // As text: for anything else Node makes an error and drops it before it reads the key, which takes longer than that.
+    return createPublicKey(toPem('PUBLIC KEY', spki));
   } catch {
     // OpenSSL throws for a point that is not on its curve.
     return undefined;

@@ -37,8 +37,13 @@ export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: 
   };
 }
 
+/** Read once per CA certificate held in memory. */
+const ends = new WeakMap<Uint8Array, Instant>();
+
 export function notAfterOf(certificate: Uint8Array): Instant {
-  return certificateFacts(certificate).notAfter;
+  const end = ends.get(certificate) ?? certificateFacts(certificate).notAfter;
+  ends.set(certificate, end);
+  return end;
 }
 
 export const serialOctets = 16;

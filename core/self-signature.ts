@@ -4,7 +4,7 @@
  * together with whatever else is wrong.
  */
 import { constants, verify } from 'node:crypto';
-import type { VerifyKeyObjectInput } from 'node:crypto';
+import type { KeyObject, VerifyKeyObjectInput } from 'node:crypto';
 import { childrenOf, contentOf, derTag, oidOf } from './der.ts';
 import type { DerElement } from './der.ts';
 import type { DecodedKey } from './keys.ts';
@@ -135,11 +135,11 @@ function smallInteger(element: DerElement | undefined): number | undefined {
 }
 
 function isSignedBy(info: Uint8Array, { digest, saltLength }: Scheme, signature: Uint8Array, key: DecodedKey): boolean {
-  const input: VerifyKeyObjectInput = {
-    key: key.keyObject,
-    dsaEncoding: 'der',
-    ...(saltLength === undefined ? {} : { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }),
-  };
+  // The defaults are what the RFCs say: PKCS #1 v1.5 for RSA, DER for ECDSA.
+  const input: KeyObject | VerifyKeyObjectInput =
+    saltLength === undefined
+      ? key.keyObject
+      : { key: key.keyObject, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength };
   try {
     return verify(digest, info, input, signature);
   } catch {
