@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import { isRefusalCode, violation } from '../core/outcome.ts';
 import type { Violation } from '../core/outcome.ts';
 import type { JsonObject, SignAnswer, SigningEndpoint } from '../core/ports.ts';
@@ -17,26 +18,51 @@ export interface SignerHttpOptions {
   readonly url: string;
   /** Connections at once; as many as calls at once. */
   readonly connections: number;
-  /** Adds credentials to the headers of one call, given its body. Asked each time. */
-  readonly authorize?: (body: Uint8Array) => Promise<Readonly<Record<string, string>>>;
+  /** Who we are, for one call. Asked each time, within the time that the call has. */
+  readonly authorize?: Authorize;
   /** Trusted instead of the system's CAs. */
   readonly caPem?: string;
   readonly timeoutMilliseconds?: number;
 }
 
+/** What is about to be sent, as far as credentials can depend on it. */
+export interface OutgoingCall {
+  readonly method: 'POST';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/** Headers to add; or none are to be had until somebody mends something, and the message says what, nothing secret. */
+export type Credentials =
+  | { readonly ok: true; readonly headers: Readonly<Record<string, string>> }
+  | { readonly ok: false; readonly message: string };
+
+/** Throws when it is only a matter of time. */
+export type Authorize = (call: OutgoingCall) => Promise<Credentials>;
+
 /** The sign function behind HTTP. No redirects are followed: whoever may answer is named in the URL. */
 export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { close(): void } {
   const url = signUrl(options.url);
   const secure = url.protocol === 'https:';
-  const agentOptions = { keepAlive: true, maxSockets: options.connections, timeout: idleMilliseconds };
+  const agentOptions = {
+    keepAlive: true,
+    maxSockets: options.connections,
+    timeout: idleMilliseconds,
+    ...(url.hostname.endsWith('.localhost') ? { lookup: loopback } : {}),
+  };
   const agent = secure
     ? new HttpsAgent({ ...agentOptions, ...(options.caPem === undefined ? {} : { ca: options.caPem }) })
     : new HttpAgent(agentOptions);
 
-  async function post(body: Buffer, signal: AbortSignal): Promise<RawAnswer> {
-    const credentials = (await options.authorize?.(body)) ?? {};
+  /** One call between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
+  function post(body: Buffer, signal: AbortSignal): Promise<RawAnswer | NoCredentials> {
     return new Promise((resolve, reject) => {
+      let outgoing: ClientRequest | undefined;
+      let over = false;
       const end = (settle: () => void): void => {
+        if (over) return;
+        over = true;
         clearTimeout(timer);
         signal.removeEventListener('abort', aborted);
         settle();
@@ -44,35 +70,43 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
       const fail = (reason: unknown): void =>
         end(() => {
           reject(reason instanceof Error ? reason : new Error(String(reason)));
-          outgoing.destroy();
+          outgoing?.destroy();
         });
       const aborted = (): void => fail(signal.reason);
       const limit = options.timeoutMilliseconds ?? answerMilliseconds;
       const timer = setTimeout(() => fail(new Error(`no answer in ${limit / 1_000} s`)), limit);
-      const outgoing = (secure ? httpsRequest : httpRequest)(url, {
-        agent,
-        method: 'POST',
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'countersign-watch-relay',
-          'content-type': 'application/json',
-          'content-length': body.length,
-          ...credentials,
-        },
-      });
-      outgoing.on('error', fail);
-      outgoing.on('response', (incoming) => {
-        readAll(incoming).then((answer) => end(() => resolve(answer)), fail);
-      });
       if (signal.aborted) return aborted();
       signal.addEventListener('abort', aborted);
-      outgoing.end(body);
+
+      const begin = async (): Promise<void> => {
+        const headers = { accept: 'application/json', 'content-type': 'application/json' };
+        const credentials = await options.authorize?.({ method: 'POST', url, headers, body });
+        if (over) return; // it took too long: nothing must be sent any more
+        if (credentials?.ok === false) return end(() => resolve(credentials));
+        outgoing = (secure ? httpsRequest : httpRequest)(url, {
+          agent,
+          method: 'POST',
+          headers: {
+            ...headers,
+            'user-agent': 'countersign-watch-relay',
+            'content-length': body.length,
+            ...credentials?.headers,
+          },
+        });
+        outgoing.on('error', fail);
+        outgoing.on('response', (incoming) => {
+          readAll(incoming).then((answer) => end(() => resolve(answer)), fail);
+        });
+        outgoing.end(body);
+      };
+      begin().catch(fail);
     });
   }
 
   return {
     async sign(object, signal) {
-      return interpret(await post(Buffer.from(JSON.stringify(object), 'utf8'), signal));
+      const answer = await post(Buffer.from(JSON.stringify(object), 'utf8'), signal);
+      return 'status' in answer ? interpret(answer) : { kind: 'unauthorized', message: answer.message };
     },
     close: () => agent.destroy(),
   };
@@ -89,6 +123,12 @@ export function signUrl(base: string): URL {
   return url;
 }
 
+/** RFC 6761 §6.3: names under localhost are this machine's, though not every resolver knows. */
+const loopback: LookupFunction = (_name, { all }, done) =>
+  all === true ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4);
+
+type NoCredentials = Credentials & { readonly ok: false };
+
 interface RawAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -103,7 +143,7 @@ function interpret({ status, headers, body }: RawAnswer): SignAnswer {
   const outcome = headers['x-countersign-outcome'];
   // Of ours and of API Gateway alike: no more now.
   if (status === 429 || status === 503) return { kind: 'busy', ...retryAfter(parse(body)) };
-  if (status === 401 || status === 403) return { kind: 'unauthorized', status };
+  if (status === 401 || status === 403) return { kind: 'unauthorized', message: `HTTP ${status}` };
   const unexpected = (message: string): SignAnswer => ({ kind: 'unexpected', status, message });
   if (outcome === undefined) return unexpected('not an answer of countersign');
   const json = parse(body);

@@ -175,7 +175,7 @@ export type SignAnswer =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'invalid' }
   | { readonly kind: 'busy'; readonly retryAfterSeconds?: number }
-  /** 401 or 403: about the caller. */
-  | { readonly kind: 'unauthorized'; readonly status: number }
+  /** 401, 403, or no credentials to ask with: about the caller. */
+  | { readonly kind: 'unauthorized'; readonly message: string }
   /** Anything else, from whoever answered: a proxy, a front door, a newer version. Never final for a request. */
   | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };

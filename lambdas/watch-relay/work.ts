@@ -33,7 +33,7 @@ export type End =
 export type RetryCause =
   | 'EndpointBusy'
   | 'EndpointUnreachable' // no answer: connection or timeout
-  | 'EndpointUnauthorized' // 401, 403
+  | 'EndpointUnauthorized' // 401, 403, or no credentials
   | 'EndpointUnexpected' // an answer that is not ours
   | 'CertificateUnusable' // issued, but not for this key, or not a certificate
   | 'ApiBusy'
@@ -89,7 +89,7 @@ export async function relayRequest(
     case 'busy':
       return { ...retry('EndpointBusy', 'busy'), ...seconds(answer.retryAfterSeconds) };
     case 'unauthorized':
-      return retry('EndpointUnauthorized', `HTTP ${answer.status}`);
+      return retry('EndpointUnauthorized', answer.message);
     case 'unexpected':
       return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
   }

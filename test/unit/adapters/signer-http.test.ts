@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { connectSigner, signUrl } from '../../../adapters/signer-http.ts';
-import type { SignerHttpOptions } from '../../../adapters/signer-http.ts';
+import type { Credentials, SignerHttpOptions } from '../../../adapters/signer-http.ts';
 import type { SignAnswer } from '../../../core/ports.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 
@@ -135,8 +135,8 @@ describe('what an answer means', () => {
     ['busy with nonsense', 503, 'busy', { retryAfterSeconds: -1 }, { kind: 'busy' }],
     ["the front door's 503", 503, undefined, { message: 'Service Unavailable' }, { kind: 'busy' }],
     ["the front door's throttle", 429, undefined, { message: 'Too Many Requests' }, { kind: 'busy' }],
-    ['401', 401, undefined, {}, { kind: 'unauthorized', status: 401 }],
-    ['403', 403, undefined, { message: 'Forbidden' }, { kind: 'unauthorized', status: 403 }],
+    ['401', 401, undefined, {}, { kind: 'unauthorized', message: 'HTTP 401' }],
+    ['403', 403, undefined, { message: 'Forbidden' }, { kind: 'unauthorized', message: 'HTTP 403' }],
     ['a crash', 500, undefined, { message: 'Internal Server Error' }, unexpected],
     ['a gateway', 502, undefined, '', unexpected],
     ['a teapot', 418, undefined, '', unexpected],
@@ -223,12 +223,58 @@ test('over TLS only the given CA is trusted', async () => {
 test('credentials are asked for each call, over its body', async () => {
   const bodies: string[] = [];
   const { endpoint, calls } = await serve(respond(200, 'issued', certificate), {
-    authorize: (body) => Promise.resolve({ authorization: `Test ${bodies.push(Buffer.from(body).toString('utf8'))}` }),
+    authorize: ({ method, url, headers, body }) => {
+      expect([method, url.pathname, headers['content-type']]).toEqual([
+        'POST',
+        '/v1/clusters/c/sign',
+        'application/json',
+      ]);
+      const authorization = `Test ${bodies.push(Buffer.from(body).toString('utf8'))}`;
+      return Promise.resolve({ ok: true, headers: { authorization } });
+    },
   });
   await endpoint.sign(object, never);
   await endpoint.sign(object, never);
   expect(calls.map(({ headers }) => headers.authorization)).toEqual(['Test 1', 'Test 2']);
   expect(bodies).toEqual([JSON.stringify(object), JSON.stringify(object)]);
+});
+
+test('without credentials nothing is sent', async () => {
+  const { endpoint, calls } = await serve(respond(200, 'issued', certificate), {
+    authorize: () => Promise.resolve({ ok: false, message: 'no role' }),
+  });
+  expect(await endpoint.sign(object, never)).toEqual({ kind: 'unauthorized', message: 'no role' });
+  const broken = await serve(respond(200, 'issued', certificate), {
+    authorize: () => Promise.reject(new Error('STS is away')),
+  });
+  await expect(broken.endpoint.sign(object, never)).rejects.toThrow('STS is away');
+  expect([...calls, ...broken.calls]).toEqual([]);
+});
+
+test('credentials that take too long, or until the relay stops, lead to no call', async () => {
+  let answer: ((credentials: Credentials) => void) | undefined;
+  const { endpoint, calls } = await serve(respond(200, 'issued', certificate), {
+    authorize: () => new Promise((resolve) => (answer = resolve)),
+    timeoutMilliseconds: 50,
+  });
+  await expect(endpoint.sign(object, never)).rejects.toThrow('no answer in 0.05 s');
+  answer?.({ ok: true, headers: {} });
+  const stop = new AbortController();
+  const stopped = endpoint.sign(object, stop.signal);
+  stop.abort(new Error('stopping'));
+  await expect(stopped).rejects.toThrow('stopping');
+  answer?.({ ok: true, headers: {} });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(calls).toEqual([]);
+});
+
+test('a name under localhost is this machine', async () => {
+  const { calls, origin } = await serve(respond(200, 'issued', certificate));
+  const { port } = new URL(origin);
+  const endpoint = connectSigner({ url: `http://a.execute-api.localhost:${port}/v1/clusters/c`, connections: 1 });
+  closes.push(() => endpoint.close());
+  expect(await endpoint.sign(object, never)).toEqual(issued);
+  expect(calls[0]?.headers.host).toBe(`a.execute-api.localhost:${port}`);
 });
 
 test.each([

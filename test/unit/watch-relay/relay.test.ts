@@ -266,7 +266,7 @@ describe('an endpoint', () => {
   });
 
   test.each<[string, SignAnswer | Error, string]>([
-    ['unknown to IAM', { kind: 'unauthorized', status: 403 }, 'EndpointUnauthorized'],
+    ['unknown to IAM', { kind: 'unauthorized', message: 'HTTP 403' }, 'EndpointUnauthorized'],
     ['behind a strange proxy', { kind: 'unexpected', status: 404, message: '?' }, 'EndpointUnexpected'],
     ['issuing for other keys', { kind: 'issued', certificatePem: otherPem }, 'CertificateUnusable'],
   ])('%s raises an alarm, ends nothing, and the owner hears of the delay', async (_, answer, cause) => {
@@ -498,7 +498,7 @@ test.each(Array.from({ length: 25 }, (_, i) => i + 1))(
             [
               { kind: 'busy' },
               new Error('reset'),
-              { kind: 'unauthorized', status: 401 },
+              { kind: 'unauthorized', message: 'HTTP 401' },
               { kind: 'issued', certificatePem: otherPem },
             ] as const
           )[Math.floor(random() * 4)]!;

@@ -100,7 +100,7 @@ test.each<[string, SignAnswer, string]>([
   ['ignored', { kind: 'ignored' }, 'ignored'],
   ['invalid', { kind: 'invalid' }, 'invalid'],
   ['busy', { kind: 'busy', retryAfterSeconds: 3 }, 'EndpointBusy'],
-  ['403', { kind: 'unauthorized', status: 403 }, 'EndpointUnauthorized'],
+  ['403', { kind: 'unauthorized', message: 'HTTP 403' }, 'EndpointUnauthorized'],
   ['a proxy', { kind: 'unexpected', status: 404, message: 'not ours' }, 'EndpointUnexpected'],
   ['a certificate for another key', { kind: 'issued', certificatePem: otherPem }, 'CertificateUnusable'],
   ['a CA certificate', { kind: 'issued', certificatePem: caPem }, 'CertificateUnusable'],
