@@ -45,7 +45,9 @@ describe.skipIf(skip)('the API server', () => {
     const answer = await dryRun(text);
     expect(answer.trim().split('\n')).toHaveLength(objects(text).length);
     expect(
-      await dryRun(text.replace('whenUnsatisfiable', 'whenUnsatisfied')).catch((error: Refusal) => error.stderr),
+      await dryRun(text.replace('whenUnsatisfiable', 'whenUnsatisfied')).catch(
+        (error: unknown) => (error as Refusal).stderr,
+      ),
     ).toMatch(/unknown field "spec.template.spec.topologySpreadConstraints\[0\].whenUnsatisfied"/);
   });
 
