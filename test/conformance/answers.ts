@@ -59,3 +59,10 @@ export function chainOf({ json }: Answer): readonly [X509Certificate, ...X509Cer
   if (leaf === undefined) throw new Error('no certificate in the answer');
   return [leaf, ...more];
 }
+
+/** What an answer that should have been another says for itself, in a line. */
+export function saidBy({ status, json, text }: Answer): string {
+  const { message, Message } = record(json);
+  const said = typeof message === 'string' ? message : typeof Message === 'string' ? Message : text;
+  return `answered ${status}${said === '' ? '' : `: ${said.replaceAll(/\s+/g, ' ').slice(0, 160)}`}`;
+}

@@ -20,7 +20,7 @@ const withUsages =
 
 const notNodes: InTreeCase = {
   what: 'another organization',
-  change: withSubject({ O: 'system:node' }),
+  change: withSubject({ O: 'countersign-conformance' }),
   text: 'subject organization is not system:nodes',
 };
 const notNode: InTreeCase = {

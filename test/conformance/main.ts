@@ -85,4 +85,8 @@ function authorizer({ tokenFile, sigv4, region }: Settings): ClientOptions['auth
   return async () => ({ authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` });
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
+if (import.meta.main) {
+  // `… | head` closes the pipe: whoever reads has seen enough.
+  process.stdout.on('error', () => process.exit(exitCodes.failed));
+  process.exitCode = await main(process.argv.slice(2));
+}

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { refusalCodes } from '../../../core/outcome.ts';
 import { newKey, otherName, pemBlock } from '../../harness/requests.ts';
 import * as der from '../../harness/der-writer.ts';
-import { causesOf, certificateField, record } from '../answers.ts';
+import { causesOf, certificateField, record, saidBy } from '../answers.ts';
 import type { Answer } from '../answers.ts';
 import { at, unless } from '../check.ts';
 import type { Check, Finding } from '../check.ts';
@@ -28,10 +28,11 @@ async function inTreeAnswers(world: World, all: boolean): Promise<readonly (InTr
 }
 
 /** What is wrong with an answer that should be a refusal for `code`. */
-function notRefused({ status, json, text }: Answer, ...codes: readonly string[]): readonly string[] {
+function notRefused(answer: Answer, ...codes: readonly string[]): readonly string[] {
+  const { status, json } = answer;
   const reasons = causesOf(json).map(({ reason }) => String(reason));
   return [
-    ...unless(status === 422, `answered ${status}: ${text.slice(0, 120)}`),
+    ...unless(status === 422, saidBy(answer)),
     ...unless(certificateField(json) === undefined, 'a certificate comes with the refusal'),
     ...unless(
       status !== 422 || codes.length === 0 || codes.some((code) => reasons.includes(code)),
@@ -201,11 +202,10 @@ function changed(): Uint8Array {
 
 async function refusedNames(world: World): Promise<Finding> {
   const cases: (readonly [what: string, signerName: SignerName, change: ObjectChange, code: string])[] = [];
-  const otherSan: ObjectChange = {
-    request: { sans: { dns: ['a.invalid'], raw: [otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('somebody'))] } },
-  };
   for (const { question } of await world.issuances()) {
-    const { signerName } = question;
+    const { signerName, sans } = question;
+    const raw = [otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('somebody'))];
+    const otherSan: ObjectChange = { request: { sans: { ...sans, raw } } };
     cases.push([`${signerName}, otherName`, signerName, otherSan, 'SanNotPermitted']);
     cases.push(
       signerName === 'kubernetes.io/kube-apiserver-client'

@@ -1,6 +1,6 @@
 /** Which CA to trust, and whether the endpoint and its health page mean the same one. */
 import type { X509Certificate } from 'node:crypto';
-import { certificatesIn, record } from '../answers.ts';
+import { certificatesIn, record, saidBy } from '../answers.ts';
 import { at, unless } from '../check.ts';
 import type { Check } from '../check.ts';
 
@@ -29,7 +29,7 @@ export const trustChecks: readonly Check[] = [
     source: 'docs/signing-api.md; it is what kube-apiserver’s --client-ca-file takes',
     async run(world) {
       const answer = await world.get('/trust-bundle');
-      if (answer.status !== 200) return { problems: [`answered ${answer.status}: ${answer.text.slice(0, 120)}`] };
+      if (answer.status !== 200) return { problems: [saidBy(answer)] };
       if (!/^(-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n)+$/.test(answer.text))
         return { problems: ['it is not a run of PEM CERTIFICATE blocks'] };
       let certificates;
@@ -58,8 +58,9 @@ export const trustChecks: readonly Check[] = [
     source: 'docs/signing-api.md',
     needs: ['trust-bundle'],
     async run(world) {
-      const { status, json, text } = await world.get('/healthz');
-      if (status !== 200) return { problems: [`answered ${status}: ${text.slice(0, 120)}`] };
+      const answer = await world.get('/healthz');
+      if (answer.status !== 200) return { problems: [saidBy(answer)] };
+      const { json } = answer;
       const cluster = world.options.base.split('/').at(-1) ?? '';
       const shown = (all: readonly string[]): string => all.toSorted().join(', ');
       const told = casIn(json).map(({ fingerprint, notAfter }) => `${fingerprint} until ${Date.parse(notAfter)}`);

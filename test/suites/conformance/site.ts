@@ -1,0 +1,49 @@
+/** A sign service of its own on loopback, its handler wrapped, with a key as slow as KMS so that deliveries overlap. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Authority } from '../../../core/certificate.ts';
+import { defaultCluster } from '../../../core/configuration.ts';
+import { serveHttp } from '../../../dev/node-http.ts';
+import { openSignService } from '../../../dev/sign-service.ts';
+import { tooLarge } from '../../../lambdas/sign/handler.ts';
+import type { Wrap } from './broken-handler.ts';
+
+export interface RunningSite {
+  readonly base: string;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startSite(wrap: Wrap = ({ handler }) => handler): Promise<RunningSite> {
+  const service = await openSignService({
+    clusters: [defaultCluster('demo', { maxTtlSeconds: 86_400 })],
+    log: () => undefined,
+    wrapAuthority: slow,
+  });
+  const http = await serveHttp(wrap({ handler: service.handler, authority: service.authority('demo', 'ca') }), {
+    port: 0,
+    // The handler's own limit is looked at, not the server's before it.
+    maxBodyBytes: 8 * 1_048_576,
+    tooLarge: tooLarge(),
+    onError: () => undefined,
+  });
+  return {
+    base: `${http.url}/v1/clusters/demo`,
+    async stop() {
+      await http.close();
+      service.close();
+    },
+  };
+}
+
+function slow(authority: Authority): Authority {
+  const { signer } = authority;
+  return {
+    ...authority,
+    signer: {
+      ...signer,
+      async sign(tbs) {
+        await pause(20);
+        return signer.sign(tbs);
+      },
+    },
+  };
+}
