@@ -9,6 +9,7 @@ import { createAuthority, loadAuthority } from '../../core/ca-authority.ts';
 import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca-authority.ts';
 import { certificateFacts, toPem } from '../../core/certificate.ts';
 import type { CaConfiguration } from '../../core/configuration.ts';
+import type { Instant } from '../../core/ports.ts';
 
 export interface CaPorts {
   readonly cluster: string;
@@ -56,6 +57,8 @@ export interface CaLogEntry {
   readonly cluster?: string;
   /** For each CA what became of it: `made`, `there`, or what is wrong. */
   readonly cas?: Readonly<Record<string, string>>;
+  /** Of each CA that is as it should be; an alarm watches them. */
+  readonly daysLeft?: Readonly<Record<string, number>>;
   readonly error?: { readonly name: string; readonly message: string };
 }
 
@@ -106,7 +109,9 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
   const faults = made.cas.flatMap((ca) => (ca.ok ? [] : [ca.message]));
   if (faults.length > 0)
     return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: faults.join('; ').slice(0, 1_000) });
-  const fingerprints = made.cas.flatMap((ca) => (ca.ok ? [[ca.name, fingerprintOf(ca.certificatePem)] as const] : []));
+  const fingerprints = made.cas.flatMap((ca) =>
+    ca.ok ? [[ca.name, factsOf(ca.certificatePem).fingerprintSha256] as const] : [],
+  );
   return respond({ Status: 'SUCCESS', PhysicalResourceId: id, Data: Object.fromEntries(fingerprints) });
 }
 
@@ -153,14 +158,15 @@ function told(name: string, loaded: LoadedCa & { readonly created: boolean }): C
 
 async function logged(
   action: string,
-  { log }: CaHandlerPorts,
+  { connect, log }: CaHandlerPorts,
   work: () => Promise<OperatorAnswer>,
 ): Promise<OperatorAnswer> {
   try {
     const { cluster, cas } = await work();
     const level = cas.every(({ ok }) => ok) ? 'info' : 'error';
-    const states = cas.map((ca) => [ca.name, ca.ok ? (ca.created ? 'made' : 'there') : ca.why]);
-    log({ level, action, cluster, cas: Object.fromEntries(states) as Record<string, string> });
+    const states = cas.map((ca) => [ca.name, ca.ok ? (ca.created ? 'made' : 'there') : ca.why] as const);
+    const daysLeft = cas.flatMap((ca) => (ca.ok ? [[ca.name, daysUntil(ca, connect().origin().now)] as const] : []));
+    log({ level, action, cluster, cas: Object.fromEntries(states), daysLeft: Object.fromEntries(daysLeft) });
     return { cluster, cas };
   } catch (error) {
     log({ level: 'error', action, error: describe(error) });
@@ -175,9 +181,13 @@ function describe(error: unknown): { readonly name: string; readonly message: st
   return { name: error.name, message: `${error.message}${cause}`.slice(0, 500) };
 }
 
-function fingerprintOf(pem: string): string {
+function daysUntil({ certificatePem }: CaAnswer & { readonly ok: true }, now: Instant): number {
+  return Math.floor((factsOf(certificatePem).notAfter - now) / 86_400_000);
+}
+
+function factsOf(pem: string): ReturnType<typeof certificateFacts> {
   const base64 = pem.replaceAll(/-----[A-Z ]+-----|\s/g, '');
-  return certificateFacts(new Uint8Array(Buffer.from(base64, 'base64'))).fingerprintSha256;
+  return certificateFacts(new Uint8Array(Buffer.from(base64, 'base64')));
 }
 
 function isResourceEvent(event: unknown): event is ResourceEvent {

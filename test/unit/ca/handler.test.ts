@@ -145,9 +145,15 @@ describe('an operator', () => {
     ]);
     expect(all[0]).toEqual({ ...nodes, created: false });
     expect(world.signatures).toBe(2);
-    expect(run.log.map(({ level, action, cas }) => ({ level, action, cas }))).toEqual([
-      { level: 'info', action: 'init', cas: { nodes: 'made' } },
-      { level: 'info', action: 'init', cas: { nodes: 'there', web: 'made' } },
+    expect(run.log).toEqual([
+      { level: 'info', action: 'init', cluster: 'prod', cas: { nodes: 'made' }, daysLeft: { nodes: 100 } },
+      {
+        level: 'info',
+        action: 'init',
+        cluster: 'prod',
+        cas: { nodes: 'there', web: 'made' },
+        daysLeft: { nodes: 100, web: 3650 },
+      },
     ]);
   });
 

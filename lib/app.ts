@@ -1,0 +1,43 @@
+/** What `cdk` runs: countersign.yaml in, templates out. It calls nobody and needs no credentials. */
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseConfiguration } from '../core/configuration.ts';
+import type { Problem } from '../core/configuration.ts';
+import { createApplication, entries } from './application.ts';
+
+const root = resolve(import.meta.dirname, '..');
+
+/** `--or FILE` names what to take where there is no file of one's own: only `npm run synth` does, nothing that deploys. */
+function configurationFile(): string | undefined {
+  const named = process.env['COUNTERSIGN_CONFIG'];
+  if (named !== undefined && named !== '') return named;
+  if (existsSync('countersign.yaml')) return 'countersign.yaml';
+  const [flag, fallback] = process.argv.slice(2);
+  return flag === '--or' ? fallback : undefined;
+}
+
+/** As compilers print it. */
+function told({ file, line, column, path, message }: Problem): string {
+  return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}\n`;
+}
+
+function fail(text: string): never {
+  process.stderr.write(text);
+  process.exit(3);
+}
+
+const file = configurationFile() ?? fail('there is no ./countersign.yaml; COUNTERSIGN_CONFIG names another file\n');
+let text: string;
+try {
+  text = readFileSync(file, 'utf8');
+} catch (error) {
+  fail(`${file} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)})\n`);
+}
+const parsed = parseConfiguration(text, file, { toDeploy: true });
+if (!parsed.ok) fail(parsed.problems.map(told).join(''));
+process.stderr.write(parsed.warnings.map((warning) => `warning: ${told(warning)}`).join(''));
+
+createApplication({
+  configuration: parsed.configuration,
+  sources: { root, entries, sourceMaps: false },
+}).synth();

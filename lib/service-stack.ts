@@ -1,0 +1,213 @@
+/** What a cluster can be given anew at any time: functions, ways in, alarms. */
+import { CfnOutput, CustomResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import type { App, StackProps } from 'aws-cdk-lib';
+import { Rule, RuleTargetInput, Schedule } from 'aws-cdk-lib/aws-events';
+import { LambdaFunction as LambdaTarget } from 'aws-cdk-lib/aws-events-targets';
+import type { IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
+import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { bakeAccess, bakeCluster } from '../core/baked-configuration.ts';
+import type { ClusterConfiguration } from '../core/configuration.ts';
+import type { DeploymentConfiguration } from '../core/deployment.ts';
+import { environmentNames } from '../lambdas/sign/env.ts';
+import { createAlarms } from './alarms.ts';
+import { allowApi, allowUrl, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
+import { createFunction } from './functions.ts';
+import type { ServiceFunction, Sources } from './functions.ts';
+import type { ClusterState } from './state-stack.ts';
+
+export interface ServiceOptions {
+  readonly cluster: ClusterConfiguration;
+  readonly deployment: DeploymentConfiguration;
+  readonly state: ClusterState;
+  readonly sources: Sources;
+}
+
+export function createServiceStack(app: App, options: ServiceOptions, props: StackProps): Stack {
+  const { cluster, deployment } = options;
+  const stack = new Stack(app, cluster.name, {
+    ...props,
+    description: `Countersign, cluster ${cluster.name}: signs certificates`,
+  });
+  const sign = createSign(stack, options);
+  const ca = createCa(stack, options);
+  const { authorizer, serverErrors } = createFrontDoor(stack, sign, options);
+  createAlarms(stack, {
+    cluster,
+    alarms: deployment.alarms,
+    sign,
+    ca,
+    ...(authorizer === undefined ? {} : { authorizer }),
+    serverErrors,
+  });
+  const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
+  output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
+  output('SignFunction', sign.function.functionName, 'Signs');
+  output('CaFunction', ca.function.functionName, 'Makes CA certificates; countersign ca init calls it');
+  if (authorizer !== undefined) output('AuthorizerFunction', authorizer.function.functionName, 'Checks tokens');
+  return stack;
+}
+
+/** The part of the environment that sign and ca have in common. */
+function environment(stack: Stack, { cluster, state }: ServiceOptions): Record<string, string> {
+  return {
+    [environmentNames.cluster]: cluster.name,
+    [environmentNames.certificatesTable]: state.table.tableName,
+    [environmentNames.caKeys]: stack.toJsonString(
+      Object.fromEntries([...state.keys].map(([name, key]) => [name, key.keyArn])),
+    ),
+    [environmentNames.logLevel]: 'info',
+  };
+}
+
+/** Items of the certificates table by what their keys begin with (contracts: `uid#…` requests, `ca#…` CAs). */
+function onItems(prefixes: readonly string[]): { readonly [operator: string]: { readonly [key: string]: string[] } } {
+  return { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': prefixes.map((prefix) => `${prefix}#*`) } };
+}
+
+/** What it may do with the keys is in their policies (lib/key-policy.ts), and nowhere else. */
+function createSign(stack: Stack, options: ServiceOptions): ServiceFunction {
+  const { cluster, deployment, state, sources } = options;
+  return createFunction(stack, 'Sign', {
+    cluster: cluster.name,
+    service: 'sign',
+    description: `Signs certificates of cluster ${cluster.name}`,
+    role: state.signRole,
+    statements: [
+      new PolicyStatement({
+        sid: 'ReadRequestsAndCas',
+        actions: ['dynamodb:GetItem'],
+        resources: [state.table.tableArn],
+        conditions: onItems(['uid', 'ca']),
+      }),
+      new PolicyStatement({
+        sid: 'WriteRequests',
+        actions: ['dynamodb:PutItem', 'dynamodb:UpdateItem'],
+        resources: [state.table.tableArn],
+        // It signs for CAs, and cannot make itself believe in another one.
+        conditions: onItems(['uid']),
+      }),
+    ],
+    environment: environment(stack, options),
+    rules: bakeCluster(cluster),
+    reservedConcurrency: deployment.limits.reservedConcurrency,
+    logRetention: retention(deployment),
+    sources,
+  });
+}
+
+/** No way in leads here: it is called by CloudFormation, by its schedule, and by operators whom IAM lets. */
+function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
+  const { cluster, deployment, state, sources } = options;
+  const ca = createFunction(stack, 'Ca', {
+    cluster: cluster.name,
+    service: 'ca',
+    description: `Makes the CA certificates of cluster ${cluster.name}`,
+    role: state.caRole,
+    statements: [
+      new PolicyStatement({
+        sid: 'KeepCas',
+        actions: ['dynamodb:GetItem', 'dynamodb:PutItem'],
+        resources: [state.table.tableArn],
+        conditions: onItems(['ca']),
+      }),
+    ],
+    environment: environment(stack, options),
+    rules: bakeCluster(cluster),
+    // One at a time: what a second one would do, it finds done.
+    reservedConcurrency: 1,
+    logRetention: retention(deployment),
+    sources,
+  });
+  new CustomResource(stack, 'Cas', {
+    resourceType: 'Custom::CountersignCas',
+    serviceToken: ca.function.functionArn,
+    serviceTimeout: Duration.minutes(5),
+    // A CA is never taken back, so there is nothing to call it for.
+    removalPolicy: RemovalPolicy.RETAIN,
+    // Calls it again when there is another one to be made.
+    properties: { cas: [...cluster.cas.keys()].sort() },
+  });
+  new Rule(stack, 'CaStatusSchedule', {
+    description: 'Has the days left of each CA written to the log, where the alarm looks for them',
+    schedule: Schedule.rate(Duration.hours(6)),
+    targets: [new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action: 'show' }) })],
+  });
+  return ca;
+}
+
+interface FrontDoor {
+  readonly authorizer?: ServiceFunction;
+  readonly serverErrors: readonly IMetric[];
+}
+
+function createFrontDoor(
+  stack: Stack,
+  { function: sign }: ServiceFunction,
+  { cluster, deployment, sources }: ServiceOptions,
+): FrontDoor {
+  const { access, frontDoor, limits } = deployment;
+  const base = `v1/clusters/${cluster.name}`;
+  const period = Duration.minutes(5);
+  const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
+  const serverErrors: IMetric[] = [];
+  const role = access.iam === undefined ? undefined : createCallerRole(stack, cluster, access.iam.principals);
+  if (role !== undefined) output('CallerRoleArn', role.roleArn, 'The relay’s COUNTERSIGN_CALLER_ROLE');
+
+  if (frontDoor === 'functionUrl') {
+    if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
+    const url = createFunctionUrl(stack, sign);
+    if (role !== undefined) allowUrl(stack, role, sign);
+    output('SignUrl', `${url.url}${base}`, 'The relay’s COUNTERSIGN_URL');
+    serverErrors.push(
+      new Metric({
+        namespace: 'AWS/Lambda',
+        metricName: 'Url5xxCount',
+        dimensionsMap: { FunctionName: sign.functionName },
+        statistic: 'Sum',
+        period,
+      }),
+    );
+    return { serverErrors };
+  }
+
+  if (limits.throttle === undefined) throw new Error(`${cluster.name}: an HTTP API needs a throttle`);
+  const api = { cluster, sign, throttle: limits.throttle, logRetention: retention(deployment) };
+  if (role !== undefined) {
+    const iamApi = createIamApi(stack, api);
+    allowApi(stack, role, iamApi, cluster);
+    output('SignUrl', `${iamApi.apiEndpoint}/${base}`, 'The relay’s COUNTERSIGN_URL');
+    serverErrors.push(iamApi.metricServerError({ period, statistic: 'Sum' }));
+  }
+  if (access.jwt === undefined) return { serverErrors };
+  const authorizer = createFunction(stack, 'Authorizer', {
+    cluster: cluster.name,
+    service: 'authorizer',
+    description: `Checks the tokens of callers of cluster ${cluster.name}`,
+    role: new Role(stack, 'AuthorizerRole', {
+      assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
+      description: `Checks the tokens of callers of cluster ${cluster.name}`,
+    }),
+    statements: [],
+    environment: {},
+    rules: bakeAccess({ cluster: cluster.name, jwt: access.jwt }),
+    // A call is looked at before it is signed for: as many at once.
+    reservedConcurrency: limits.reservedConcurrency,
+    logRetention: retention(deployment),
+    sources,
+  });
+  const jwtApi = createJwtApi(stack, authorizer.function, api);
+  output(
+    'JwtSignUrl',
+    `${jwtApi.apiEndpoint}/${base}`,
+    'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
+  );
+  serverErrors.push(jwtApi.metricServerError({ period, statistic: 'Sum' }));
+  return { authorizer, serverErrors };
+}
+
+/** The enum is these very numbers. */
+function retention({ logRetentionDays }: DeploymentConfiguration): RetentionDays {
+  return logRetentionDays;
+}
