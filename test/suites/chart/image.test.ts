@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { buildRelay, bundleName, intruders } from '../../../deploy/image/build.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../harness/processes.ts';
 import { installRelay, startDevServer, type DevServer } from '../../harness/stack.ts';
 import { approveBurst, createClientRequests, settled } from '../../harness/stack-requests.ts';
-import { requireTools } from '../../tools/tools.ts';
+import { requireTools, toolPath } from '../../tools/tools.ts';
 import { container, libraries, namespacesMissing, type Container } from './container.ts';
 import { example, objects, podTemplate, release, template } from './helm.ts';
 
@@ -124,6 +124,11 @@ test('what the image starts Node with forbids files, processes and threads to wh
   expect(attempt(`require('node:fs').readFileSync('/etc/hostname')`)).toBe('');
 });
 
+function shellBlocks(page: string, heading: string): string[] {
+  const section = page.slice(page.indexOf(`\n${heading}\n`)).split(/\n## /)[1] ?? '';
+  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block!);
+}
+
 const noNamespaces = namespacesMissing();
 
 describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its libraries and the bundle, read-only', () => {
@@ -189,6 +194,20 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     await approveBurst(plane, posted);
     const done = await settled(plane, names);
     expect([...done.values()].filter(({ status }) => status.certificate !== undefined)).toHaveLength(200);
+
+    // And what the documentation has an operator do at the end.
+    const [ask = '', login = ''] = shellBlocks(read('docs/deploy.md'), '## Verify');
+    const kubectl = dirname(await toolPath('kubectl'));
+    const said = spawnSync('bash', ['-euo', 'pipefail', '-c', `${ask}\n${login}`], {
+      cwd: folder.path,
+      encoding: 'utf8',
+      env: { PATH: `${kubectl}:${process.env['PATH']}`, HOME: folder.path, KUBECONFIG: plane.adminKubeconfig },
+      timeout: 60_000,
+    });
+    expect(said.stderr).not.toMatch(/error/i);
+    expect(said.stdout).toMatch(/^issuer=.*demo/m);
+    expect(said.stdout).toMatch(/^Username +countersign-probe$/m);
+    expect(said.status).toBe(0);
 
     const lease = await plane.kubectl(['get', 'lease', release, '-n', 'countersign-system', '-o', 'json']);
     expect(JSON.parse(lease)).toMatchObject({ spec: { leaseTransitions: 0 } });
