@@ -7,6 +7,8 @@ export interface AwsCall {
   readonly number: number;
   /** `TrentService.Sign`, `DynamoDB_20120810.PutItem` …; method and path where the API has no such header. */
   readonly operation: string;
+  /** As it was sent: JSON, in the APIs that have such a header. */
+  readonly body: Buffer;
 }
 
 /**
@@ -45,6 +47,7 @@ export async function startAwsProxy(upstreamUrl: string): Promise<AwsProxy> {
     const call: AwsCall = {
       number: calls.length + 1,
       operation: typeof target === 'string' ? target : `${incoming.method} ${incoming.url}`,
+      body,
     };
     calls.push(call);
     const fault = await proxy.inject(call);

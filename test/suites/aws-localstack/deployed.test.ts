@@ -1,0 +1,144 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { AwsFault } from '../../harness/aws-proxy.ts';
+import { deployOnLocalStack, type Deployment } from '../../harness/aws-deployment.ts';
+import { signedDigests, signOperation } from '../../harness/aws-kms-counter.ts';
+import { requireLocalStack } from '../../harness/localstack.ts';
+import { clusterPath } from '../../harness/stack.ts';
+import { tbsOf } from '../../harness/stack-key.ts';
+import {
+  approveBurst,
+  certificatePemOf,
+  createClientRequests,
+  readRequest,
+  readRequests,
+  settled,
+  type CsrObject,
+} from '../../harness/stack-requests.ts';
+import { requireTools } from '../../tools/tools.ts';
+import { describeSigning, type SignerUnderTest, type SigningWorld } from '../end-to-end/signing-suite.ts';
+
+const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
+/** Whoever else's LocalStack it is, it runs functions where they do not meet our proxy. */
+const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
+
+describeSigning({
+  title: 'a request approved in a real cluster, signed by what cdk deploy made in LocalStack',
+  skip: notOurs || missing.some(({ skip }) => skip),
+  start: startSigner,
+  // Each call at once is a process of its own here.
+  relayArgs: ['--concurrency', '4'],
+  more: defineCounting,
+});
+
+type AwsSigner = SignerUnderTest & Deployment;
+
+async function startSigner(): Promise<AwsSigner> {
+  const deployment = await deployOnLocalStack();
+  return { ...deployment, caPem: () => readTrustBundle(deployment.url) };
+}
+
+async function readTrustBundle(url: string): Promise<string> {
+  const answer = await fetch(`${url}${clusterPath}/trust-bundle`);
+  if (!answer.ok) throw new Error(`trust-bundle: ${answer.status} ${await answer.text()}`);
+  return answer.text();
+}
+
+/** How often the key was asked, at the key's door: whatever the function believes, this is what KMS bills. */
+function defineCounting(world: () => SigningWorld & { readonly signer: AwsSigner }): void {
+  /** By digest, what was answered with a fault. */
+  const faults = new Map<string, number>();
+
+  async function issuedDigests(): Promise<string[]> {
+    const issued = (await readRequests(world().plane)).filter(({ status }) => status.certificate !== undefined);
+    return issued.map((object) => digestOf(certificatePemOf(object)));
+  }
+
+  /** One for each certificate, the CA's own among them, and one more for each fault it met; and none for anything else. */
+  async function expectOneEach(): Promise<void> {
+    const ca = digestOf(await world().signer.caPem());
+    const expected = [ca, ...(await issuedDigests())].map((digest) => [digest, 1 + (faults.get(digest) ?? 0)]);
+    expect(Object.fromEntries(signedDigests(world().signer.kms))).toEqual(Object.fromEntries(expected));
+  }
+
+  /** The first `times` asked for each digest. */
+  function inject(fault: AwsFault, times: number): void {
+    const met = new Map<string, number>();
+    world().signer.kms.inject = ({ operation, body }) => {
+      if (operation !== signOperation) return undefined;
+      const { Message: message } = JSON.parse(body.toString('utf8')) as { Message: string };
+      const digest = Buffer.from(message, 'base64').toString('hex');
+      const before = met.get(digest) ?? 0;
+      if (before >= times) return undefined;
+      met.set(digest, before + 1);
+      faults.set(digest, (faults.get(digest) ?? 0) + 1);
+      return fault;
+    };
+  }
+
+  async function issueBurst(prefix: string, count: number): Promise<void> {
+    const burst = await createClientRequests(world().plane, prefix, count);
+    await approveBurst(world().plane, burst);
+    const objects = await settled(
+      world().plane,
+      burst.map(({ name }) => name),
+    );
+    for (const object of objects.values()) expect(object.status.certificate).toBeDefined();
+  }
+
+  describe('KMS', () => {
+    afterEach(() => {
+      world().signer.kms.inject = () => undefined;
+    });
+
+    test('was asked once for each certificate so far, and for nothing that was refused', async () => {
+      expect(await issuedDigests()).toHaveLength(5);
+      await expectOneEach();
+    });
+
+    test('is not asked again by who brings the same request: the certificate is the same', async () => {
+      const { plane, signer } = world();
+      const before = await readRequest(plane, 'alice');
+      const { certificate: _earlier, ...status } = before.status;
+      const body = JSON.stringify({ ...typeOf, ...before, status });
+      const calls = signer.kms.count(signOperation);
+      const answers = await Promise.all(
+        [1, 2, 3].map(() =>
+          fetch(`${signer.url}${clusterPath}/sign`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body,
+          }),
+        ),
+      );
+      for (const answer of answers) {
+        expect(answer.status).toBe(200);
+        expect(certificatePemOf((await answer.json()) as CsrObject)).toBe(certificatePemOf(before));
+      }
+      expect(signer.kms.count(signOperation)).toBe(calls);
+    });
+
+    test.each<[AwsFault, number]>([
+      ['throttled', 2],
+      ['answerLost', 1],
+      ['lost', 1],
+      ['failed', 1],
+    ])('is asked once more for each time it was %s', async (fault, times) => {
+      const count = 5;
+      const before = [...faults.values()].reduce((sum, each) => sum + each, 0);
+      inject(fault, times);
+      await issueBurst(fault.toLowerCase(), count);
+      expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(count * times);
+      await expectOneEach();
+    });
+  });
+}
+
+const typeOf = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+
+/** What KMS is given to sign for a certificate. */
+function digestOf(pem: string): string {
+  return createHash('sha256')
+    .update(Buffer.from(tbsOf(new X509Certificate(pem).raw), 'hex'))
+    .digest('hex');
+}
