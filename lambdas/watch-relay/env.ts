@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util';
+import { endpointUrl, parseCaller } from './endpoint-settings.ts';
+import type { Caller } from './endpoint-settings.ts';
 
 /** Everything the relay can be told; the text below is its documentation. */
 export interface RelaySettings {
@@ -6,6 +8,9 @@ export interface RelaySettings {
   readonly endpointUrl: string;
   /** File with CA certificates to trust for the endpoint instead of the system's. */
   readonly endpointCa?: string;
+  readonly caller: Caller;
+  /** Tells this replica from its siblings, where only a name will do. */
+  readonly podName?: string;
   readonly login:
     { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
   readonly signerNames: readonly string[];
@@ -38,6 +43,8 @@ Usage: watch-relay --url URL [--cluster NAME] [options]
   --url URL             the endpoint, or its /v1/clusters/<name>          [COUNTERSIGN_URL]
   --cluster NAME        which cluster this is, unless the URL says so     [COUNTERSIGN_CLUSTER]
   --endpoint-ca FILE    trust these CAs for the endpoint, not the system's
+  --token-file FILE     show the endpoint the token in this file, read anew for each call
+  --caller-role ARN     sign calls to the endpoint as this IAM role       [COUNTERSIGN_CALLER_ROLE]
   --kubeconfig FILE     log in to the API server with this; without it as the pod's service account
   --context NAME        a context of that kubeconfig
   --signer-name NAME    relay this signer's requests; repeat it for more
@@ -54,6 +61,7 @@ Usage: watch-relay --url URL [--cluster NAME] [options]
 Examples:
   watch-relay --url https://sign.example.com --cluster prod --leader-elect
   watch-relay --url http://127.0.0.1:8400/v1/clusters/demo --kubeconfig ~/.kube/config --metrics-address 127.0.0.1:8080
+  watch-relay --url https://sign.example.com --cluster prod --token-file /var/run/secrets/countersign/token
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
 `;
 
@@ -72,6 +80,8 @@ export function parseSettings(
         url: { type: 'string' },
         cluster: { type: 'string' },
         'endpoint-ca': { type: 'string' },
+        'token-file': { type: 'string' },
+        'caller-role': { type: 'string' },
         kubeconfig: { type: 'string' },
         context: { type: 'string' },
         'signer-name': { type: 'string', multiple: true },
@@ -94,6 +104,8 @@ export function parseSettings(
   if (!url) return wrong('--url or COUNTERSIGN_URL must say where the endpoint is');
   const endpoint = endpointUrl(url, flags.cluster ?? (environment['COUNTERSIGN_CLUSTER'] || undefined));
   if ('problem' in endpoint) return wrong(endpoint.problem);
+  const parsedCaller = parseCaller(flags, environment, endpoint.url);
+  if ('problem' in parsedCaller) return wrong(parsedCaller.problem);
 
   const inCluster = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
   if (flags.kubeconfig === undefined && !inCluster) return wrong('--kubeconfig is needed outside a cluster');
@@ -126,6 +138,8 @@ export function parseSettings(
     settings: {
       endpointUrl: endpoint.url,
       ...(flags['endpoint-ca'] === undefined ? {} : { endpointCa: flags['endpoint-ca'] }),
+      caller: parsedCaller.caller,
+      ...(environment['POD_NAME'] ? { podName: environment['POD_NAME'] } : {}),
       login:
         flags.kubeconfig === undefined
           ? { kind: 'inCluster' }
@@ -144,29 +158,6 @@ export function parseSettings(
       logLevel,
     },
   };
-}
-
-/** The cluster is named once: in the URL, or beside it, or in both alike. */
-function endpointUrl(text: string, cluster: string | undefined): { url: string } | { problem: string } {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    return { problem: `--url ${text}: not a URL` };
-  }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { problem: `--url ${text}: not http or https` };
-  // Not shown: whatever is there may be a secret.
-  if (url.username !== '' || url.password !== '') return { problem: '--url: must not carry credentials' };
-  if (url.search !== '' || url.hash !== '') return { problem: '--url: must not have a query or fragment' };
-  if (cluster !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster))
-    return { problem: `cluster ${cluster}: not lower-case letters, digits and dashes` };
-  const path = url.pathname.replace(/\/+$/, '');
-  const named = /\/v1\/clusters\/([^/]+)$/.exec(path)?.[1];
-  if (named !== undefined && cluster !== undefined && named !== cluster)
-    return { problem: `--url names cluster ${named}, --cluster or COUNTERSIGN_CLUSTER ${cluster}` };
-  if (named === undefined && cluster === undefined)
-    return { problem: '--cluster or COUNTERSIGN_CLUSTER must say which cluster this is' };
-  return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${cluster}` : path}` };
 }
 
 function wholeNumber(text: string, least: number, most: number): number | undefined {

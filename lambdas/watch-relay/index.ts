@@ -6,6 +6,9 @@ import { pino } from 'pino';
 import { collectDefaultMetrics } from 'prom-client';
 import { connectKubernetes } from '../../adapters/kubernetes-api.ts';
 import { connectSigner } from '../../adapters/signer-http.ts';
+import type { Authorize } from '../../adapters/signer-http.ts';
+import { createSigV4, sessionNameOf } from '../../adapters/sigv4.ts';
+import { bearerFromFile } from '../../adapters/token-file.ts';
 import { parseSettings } from './env.ts';
 import type { RelaySettings } from './env.ts';
 import { serveProbes } from './probe-server.ts';
@@ -85,13 +88,30 @@ async function serve(settings: RelaySettings): Promise<number> {
 }
 
 function connect(settings: RelaySettings) {
+  const authorize = authorization(settings);
   const kubernetes = connectKubernetes(settings.login);
   const endpoint = connectSigner({
     url: settings.endpointUrl,
     connections: settings.concurrency,
+    ...(authorize === undefined ? {} : { authorize }),
     ...(settings.endpointCa === undefined ? {} : { caPem: readFileSync(settings.endpointCa, 'utf8') }),
   });
   return { kubernetes, endpoint };
+}
+
+function authorization({ caller, endpointUrl, podName }: RelaySettings): Authorize | undefined {
+  switch (caller.kind) {
+    case 'anonymous':
+      return undefined;
+    case 'tokenFile':
+      return bearerFromFile(caller.path);
+    case 'role': {
+      const { arn, region } = caller;
+      // With the host's network the host name is the node's.
+      const sessionName = sessionNameOf(podName ?? hostname());
+      return createSigV4({ url: endpointUrl, roleArn: arn, sessionName, ...(region === undefined ? {} : { region }) });
+    }
+  }
 }
 
 main().then(

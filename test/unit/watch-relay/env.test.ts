@@ -12,6 +12,7 @@ function settings(argv: readonly string[], environment: Record<string, string> =
 test('the least one must say, and what the rest then is', () => {
   expect(settings(['--url', 'https://sign.example.com', '--cluster', 'prod'])).toEqual({
     endpointUrl: 'https://sign.example.com/v1/clusters/prod',
+    caller: { kind: 'anonymous' },
     login: { kind: 'inCluster' },
     signerNames: [...defaultSignerNames],
     concurrency: 32,
@@ -25,6 +26,7 @@ test('everything one can say', () => {
   const argv = [
     ['--url', 'http://127.0.0.1:8400/stage/v1/clusters/demo/'],
     ['--endpoint-ca', 'ca.pem'],
+    ['--token-file', 'token'],
     ['--kubeconfig', 'k', '--context', 'c'],
     ['--signer-name', 'k8s.example.com/web', '--signer-name=example.com/x'],
     ['--concurrency', '1', '--drain-seconds', '0'],
@@ -34,6 +36,7 @@ test('everything one can say', () => {
   expect(settings(argv)).toEqual({
     endpointUrl: 'http://127.0.0.1:8400/stage/v1/clusters/demo',
     endpointCa: 'ca.pem',
+    caller: { kind: 'tokenFile', path: 'token' },
     login: { kind: 'kubeconfig', path: 'k', context: 'c' },
     signerNames: ['k8s.example.com/web', 'example.com/x'],
     concurrency: 1,
@@ -66,6 +69,37 @@ test('the environment speaks where no flag does', () => {
 });
 
 const url = ['--url', 'https://a.example', '--cluster', 'c'];
+const role = 'arn:aws:iam::111122223333:role/prod-caller';
+
+test('the caller role comes from the flag or the environment, its region from where AWS puts it', () => {
+  expect(settings([...url, '--caller-role', role]).caller).toEqual({ kind: 'role', arn: role });
+  const environment = { ...inCluster, COUNTERSIGN_CALLER_ROLE: role, AWS_DEFAULT_REGION: 'eu-west-1', POD_NAME: 'p-1' };
+  expect(settings(url, environment)).toMatchObject({
+    caller: { kind: 'role', arn: role, region: 'eu-west-1' },
+    podName: 'p-1',
+  });
+  expect(settings(url, { ...environment, AWS_REGION: 'eu-west-3' }).caller).toMatchObject({ region: 'eu-west-3' });
+  expect(settings(url, { ...environment, COUNTERSIGN_CALLER_ROLE: '' }).caller).toEqual({ kind: 'anonymous' });
+  const gov = 'arn:aws-us-gov:iam::111122223333:role/path/prod-caller';
+  expect(settings([...url, '--caller-role', gov], environment).caller).toMatchObject({ arn: gov });
+});
+
+test.each([
+  'https://a.example',
+  'http://127.0.0.1:1',
+  'http://[::1]:1',
+  'http://localhost',
+  'http://x.execute-api.localhost:1',
+])('credentials may go to %s', (to) => {
+  expect(settings(['--url', to, '--cluster', 'c', '--token-file', 't']).caller).toMatchObject({ kind: 'tokenFile' });
+});
+
+test('a token and a role exclude each other, also when one comes from the environment', () => {
+  const parsed = parseSettings([...url, '--token-file', 't'], { ...inCluster, COUNTERSIGN_CALLER_ROLE: role });
+  expect(parsed).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/one of them/) as unknown });
+});
+
+const plain = ['--url', 'http://a.example', '--cluster', 'c'];
 test.each<[readonly string[], RegExp]>([
   [[], /--url or COUNTERSIGN_URL/],
   [['--url', 'nonsense'], /not a URL/],
@@ -85,6 +119,14 @@ test.each<[readonly string[], RegExp]>([
   [[...url, '--log-level', 'loud'], /loud/],
   [[...url, '--lease-name', 'x'], /--leader-elect/],
   [[...url, '--context', 'x'], /--kubeconfig/],
+  [[...url, '--token-file', 't', '--caller-role', role], /--token-file and --caller-role/],
+  [[...url, '--token-file', ''], /--token-file/],
+  [[...url, '--caller-role', 'prod-caller'], /caller role prod-caller/],
+  [[...url, '--caller-role', 'arn:aws:iam::111122223333:user/x'], /caller role arn/],
+  [[...plain, '--token-file', 't'], /must be https/],
+  [[...plain, '--caller-role', role], /must be https/],
+  [['--url', 'http://127.0.0.1.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
+  [['--url', 'http://localhost.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
   [[...url, '--unknown'], /--unknown/],
   [[...url, 'stray'], /stray/],
 ])('%j is wrong, and the message says what', (argv, message) => {
