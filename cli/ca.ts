@@ -1,20 +1,24 @@
-import { randomBytes, X509Certificate } from 'node:crypto';
-import { Command, InvalidArgumentError } from 'commander';
+import { randomBytes } from 'node:crypto';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { CaUnusableError, createEmbeddedCa, loadEmbeddedCa } from '../adapters/embedded-authority.ts';
-import { certificateFacts, toPem } from '../core/certificate.ts';
 import type { Authority } from '../core/certificate.ts';
 import { caConfiguration } from '../core/configuration.ts';
 import type { CaConfiguration } from '../core/configuration.ts';
+import { caText } from './ca-text.ts';
+import type { ShownCa } from './ca-text.ts';
 import { readConfiguration } from './cluster-choice.ts';
+import { initDeployedCa, loadDeployedCa } from './deployed-ca.ts';
+import type { DeployedFlags } from './deployed-ca.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
-import { json, outputOption, table } from './output.ts';
+import { outputOption } from './output.ts';
 
-interface ShowFlags {
-  readonly data: string;
+interface ShowFlags extends Partial<DeployedFlags> {
+  readonly data?: string;
   readonly name: string;
   readonly output: string;
 }
+type EmbeddedFlags<Flags> = Flags & { readonly data: string };
 
 interface InitFlags extends ShowFlags {
   readonly subject?: string;
@@ -23,17 +27,21 @@ interface InitFlags extends ShowFlags {
   readonly validity?: string;
   readonly pathLen?: string;
   readonly config?: string;
-  readonly cluster?: string;
 }
 
 export function caCommand(io: Io): Command {
-  const ca = new Command('ca').description('make and look at a CA whose key lies in a folder of this machine');
+  const ca = new Command('ca').description(
+    'make and look at a CA whose key lies in KMS, or in a folder of this machine',
+  );
 
   ca.command('init')
     .description(
-      'make a CA: a new key and its self-signed certificate. What is there is never overwritten (exit code 6)',
+      'make a CA: its self-signed certificate, and with --data its key. What is there is never overwritten (exit code 6)',
     )
-    .requiredOption('--data <dir>', 'folder of the CA’s files')
+    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]; with --config one of that file')
+    .addOption(functionOption())
+    .addOption(regionOption())
+    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
     .option('--name <name>', 'name of the CA, as in countersign.yaml', caName, 'ca')
     .option('--subject <name>', 'such as "CN=prod CA,O=Example Corp"; also OU and C (default: CN=Countersign <name>)')
     .option('--key-spec <spec>', 'P-256, P-384, P-521, RSA-2048, RSA-3072 or RSA-4096 (default: P-256)')
@@ -41,21 +49,26 @@ export function caCommand(io: Io): Command {
     .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
     .option('--path-len <n>', 'how many CAs may stand below this one (default: 0)')
     .option('--config <file>', 'take all this from the CA of that name in a countersign.yaml')
-    .option('--cluster <name>', 'cluster of that file')
     .addOption(outputOption('table', 'json', 'pem'))
     .addHelpText(
       'after',
       `
+What a deployed CA is like stands in the countersign.yaml it was deployed with; its key was made by the deployment.
+
 Examples:
+  countersign ca init --cluster prod
   countersign ca init --data ./data
   countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d
   countersign ca init --data ./data --config countersign.yaml --cluster prod`,
     )
-    .action(async (flags: InitFlags) => io.out(printed(await init(flags, io), flags.output)));
+    .action(async (flags: InitFlags) => io.out(caText(await init(flags, io), flags.output)));
 
   ca.command('show')
     .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
-    .requiredOption('--data <dir>', 'folder of the CA’s files')
+    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]')
+    .addOption(functionOption())
+    .addOption(regionOption())
+    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
     .option('--name <name>', 'name of the CA', caName, 'ca')
     .addOption(outputOption('table', 'json', 'pem'))
     .addHelpText(
@@ -63,13 +76,22 @@ Examples:
       `
 Examples:
   countersign ca show --data ./data
-  countersign ca show --data ./data -o pem > client-ca.crt   # for the API server's --client-ca-file`,
+  countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file`,
     )
-    .action(async (flags: ShowFlags) => io.out(printed(await load(flags), flags.output)));
+    .action(async (flags: ShowFlags) => io.out(caText(await show(flags, io), flags.output)));
   return ca;
 }
 
-async function init(flags: InitFlags, io: Io): Promise<Authority> {
+function functionOption(): Option {
+  return new Option('--function <name>', 'its ca function, where that has another name than the deployment gave it');
+}
+
+function regionOption(): Option {
+  return new Option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)');
+}
+
+async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
+  if (!isEmbedded(flags)) return initDeployedCa(deployedFlags(flags, io), io);
   const ca = flags.config === undefined ? fromFlags(flags) : await fromFile(flags, flags.config, io);
   const { created, authority } = await usable(() => createEmbeddedCa(flags.data, ca, { now: io.now(), randomBytes }));
   if (!created)
@@ -78,11 +100,48 @@ async function init(flags: InitFlags, io: Io): Promise<Authority> {
       `there is a CA ${ca.name} in ${flags.data} already; it was left as it is`,
       `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name makes another CA`,
     );
-  return authority;
+  return shownCa(authority);
 }
 
-function load({ data, name }: ShowFlags): Promise<Authority> {
-  return usable(() => loadEmbeddedCa(data, name));
+async function show(flags: ShowFlags, io: Io): Promise<ShownCa> {
+  if (!isEmbedded(flags)) return loadDeployedCa(deployedFlags(flags, io), io);
+  return shownCa(await usable(() => loadEmbeddedCa(flags.data, flags.name)));
+}
+
+/** Flags that belong to one of the two kinds only are an error with the other: they would be read and not obeyed. */
+function isEmbedded<Flags extends ShowFlags>(flags: Flags): flags is EmbeddedFlags<Flags> {
+  if (flags.data === undefined) return false;
+  const { config }: InitFlags = flags;
+  const foreign = (['function', 'region', ...(config === undefined ? (['cluster'] as const) : [])] as const).filter(
+    (key) => flags[key] !== undefined,
+  );
+  if (foreign.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `--data means a CA of this machine; leave out ${foreign.map(flagText).join(', ')}`,
+    );
+  return true;
+}
+
+function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
+  const cluster = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
+  if (cluster === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      'which CA? --cluster names a deployed cluster, --data a folder of this machine',
+      'countersign ca init --help shows examples of both',
+    );
+  const own = [...caFlags, 'config' as const].filter((key) => flags[key] !== undefined);
+  if (own.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `the deployment says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
+    );
+  return { ...flags, cluster };
+}
+
+function shownCa({ name, certificate, signer }: Authority): ShownCa {
+  return { name, certificate, keyId: signer.keyId, signatureAlgorithm: signer.algorithm };
 }
 
 /** A CA that is not there, or not whole, is something an operator can act on; anything else is a fault of ours. */
@@ -114,9 +173,7 @@ function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathL
 }
 
 async function fromFile(flags: InitFlags, file: string, io: Io): Promise<CaConfiguration> {
-  const own = (['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'] as const).filter(
-    (key) => flags[key] !== undefined,
-  );
+  const own = caFlags.filter((key) => flags[key] !== undefined);
   if (own.length > 0)
     throw new CommandFailure(
       exitCodes.usage,
@@ -140,6 +197,8 @@ async function fromFile(flags: InitFlags, file: string, io: Io): Promise<CaConfi
     known === '' ? `its clusters are ${[...clusters.keys()].join(', ')}` : `--name is one of ${known}`,
   );
 }
+
+const caFlags = ['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'] as const;
 
 function flagText(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -175,40 +234,4 @@ function subjectOf(text: string): Readonly<Record<string, string>> {
     subject[key] = value;
   }
   return subject;
-}
-
-function printed({ name, certificate, signer }: Authority, output: string): string {
-  if (output === 'pem') return toPem('CERTIFICATE', certificate);
-  const facts = certificateFacts(certificate);
-  const shown = {
-    name,
-    subject: facts.subject,
-    serial: facts.serial,
-    notBefore: new Date(facts.notBefore).toISOString(),
-    notAfter: new Date(facts.notAfter).toISOString(),
-    key: keyText(certificate),
-    signatureAlgorithm: signer.algorithm,
-    keyId: signer.keyId,
-    subjectKeyIdentifier: Buffer.from(facts.subjectKeyIdentifier ?? []).toString('hex'),
-    fingerprintSha256: facts.fingerprintSha256,
-  };
-  return output === 'json'
-    ? json(shown)
-    : table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]));
-}
-
-const labels: Readonly<Record<string, string>> = {
-  notBefore: 'valid from',
-  notAfter: 'valid to',
-  signatureAlgorithm: 'signs with',
-  keyId: 'key id',
-  subjectKeyIdentifier: 'SKI',
-  fingerprintSha256: 'SHA-256',
-};
-
-function keyText(certificate: Uint8Array): string {
-  const { asymmetricKeyType, asymmetricKeyDetails } = new X509Certificate(certificate).publicKey;
-  if (asymmetricKeyType === 'rsa') return `RSA-${asymmetricKeyDetails?.modulusLength}`;
-  const curve = asymmetricKeyDetails?.namedCurve ?? '';
-  return { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' }[curve] ?? curve;
 }

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from './exit.ts';
+import type { FunctionCall } from './function-call.ts';
 import type { ApiAnswer, Instant, JsonObject } from '../core/ports.ts';
 
 export interface Io {
@@ -17,6 +18,8 @@ export interface Io {
   read(path: string): Promise<Uint8Array>;
   /** One request object of a cluster. Throws CommandFailure for an unusable login, anything else when the cluster does not answer. */
   fetchRequest(name: string, login: ClusterLogin): Promise<ApiAnswer<JsonObject>>;
+  /** What a Lambda function gave. Throws CommandFailure when it cannot be called or failed. */
+  callFunction(call: FunctionCall): Promise<unknown>;
 }
 
 export interface ClusterLogin {
@@ -50,6 +53,11 @@ export function processIo(): Io {
       } finally {
         api.close();
       }
+    },
+    async callFunction(call) {
+      // Likewise.
+      const { callFunction } = await import('./function-call.ts');
+      return callFunction(call);
     },
   };
 }

@@ -134,13 +134,16 @@ async function answer({ action, ca: only }: OperatorRequest, ports: CaPorts): Pr
   const cas: CaAnswer[] = [];
   for (const name of only === undefined ? ports.cas.keys() : [only]) {
     const ca = ports.cas.get(name);
-    if (ca === undefined)
-      cas.push({ ok: false, name, why: 'UnknownCa', message: `cluster ${ports.cluster} has no CA of that name` });
+    if (ca === undefined) cas.push({ ok: false, name, why: 'UnknownCa', message: unknownCa(name, ports) });
     else if (action === 'init')
       cas.push(told(name, await createAuthority(ca, ports.key(name), ports.store, ports.origin())));
     else cas.push(told(name, { created: false, ...(await loadAuthority(ca, ports.key(name), ports.store)) }));
   }
   return { cluster: ports.cluster, cas };
+}
+
+function unknownCa(name: string, { cluster, cas }: CaPorts): string {
+  return `cluster ${cluster} has no CA ${name}; it has ${[...cas.keys()].join(', ')}`;
 }
 
 function told(name: string, loaded: LoadedCa & { readonly created: boolean }): CaAnswer {

@@ -106,6 +106,8 @@ describe('what cannot be', () => {
     ['a subject with two names', ['--subject', 'CN=a,CN=b'], /CN is given twice/],
     ['a subject without a name', ['--subject', 'O=a'], /--subject: is required|--common-name|--subject/],
     ['an empty name', ['--subject', 'CN='], /must not be empty/],
+    ['a folder and a function', ['--function', 'f', '--region', 'r'], /leave out --function, --region/],
+    ['a folder and a cluster', ['--cluster', 'prod'], /leave out --cluster/],
     ['an option', ['--keyspec', 'P-256'], /Did you mean --key-spec/],
   ])('%s', async (_, flags, message) => {
     const ran = await init(...flags);
@@ -114,8 +116,10 @@ describe('what cannot be', () => {
     expect(readdirSync(data)).toEqual([]);
   });
 
-  test('no folder', async () => {
-    expect((await run(['ca', 'init'])).err).toMatch(/required option '--data <dir>' not specified/);
+  test('neither a folder nor a cluster', async () => {
+    const ran = await run(['ca', 'init']);
+    expect(ran.code).toBe(2);
+    expect(ran.err).toMatch(/which CA\? --cluster names a deployed cluster, --data a folder/);
   });
 });
 

@@ -17,12 +17,18 @@ export async function run(
   {
     files = {},
     environment = {},
-  }: { files?: Readonly<Record<string, string | Uint8Array>>; environment?: Record<string, string> } = {},
+    world = {},
+  }: {
+    files?: Readonly<Record<string, string | Uint8Array>>;
+    environment?: Record<string, string>;
+    world?: Partial<Pick<Io, 'callFunction'>>;
+  } = {},
 ): Promise<Ran> {
   const said = { out: '', err: '' };
   const real = processIo();
   const io: Io = {
     ...real,
+    ...world,
     out: (text) => void (said.out += text),
     err: (text) => void (said.err += text),
     environment,
