@@ -6,6 +6,7 @@ import { certificateFacts, toPem } from '../../core/certificate.ts';
 import type { Authority } from '../../core/certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { issue } from '../../core/issue.ts';
+import { decodeBody, objectTooLarge } from '../../core/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes.ts';
 import { refused, violation } from '../../core/outcome.ts';
 import type { SignOutcome } from '../../core/outcome.ts';
@@ -13,8 +14,7 @@ import type { CertificateLedger, Instant } from '../../core/ports.ts';
 import { printable } from '../../core/quoted.ts';
 import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
 import type { HttpAnswer, HttpEvent, HttpHandler, HttpRequest } from '../../adapters/lambda-http.ts';
-import { errorAnswer, outcomeHeader, signAnswer } from './answers.ts';
-import { decodeBody, objectTooLarge } from './body.ts';
+import { errorAnswer, outcomeHeader, signAnswer } from '../../adapters/lambda-answers.ts';
 import { busyAfter, logEntry, requestNames } from './log.ts';
 import type { SignLogEntry } from './log.ts';
 

@@ -11,7 +11,7 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { MisconfigurationError } from '../../core/ports.ts';
 import type { Instant } from '../../core/ports.ts';
 import { version } from '../../core/version.ts';
-import { signAnswer } from './answers.ts';
+import { signAnswer } from '../../adapters/lambda-answers.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
 import { logEntry } from './log.ts';

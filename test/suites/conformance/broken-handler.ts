@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
 import { assembleCertificate, toPem } from '../../../core/certificate.ts';
 import type { Authority } from '../../../core/certificate.ts';
-import { errorAnswer } from '../../../lambdas/sign/answers.ts';
+import { errorAnswer } from '../../../adapters/lambda-answers.ts';
 import { fieldsOf } from '../../corpus/certificate-fields.ts';
 import type { CertificateFields } from '../../corpus/certificate-fields.ts';
 import * as der from '../../harness/der-writer.ts';

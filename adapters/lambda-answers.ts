@@ -2,10 +2,10 @@
  * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
  * and every Kubernetes tool, and `error`, the only part the webhook client shows. http-api.md
  */
-import { httpStatus, refusalMessage } from '../../core/outcome.ts';
-import type { IgnoredWhy, SignOutcome } from '../../core/outcome.ts';
-import { jsonAnswer } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer } from '../../adapters/lambda-http.ts';
+import { httpStatus, refusalMessage } from '../core/outcome.ts';
+import type { IgnoredWhy, SignOutcome } from '../core/outcome.ts';
+import { jsonAnswer } from './lambda-http.ts';
+import type { HttpAnswer } from './lambda-http.ts';
 
 /** `ok` is of the endpoints that sign nothing: no answer of theirs can be taken for an issued certificate. */
 type OutcomeName = SignOutcome['kind'] | 'ok';
@@ -91,6 +91,7 @@ export function errorAnswer(
 /** metav1.StatusReason, and google.rpc.Code for the `error` shape. */
 const names: Readonly<Record<number, readonly [reason: string, canonicalCode: string]>> = {
   400: ['BadRequest', 'INVALID_ARGUMENT'],
+  401: ['Unauthorized', 'UNAUTHENTICATED'],
   404: ['NotFound', 'NOT_FOUND'],
   405: ['MethodNotAllowed', 'UNIMPLEMENTED'],
   409: ['Conflict', 'FAILED_PRECONDITION'],

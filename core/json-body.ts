@@ -1,4 +1,4 @@
-import { maxObjectBytes } from '../../core/kubernetes.ts';
+import { maxObjectBytes } from './kubernetes.ts';
 
 /** Kubernetes objects are some ten levels deep; managedFields adds a few. */
 const maxDepth = 100;
