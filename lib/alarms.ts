@@ -1,11 +1,11 @@
 /**
  * When somebody is called. Each alarm says in its description where docs/runbook.md tells what to do; a test holds the
- * two together.
+ * two together, and another the filters to the lines that the functions write.
  */
 import { Duration } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, Metric, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
-import type { IMetric } from 'aws-cdk-lib/aws-cloudwatch';
+import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import type { AlarmProps, IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { FilterPattern, MetricFilter } from 'aws-cdk-lib/aws-logs';
 import type { LogGroup } from 'aws-cdk-lib/aws-logs';
@@ -22,28 +22,20 @@ export interface AlarmOptions {
   readonly sign: ServiceFunction;
   readonly ca: ServiceFunction;
   readonly authorizer?: ServiceFunction;
-  /** Answers of 500 and above, of each way in. */
-  readonly serverErrors: readonly IMetric[];
+  /** Counts answers of 500 and above, by way in. */
+  readonly serverErrors: ReadonlyMap<string, IMetric>;
 }
 
-interface AlarmText {
-  /** The heading of its section in the runbook; names the alarm too. */
-  readonly name: string;
-  readonly meaning: string;
-}
+/** Long enough to count in, short enough to be woken by. */
+export const period = Duration.minutes(5);
 
-interface Threshold {
-  readonly atLeast: number;
-  /** Periods of five minutes in a row; more than one for what comes and goes by itself. */
-  readonly periods?: number;
-}
+/** How often the ca function says how long its CAs last. */
+export const caStatusInterval = Duration.hours(6);
 
-const period = Duration.minutes(5);
+/** `first`: one is news. `many`: the configured number of refusals. `lasting`: what comes and goes, if it stays. */
+type Threshold = 'first' | 'many' | 'lasting';
 
-/**
- * At how many of one reason in five minutes: `few` where a well-behaved client never causes one, so that the first is
- * news; otherwise the configured number, at which a policy or a client is likely to be wrong. Complete by its type.
- */
+/** In five minutes. `first` where a well-behaved client never causes one; complete by its type. */
 const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   SignerValidationFailure: 'many',
   RequestMalformed: 'many',
@@ -59,171 +51,121 @@ const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   IntentExpired: 'first',
 };
 
-export function createAlarms(
-  stack: Stack,
-  { cluster, alarms, sign, ca, authorizer, serverErrors }: AlarmOptions,
-): void {
-  const topics = alarms.topics.map((arn, index) => Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn));
+/** Gives back what must be there before the ca function first writes what it watches. */
+export function createAlarms(stack: Stack, options: AlarmOptions): readonly MetricFilter[] {
+  const { cluster, alarms, sign, ca, authorizer, serverErrors } = options;
   const namespace = `Countersign/${cluster.name}`;
+  const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn)));
 
-  const add = (
-    id: string,
-    { name, meaning }: AlarmText,
-    alarm: Omit<ConstructorParameters<typeof Alarm>[2], 'alarmName'>,
-  ) => {
-    const made = new Alarm(stack, id, {
+  /** `section` is a heading of the runbook, `of` tells apart the alarms that share one. */
+  function alarm(section: string, of: string | undefined, meaning: string, props: AlarmProps): void {
+    const name = of === undefined ? section : `${section}-${of}`;
+    const made = new Alarm(stack, `Alarm-${name}`, {
       alarmName: `countersign-${cluster.name}-${name}`,
-      alarmDescription: `Cluster ${cluster.name}: ${meaning} docs/runbook.md#${name.toLowerCase()}`,
-      treatMissingData: TreatMissingData.NOT_BREACHING,
-      ...alarm,
+      alarmDescription: `Cluster ${cluster.name}: ${meaning}. What to do: docs/runbook.md#${section.toLowerCase()}`,
+      ...props,
     });
-    for (const topic of topics) {
-      made.addAlarmAction(new SnsAction(topic));
-      made.addOkAction(new SnsAction(topic));
-    }
-  };
-  const counted = (id: string, text: AlarmText, metric: IMetric, { atLeast, periods = 1 }: Threshold): void =>
-    add(id, text, {
+    made.addAlarmAction(...topics);
+    made.addOkAction(...topics);
+  }
+
+  function counted(section: string, meaning: string, metric: IMetric, threshold: Threshold, of?: string): void {
+    const periods = threshold === 'lasting' ? 3 : 1;
+    alarm(section, of, threshold === 'lasting' ? `${meaning} for a quarter of an hour` : meaning, {
       metric,
-      threshold: atLeast,
+      threshold: threshold === 'many' ? alarms.refusals : 1,
       comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: periods,
       datapointsToAlarm: periods,
+      treatMissingData: TreatMissingData.NOT_BREACHING,
     });
-  /** Counts log lines. The functions write each as one JSON object. */
-  const lines = (id: string, logGroup: LogGroup, pattern: string, name: string): IMetric => {
-    new MetricFilter(stack, `${id}Filter`, {
-      logGroup,
-      filterPattern: FilterPattern.literal(pattern),
-      metricNamespace: namespace,
-      metricName: name,
-      metricValue: '1',
-    });
-    return new Metric({ namespace, metricName: name, statistic: 'Sum', period });
-  };
+  }
 
-  const { function: signFunction, logGroup: signLog } = sign;
+  /** Functions write one JSON object for each line. Metrics have no dimensions: what alarms watch is one number each. */
+  function filter(metricName: string, logGroup: LogGroup, pattern: string, metricValue = '1'): MetricFilter {
+    return new MetricFilter(stack, `Filter-${metricName}`, {
+      logGroup,
+      filterPattern: FilterPattern.literal(`{ ${pattern} }`),
+      metricNamespace: namespace,
+      metricName,
+      metricValue,
+    });
+  }
+  const lines = (...of: Parameters<typeof filter>): IMetric => filter(...of).metric({ statistic: 'Sum', period });
+
+  const error = '$.level = "error"';
+  const slow = 'crashed or took longer than 25 s';
+  const { function: signs, logGroup } = sign;
+  counted('sign-errors', `the sign function ${slow}`, signs.metricErrors({ period }), 'first');
   counted(
-    'SignErrors',
-    { name: 'sign-errors', meaning: 'the sign function crashed or took longer than 25 s.' },
-    signFunction.metricErrors({ period }),
-    { atLeast: 1 },
-  );
-  counted(
-    'SignThrottles',
-    {
-      name: 'sign-throttles',
-      meaning: 'calls were turned away for a quarter of an hour: all reserved functions are busy.',
-    },
-    signFunction.metricThrottles({ period }),
-    { atLeast: 1, periods: 3 },
-  );
-  counted(
-    'SignInternal',
-    {
-      name: 'sign-internal',
-      meaning: 'the sign function met a fault that does not pass by itself, and signs nothing.',
-    },
-    lines('SignInternal', signLog, '{ $.level = "error" }', 'Internal'),
-    { atLeast: 1 },
+    'sign-throttles',
+    'all sign functions have been busy and calls turned away',
+    signs.metricThrottles({ period }),
+    'lasting',
   );
   counted(
-    'SignUnavailable',
-    { name: 'sign-unavailable', meaning: 'KMS or DynamoDB has not answered properly for a quarter of an hour.' },
-    lines('SignUnavailable', signLog, '{ $.why = "Unavailable" }', 'Unavailable'),
-    { atLeast: 1, periods: 3 },
+    'sign-internal',
+    'a fault that does not pass by itself keeps the sign function from signing',
+    lines('SignInternal', logGroup, error),
+    'first',
   );
-  counted(
-    'SignThrottled',
-    { name: 'sign-throttled', meaning: 'KMS or DynamoDB has been asking to slow down for a quarter of an hour.' },
-    lines('SignThrottled', signLog, '{ $.why = "Throttled" }', 'Throttled'),
-    { atLeast: 1, periods: 3 },
-  );
-  serverErrors.forEach((metric, index) =>
-    counted(
-      `FrontDoorErrors${index}`,
-      {
-        name: index === 0 ? 'front-door-errors' : `front-door-errors-${index + 1}`,
-        meaning: 'callers have been getting 5xx for a quarter of an hour.',
-      },
-      metric,
-      { atLeast: 1, periods: 3 },
-    ),
-  );
+  for (const [why, meaning] of [
+    ['Unavailable', 'KMS or DynamoDB has not answered properly'],
+    ['Throttled', 'KMS or DynamoDB has been asking to slow down'],
+  ] as const)
+    counted(`sign-${why.toLowerCase()}`, meaning, lines(`Sign${why}`, logGroup, `$.why = "${why}"`), 'lasting');
+  // The first code is the reason of the whole refusal (core/outcome.ts).
   for (const code of refusalCodes)
     counted(
-      `Refused${code}`,
-      { name: `refused-${code}`, meaning: `requests are refused with ${code}.` },
-      // The first code is the reason of the whole refusal (core/outcome.ts).
-      lines(`Refused${code}`, signLog, `{ $.outcome = "refused" && $.codes[0] = "${code}" }`, `Refused${code}`),
-      { atLeast: refusalThresholds[code] === 'first' ? 1 : alarms.refusals },
+      `refused-${code}`,
+      `requests are refused with ${code}`,
+      lines(`Refused${code}`, logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`),
+      refusalThresholds[code],
     );
+  for (const [way, metric] of serverErrors)
+    counted('front-door-errors', `callers who come by ${way} have been getting 5xx`, metric, 'lasting', way);
 
   if (authorizer !== undefined) {
+    const { function: checks, logGroup: log } = authorizer;
+    counted('authorizer-errors', `the authorizer ${slow}`, checks.metricErrors({ period }), 'first');
     counted(
-      'AuthorizerErrors',
-      { name: 'authorizer-errors', meaning: 'the authorizer crashed or took longer than 25 s.' },
-      authorizer.function.metricErrors({ period }),
-      { atLeast: 1 },
+      'authorizer-throttles',
+      'all authorizers have been busy and calls turned away',
+      checks.metricThrottles({ period }),
+      'lasting',
     );
+    counted('authorizer-faults', 'no token can be checked', lines('AuthorizerFaults', log, error), 'first');
     counted(
-      'AuthorizerThrottles',
-      {
-        name: 'authorizer-throttles',
-        meaning: 'tokens have not been looked at for a quarter of an hour: all authorizers are busy.',
-      },
-      authorizer.function.metricThrottles({ period }),
-      { atLeast: 1, periods: 3 },
-    );
-    counted(
-      'AuthorizerFaults',
-      { name: 'authorizer-faults', meaning: 'no token can be checked: rules or key set are unusable.' },
-      lines('AuthorizerFaults', authorizer.logGroup, '{ $.level = "error" }', 'AuthorizerFaults'),
-      { atLeast: 1 },
-    );
-    counted(
-      'AuthorizerKeys',
-      {
-        name: 'authorizer-keys',
-        meaning: 'the keys of the token issuer have been out of reach for a quarter of an hour.',
-      },
-      lines('AuthorizerKeys', authorizer.logGroup, '{ $.reason = "KeysUnreachable" }', 'AuthorizerKeysUnreachable'),
-      { atLeast: 1, periods: 3 },
+      'authorizer-keys',
+      'the keys of the token issuer have been out of reach',
+      lines('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
+      'lasting',
     );
   }
 
-  counted('CaErrors', { name: 'ca-errors', meaning: 'the ca function failed.' }, ca.function.metricErrors({ period }), {
-    atLeast: 1,
-  });
+  counted('ca-errors', `the ca function failed, ${slow}`, ca.function.metricErrors({ period }), 'first');
   counted(
-    'CaFaults',
-    { name: 'ca-faults', meaning: 'a CA is missing, or its certificate does not belong to its key.' },
-    lines('CaFaults', ca.logGroup, '{ $.level = "error" }', 'CaFaults'),
-    { atLeast: 1 },
+    'ca-faults',
+    'a CA is missing, or its certificate does not fit its key',
+    lines('CaFaults', ca.logGroup, error),
+    'first',
   );
-  for (const name of cluster.cas.keys()) {
-    const metricName = `CaDaysLeft-${name}`;
-    new MetricFilter(stack, `CaDaysLeft-${name}Filter`, {
-      logGroup: ca.logGroup,
-      filterPattern: FilterPattern.literal(`{ $.daysLeft.${name} = * }`),
-      metricNamespace: namespace,
-      metricName,
-      metricValue: `$.daysLeft.${name}`,
-    });
-    add(
-      `CaDaysLeft-${name}`,
+  return [...cluster.cas.keys()].map((name) => {
+    const daysLeft = filter(`CaDaysLeft-${name}`, ca.logGroup, `$.daysLeft.${name} = *`, `$.daysLeft.${name}`);
+    alarm(
+      'ca-days-left',
+      name,
+      `CA ${name} ends in less than ${alarms.caDaysLeft} days, or has not been looked at for a day`,
       {
-        name: `ca-days-left-${name}`,
-        meaning: `CA ${name} ends in less than ${alarms.caDaysLeft} days, or nobody has looked for a day.`,
-      },
-      {
-        metric: new Metric({ namespace, metricName, statistic: 'Minimum', period: Duration.days(1) }),
+        metric: daysLeft.metric({ statistic: 'Minimum', period: caStatusInterval }),
         threshold: alarms.caDaysLeft,
         comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD,
-        evaluationPeriods: 1,
-        // Silence is no good news here: whoever should look every few hours does not.
+        evaluationPeriods: 4,
+        datapointsToAlarm: 4,
+        // Silence is no good news here: whoever should look does not.
         treatMissingData: TreatMissingData.BREACHING,
       },
     );
-  }
+    return daysLeft;
+  });
 }

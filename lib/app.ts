@@ -37,7 +37,12 @@ const parsed = parseConfiguration(text, file, { toDeploy: true });
 if (!parsed.ok) fail(parsed.problems.map(told).join(''));
 process.stderr.write(parsed.warnings.map((warning) => `warning: ${told(warning)}`).join(''));
 
-createApplication({
-  configuration: parsed.configuration,
-  sources: { root, entries, sourceMaps: false },
-}).synth();
+try {
+  createApplication({
+    configuration: parsed.configuration,
+    sources: { root, entries, sourceMaps: false },
+  }).synth();
+} catch (error) {
+  // What went wrong is in the message; where in CDK it was noticed helps nobody.
+  fail(`${error instanceof Error ? error.message : String(error)}\n`);
+}

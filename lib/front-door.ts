@@ -51,7 +51,6 @@ export interface HttpApiOptions {
 export function createIamApi(stack: Stack, options: HttpApiOptions): HttpApi {
   return createHttpApi(stack, 'IamApi', new HttpIamAuthorizer(), options, {
     caller: '$context.identity.userArn',
-    accessKey: '$context.identity.accessKey',
   });
 }
 

@@ -11,7 +11,7 @@ import { bakeAccess, bakeCluster } from '../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import type { DeploymentConfiguration } from '../core/deployment.ts';
 import { environmentNames } from '../lambdas/sign/env.ts';
-import { createAlarms } from './alarms.ts';
+import { caStatusInterval, createAlarms, period } from './alarms.ts';
 import { allowApi, allowUrl, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Sources } from './functions.ts';
@@ -33,7 +33,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   const sign = createSign(stack, options);
   const ca = createCa(stack, options);
   const { authorizer, serverErrors } = createFrontDoor(stack, sign, options);
-  createAlarms(stack, {
+  const watched = createAlarms(stack, {
     cluster,
     alarms: deployment.alarms,
     sign,
@@ -41,6 +41,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
     ...(authorizer === undefined ? {} : { authorizer }),
     serverErrors,
   });
+  createCas(stack, ca, cluster).node.addDependency(...watched);
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
   output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
@@ -120,26 +121,30 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
     logRetention: retention(deployment),
     sources,
   });
-  new CustomResource(stack, 'Cas', {
+  new Rule(stack, 'CaStatus', {
+    description: 'Has the ca function say how long its CAs last: an alarm watches that',
+    schedule: Schedule.rate(caStatusInterval),
+    targets: [new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action: 'show' }) })],
+  });
+  return ca;
+}
+
+/** Has the CA certificates made while the stack is deployed; those that are there stay as they are. */
+function createCas(stack: Stack, ca: ServiceFunction, { cas }: ClusterConfiguration): CustomResource {
+  return new CustomResource(stack, 'Cas', {
     resourceType: 'Custom::CountersignCas',
     serviceToken: ca.function.functionArn,
     serviceTimeout: Duration.minutes(5),
     // A CA is never taken back, so there is nothing to call it for.
     removalPolicy: RemovalPolicy.RETAIN,
     // Calls it again when there is another one to be made.
-    properties: { cas: [...cluster.cas.keys()].sort() },
+    properties: { cas: [...cas.keys()].sort() },
   });
-  new Rule(stack, 'CaStatusSchedule', {
-    description: 'Has the days left of each CA written to the log, where the alarm looks for them',
-    schedule: Schedule.rate(Duration.hours(6)),
-    targets: [new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action: 'show' }) })],
-  });
-  return ca;
 }
 
 interface FrontDoor {
   readonly authorizer?: ServiceFunction;
-  readonly serverErrors: readonly IMetric[];
+  readonly serverErrors: ReadonlyMap<string, IMetric>;
 }
 
 function createFrontDoor(
@@ -149,18 +154,18 @@ function createFrontDoor(
 ): FrontDoor {
   const { access, frontDoor, limits } = deployment;
   const base = `v1/clusters/${cluster.name}`;
-  const period = Duration.minutes(5);
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
-  const serverErrors: IMetric[] = [];
+  const serverErrors = new Map<string, IMetric>();
   const role = access.iam === undefined ? undefined : createCallerRole(stack, cluster, access.iam.principals);
-  if (role !== undefined) output('CallerRoleArn', role.roleArn, 'The relay’s COUNTERSIGN_CALLER_ROLE');
+  if (role !== undefined) output('CallerRoleArn', role.roleArn, "The relay's COUNTERSIGN_CALLER_ROLE");
 
   if (frontDoor === 'functionUrl') {
     if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
     const url = createFunctionUrl(stack, sign);
     if (role !== undefined) allowUrl(stack, role, sign);
-    output('SignUrl', `${url.url}${base}`, 'The relay’s COUNTERSIGN_URL');
-    serverErrors.push(
+    output('SignUrl', `${url.url}${base}`, "The relay's COUNTERSIGN_URL");
+    serverErrors.set(
+      'function-url',
       new Metric({
         namespace: 'AWS/Lambda',
         metricName: 'Url5xxCount',
@@ -177,8 +182,8 @@ function createFrontDoor(
   if (role !== undefined) {
     const iamApi = createIamApi(stack, api);
     allowApi(stack, role, iamApi, cluster);
-    output('SignUrl', `${iamApi.apiEndpoint}/${base}`, 'The relay’s COUNTERSIGN_URL');
-    serverErrors.push(iamApi.metricServerError({ period, statistic: 'Sum' }));
+    output('SignUrl', `${iamApi.apiEndpoint}/${base}`, "The relay's COUNTERSIGN_URL");
+    serverErrors.set('iam', iamApi.metricServerError({ period, statistic: 'Sum' }));
   }
   if (access.jwt === undefined) return { serverErrors };
   const authorizer = createFunction(stack, 'Authorizer', {
@@ -203,7 +208,7 @@ function createFrontDoor(
     `${jwtApi.apiEndpoint}/${base}`,
     'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
   );
-  serverErrors.push(jwtApi.metricServerError({ period, statistic: 'Sum' }));
+  serverErrors.set('jwt', jwtApi.metricServerError({ period, statistic: 'Sum' }));
   return { authorizer, serverErrors };
 }
 
