@@ -5,6 +5,7 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
 
 export interface ConformanceRequest {
   readonly method: string;
@@ -60,14 +61,16 @@ export function httpClient(options: ClientOptions = {}): {
   async function call(address: string, request: ConformanceRequest): Promise<ConformanceResponse> {
     const url = new URL(address);
     const secure = url.protocol === 'https:';
+    const hostname = url.hostname.replace(/^\[|\]$/g, '');
     const plain = { host: options.hostHeader ?? url.host, ...request.headers, ...options.headers };
     const credentials = await options.authorize?.({ method: request.method, url, headers: plain, body: request.body });
     const outgoing = (secure ? httpsRequest : httpRequest)({
       agent: secure ? agents.https : agents.http,
       method: request.method,
-      host: options.connect?.host ?? url.hostname.replace(/^\[|\]$/g, ''),
+      host: options.connect?.host ?? hostname,
       port: options.connect?.port ?? (url.port === '' ? (secure ? 443 : 80) : Number(url.port)),
-      servername: url.hostname,
+      // The name in the URL is the one that has to be proven, wherever the connection goes; RFC 6066 §3 knows no addresses.
+      ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
       path: `${url.pathname}${url.search}`,
       headers: { ...plain, ...credentials, ...(request.body && { 'content-length': request.body.length }) },
       signal: request.signal,

@@ -1,5 +1,5 @@
 /** `npm run conformance -- <url>`. docs/conformance.md */
-import { readFile } from 'node:fs/promises';
+import { readToken } from '../../adapters/token-file.ts';
 import type { Result } from './check.ts';
 import { runConformance } from './conformance.ts';
 import { httpClient } from './http-client.ts';
@@ -78,11 +78,16 @@ async function probe(base: string, fetch: ConformanceFetch): Promise<string | un
   }
 }
 
-function authorizer({ tokenFile, sigv4, region }: Settings): ClientOptions['authorize'] {
-  if (sigv4) return signAws(region);
+function authorizer(settings: Settings): ClientOptions['authorize'] {
+  if (settings.sigv4) return signAws(settings);
+  const { tokenFile } = settings;
   if (tokenFile === undefined) return undefined;
   // Read for each call: a projected token is replaced while we run.
-  return async () => ({ authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` });
+  return async () => {
+    const token = await readToken(tokenFile);
+    if (typeof token !== 'string') throw new Error(token.problem);
+    return { authorization: `Bearer ${token}` };
+  };
 }
 
 if (import.meta.main) {

@@ -14,6 +14,7 @@ Usage: npm run conformance -- URL [options]
   --header 'NAME: VALUE' send it with every call; repeat it for more
   --token-file FILE      send 'Authorization: Bearer …', read from the file for each call
   --sigv4                sign every call for AWS IAM, with the credentials the AWS SDK finds (AWS_PROFILE, …)
+  --role ARN             assume this role first, for example the stack's CallerRoleArn; implies --sigv4
   --region REGION        for --sigv4 (default: AWS_REGION, or the one in the URL's host)
   --host-header HOST     instead of the URL's own
   --connect HOST:PORT    connect there, whatever the URL says
@@ -32,7 +33,7 @@ Usage: npm run conformance -- URL [options]
 Examples:
   npm run dev -- --port 8443                      (in another terminal)
   npm run conformance -- http://127.0.0.1:8443/v1/clusters/demo
-  npm run conformance -- https://abc.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --sigv4
+  npm run conformance -- https://abc.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --role arn:aws:iam::111122223333:role/prod-caller
   npm run conformance -- https://def.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --token-file ./token
   npm run conformance -- http://x.lambda-url.us-east-1.localhost:4566/v1/clusters/demo --connect 127.0.0.1:4566
 
@@ -49,6 +50,7 @@ export interface Settings {
   readonly tokenFile?: string;
   readonly sigv4: boolean;
   readonly region?: string;
+  readonly roleArn?: string;
   readonly hostHeader?: string;
   readonly connect?: { readonly host: string; readonly port: number };
   readonly signers?: readonly SignerName[];
@@ -69,6 +71,7 @@ const options = {
   header: { type: 'string', multiple: true },
   'token-file': { type: 'string' },
   sigv4: { type: 'boolean', default: false },
+  role: { type: 'string' },
   region: { type: 'string' },
   'host-header': { type: 'string' },
   connect: { type: 'string' },
@@ -104,7 +107,8 @@ export function parseOptions(argv: readonly string[]): Parsed {
   const headers = headersOf(flags.header ?? []);
   if (headers === undefined) return wrong("--header: write it as 'Name: value'");
   const tokenFile = flags['token-file'];
-  const ways = [Object.keys(headers).some(isAuthorization), tokenFile !== undefined, flags.sigv4];
+  const sigv4 = flags.sigv4 || flags.role !== undefined;
+  const ways = [Object.keys(headers).some(isAuthorization), tokenFile !== undefined, sigv4];
   if (ways.filter(Boolean).length > 1) return wrong('choose one of --header Authorization, --token-file and --sigv4');
   const connect = flags.connect === undefined ? undefined : addressOf(flags.connect);
   if (connect === 'wrong') return wrong(`--connect ${flags.connect}: not HOST:PORT`);
@@ -129,7 +133,7 @@ export function parseOptions(argv: readonly string[]): Parsed {
     settings: {
       base,
       headers,
-      sigv4: flags.sigv4,
+      sigv4,
       requester: { username: flags.username, groups: flags.group ?? defaults.requester.groups },
       skip: flags.skip ?? [],
       concurrent,
@@ -137,6 +141,7 @@ export function parseOptions(argv: readonly string[]): Parsed {
       output: flags.output,
       ...(tokenFile === undefined ? {} : { tokenFile }),
       ...(flags.region === undefined ? {} : { region: flags.region }),
+      ...(flags.role === undefined ? {} : { roleArn: flags.role }),
       ...(hostHeader === undefined ? {} : { hostHeader }),
       ...(connect === undefined ? {} : { connect }),
       ...(flags.signer === undefined ? {} : { signers: flags.signer.filter(isSigner) }),

@@ -1,28 +1,49 @@
-/** `--sigv4`: by AWS's own libraries, not by our relay's, whose signatures an endpoint may accept for the wrong reason. */
+/**
+ * `--sigv4`, by AWS's own library over each call as it goes out. Not the relay's adapter: that signs one path, never a query,
+ * and an endpoint that forgives a mistake of the relay's should not look right because the checks make the same one.
+ */
 import { Sha256 } from '@aws-crypto/sha256-js';
-import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
+import { fromNodeProviderChain, fromTemporaryCredentials } from '@aws-sdk/credential-providers';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { AuthorizedCall, ClientOptions } from './http-client.ts';
 
-/** Function URLs are signed for `lambda`, API Gateway for `execute-api`: by host (http-api.md). */
-export function signAws(region: string | undefined): NonNullable<ClientOptions['authorize']> {
-  const credentials = fromNodeProviderChain();
+export interface SignAwsOptions {
+  /** Else AWS_REGION, else what the host says. */
+  readonly region?: string;
+  /** Assumed first: the endpoint knows its callers by one role. */
+  readonly roleArn?: string;
+}
+
+/** Function URLs are signed for `lambda`, API Gateway for `execute-api`: by host. */
+export function signAws({ region, roleArn }: SignAwsOptions): NonNullable<ClientOptions['authorize']> {
+  const told = region ?? process.env['AWS_REGION'];
+  const credentials =
+    roleArn === undefined
+      ? fromNodeProviderChain()
+      : fromTemporaryCredentials({
+          params: { RoleArn: roleArn, RoleSessionName: 'countersign-conformance', DurationSeconds: 900 },
+          ...(told === undefined ? {} : { clientConfig: { region: told } }),
+        });
+  const signers = new Map<string, SignatureV4>();
+
   return async ({ method, url, headers, body }: AuthorizedCall) => {
     const host = headers['host'] ?? url.host;
-    const signer = new SignatureV4({
-      service: /\.lambda-url\./.test(host) ? 'lambda' : 'execute-api',
-      region: region ?? process.env['AWS_REGION'] ?? regionIn(host) ?? 'us-east-1',
-      credentials,
-      sha256: Sha256,
-    });
+    let signer = signers.get(host);
+    // One for all calls: it keeps the credentials until they end.
+    if (signer === undefined) {
+      const service = /\.lambda-url\./.test(host) ? 'lambda' : 'execute-api';
+      signer = new SignatureV4({ service, region: told ?? regionIn(host) ?? 'us-east-1', credentials, sha256: Sha256 });
+      signers.set(host, signer);
+    }
+    const contentType = headers['content-type'];
     const signed = await signer.sign({
       method,
       protocol: url.protocol,
       hostname: url.hostname,
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
-      // Proxies and clients change others on the way.
-      headers: { host, ...(headers['content-type'] && { 'content-type': headers['content-type'] }) },
+      // Others may be changed on the way.
+      headers: { host, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
       ...(body === undefined ? {} : { body }),
     });
     return signed.headers;

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Authority } from '../../../core/certificate.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
+import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { serveHttp } from '../../../dev/node-http.ts';
 import { openSignService } from '../../../dev/sign-service.ts';
 import { tooLarge } from '../../../lambdas/sign/handler.ts';
@@ -12,9 +13,12 @@ export interface RunningSite {
   readonly stop: () => Promise<void>;
 }
 
-export async function startSite(wrap: Wrap = ({ handler }) => handler): Promise<RunningSite> {
+export async function startSite(
+  wrap: Wrap = ({ handler }) => handler,
+  cluster: ClusterConfiguration = defaultCluster('demo', { maxTtlSeconds: 86_400 }),
+): Promise<RunningSite> {
   const service = await openSignService({
-    clusters: [defaultCluster('demo', { maxTtlSeconds: 86_400 })],
+    clusters: [cluster],
     log: () => undefined,
     wrapAuthority: slow,
   });
