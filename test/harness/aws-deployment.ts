@@ -1,16 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { cdkOn } from './aws-cdk.ts';
 import { startFunctionUrlProxy } from './aws-function-url.ts';
 import { startCountedLocalStack, type CountedLocalStack } from './aws-kms-counter.ts';
-import type { Emulator } from './emulator.ts';
 import { temporaryFolder } from './processes.ts';
 
 /** Cluster `demo` behind a Function URL, deployed by the ordinary `cdk` into a LocalStack of its own. */
 export interface Deployment extends CountedLocalStack {
   /** Of the sign endpoint, without path, on loopback. */
   readonly url: string;
+  /** Types of resources that LocalStack does not know and took for made. */
+  readonly passedOver: readonly string[];
   /** Of the service stack. */
   readonly outputs: Readonly<Record<string, string>>;
   /** The countersign.yaml it was deployed from. */
@@ -44,11 +44,11 @@ export async function deployOnLocalStack(): Promise<Deployment> {
     const cdk = cdkOn(counted.emulator, { configuration: file, folder: folder.path });
     await cdk.bootstrap();
     const { demo: outputs = {} } = await cdk.deploy();
-    await callCaFunction(counted.emulator, outputs['CaFunction'] ?? '', 'init');
     const proxy = await startFunctionUrlProxy(outputs['SignUrl'] ?? '', counted.emulator.url);
     return {
       ...counted,
       url: proxy.url,
+      passedOver: passedOver(counted.emulator.logTail(10_000)),
       outputs,
       configuration: file,
       async stop() {
@@ -64,20 +64,7 @@ export async function deployOnLocalStack(): Promise<Deployment> {
   }
 }
 
-/**
- * As an operator does, with IAM's permission to invoke it. CloudFormation has done so already, except in LocalStack,
- * whose core passes over custom resources.
- */
-export async function callCaFunction({ client }: Emulator, name: string, action: 'init' | 'show'): Promise<unknown> {
-  const lambda = new LambdaClient(client);
-  try {
-    const { FunctionError: error, Payload: payload } = await lambda.send(
-      new InvokeCommand({ FunctionName: name, Payload: JSON.stringify({ action }) }),
-    );
-    const text = Buffer.from(payload ?? []).toString('utf8');
-    if (error !== undefined) throw new Error(`${name}: ${text}`);
-    return JSON.parse(text) as unknown;
-  } finally {
-    lambda.destroy();
-  }
+function passedOver(log: string): string[] {
+  const types = log.matchAll(/No resource provider found for "([^"]+)"/g);
+  return [...new Set([...types].map(([, type = '']) => type))].toSorted();
 }

@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { createHash, X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AwsFault } from '../../harness/aws-proxy.ts';
 import { deployOnLocalStack, type Deployment } from '../../harness/aws-deployment.ts';
@@ -18,17 +21,25 @@ import {
 import { requireTools } from '../../tools/tools.ts';
 import { describeSigning, type SignerUnderTest, type SigningWorld } from '../end-to-end/signing-suite.ts';
 
+const commandLine = join(import.meta.dirname, '../../../cli/countersign.ts');
 const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
 /** Whoever else's LocalStack it is, it runs functions where they do not meet our proxy. */
 const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
 
 describeSigning({
-  title: 'a request approved in a real cluster, signed by what cdk deploy made in LocalStack',
+  by: 'what cdk deploy made in LocalStack',
   skip: notOurs || missing.some(({ skip }) => skip),
   start: startSigner,
   // Each call at once is a process of its own here.
   relayArgs: ['--concurrency', '4'],
-  more: defineCounting,
+  more(world) {
+    describe('the deployment', () => {
+      defineDeployment(world);
+    });
+    describe('KMS', () => {
+      defineCounting(world);
+    });
+  },
 });
 
 type AwsSigner = SignerUnderTest & Deployment;
@@ -44,8 +55,50 @@ async function readTrustBundle(url: string): Promise<string> {
   return answer.text();
 }
 
+type World = () => SigningWorld & { readonly signer: AwsSigner };
+
+function defineDeployment(world: World): void {
+  /** As an operator types it, logged in to this AWS. */
+  async function countersign(...args: readonly string[]): Promise<{ status: unknown; out: string }> {
+    const { emulator } = world().signer;
+    const env = { ...emulator.environment, PATH: process.env['PATH'] };
+    try {
+      const { stdout } = await promisify(execFile)(process.execPath, [commandLine, ...args], { env, timeout: 60_000 });
+      return { status: 0, out: stdout };
+    } catch (error) {
+      const { code, stderr } = error as { code?: unknown; stderr?: string };
+      return { status: code, out: stderr ?? '' };
+    }
+  }
+
+  test('is whole, but for what LocalStack does not know', () => {
+    expect(world().signer.passedOver).toEqual(['AWS::Logs::MetricFilter']);
+  });
+
+  test('has made its CA, which countersign ca show shows', async () => {
+    const { signer } = world();
+    expect(await countersign('ca', 'show', '--cluster', 'demo', '-o', 'pem')).toEqual({
+      status: 0,
+      out: await signer.caPem(),
+    });
+    const { status, out } = await countersign('ca', 'show', '--cluster', 'demo', '-o', 'json');
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ name: 'ca', keyId: expect.stringMatching(/^arn:aws:kms:/) as unknown });
+  });
+
+  test('keeps that CA, whoever wants another', async () => {
+    const { signer } = world();
+    const [before, calls] = [await signer.caPem(), signer.kms.count(signOperation)];
+    const { status, out } = await countersign('ca', 'init', '--cluster', 'demo');
+    expect(out).toContain('has a CA ca already');
+    expect(status).toBe(6);
+    expect(await signer.caPem()).toBe(before);
+    expect(signer.kms.count(signOperation)).toBe(calls);
+  });
+}
+
 /** How often the key was asked, at the key's door: whatever the function believes, this is what KMS bills. */
-function defineCounting(world: () => SigningWorld & { readonly signer: AwsSigner }): void {
+function defineCounting(world: World): void {
   /** By digest, what was answered with a fault. */
   const faults = new Map<string, number>();
 
@@ -86,51 +139,49 @@ function defineCounting(world: () => SigningWorld & { readonly signer: AwsSigner
     for (const object of objects.values()) expect(object.status.certificate).toBeDefined();
   }
 
-  describe('KMS', () => {
-    afterEach(() => {
-      world().signer.kms.inject = () => undefined;
-    });
+  afterEach(() => {
+    world().signer.kms.inject = () => undefined;
+  });
 
-    test('was asked once for each certificate so far, and for nothing that was refused', async () => {
-      expect(await issuedDigests()).toHaveLength(5);
-      await expectOneEach();
-    });
+  test('was asked once for each certificate so far, and for nothing that was refused', async () => {
+    expect(await issuedDigests()).toHaveLength(5);
+    await expectOneEach();
+  });
 
-    test('is not asked again by who brings the same request: the certificate is the same', async () => {
-      const { plane, signer } = world();
-      const before = await readRequest(plane, 'alice');
-      const { certificate: _earlier, ...status } = before.status;
-      const body = JSON.stringify({ ...typeOf, ...before, status });
-      const calls = signer.kms.count(signOperation);
-      const answers = await Promise.all(
-        [1, 2, 3].map(() =>
-          fetch(`${signer.url}${clusterPath}/sign`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body,
-          }),
-        ),
-      );
-      for (const answer of answers) {
-        expect(answer.status).toBe(200);
-        expect(certificatePemOf((await answer.json()) as CsrObject)).toBe(certificatePemOf(before));
-      }
-      expect(signer.kms.count(signOperation)).toBe(calls);
-    });
+  test('is not asked again by who brings the same request: the certificate is the same', async () => {
+    const { plane, signer } = world();
+    const before = await readRequest(plane, 'alice');
+    const { certificate: _earlier, ...status } = before.status;
+    const body = JSON.stringify({ ...typeOf, ...before, status });
+    const calls = signer.kms.count(signOperation);
+    const answers = await Promise.all(
+      [1, 2, 3].map(() =>
+        fetch(`${signer.url}${clusterPath}/sign`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+        }),
+      ),
+    );
+    for (const answer of answers) {
+      expect(answer.status).toBe(200);
+      expect(certificatePemOf((await answer.json()) as CsrObject)).toBe(certificatePemOf(before));
+    }
+    expect(signer.kms.count(signOperation)).toBe(calls);
+  });
 
-    test.each<[AwsFault, number]>([
-      ['throttled', 2],
-      ['answerLost', 1],
-      ['lost', 1],
-      ['failed', 1],
-    ])('is asked once more for each time it was %s', async (fault, times) => {
-      const count = 5;
-      const before = [...faults.values()].reduce((sum, each) => sum + each, 0);
-      inject(fault, times);
-      await issueBurst(fault.toLowerCase(), count);
-      expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(count * times);
-      await expectOneEach();
-    });
+  test.each<[AwsFault, number]>([
+    ['throttled', 2],
+    ['answerLost', 1],
+    ['lost', 1],
+    ['failed', 1],
+  ])('is asked once more for each time it was %s', async (fault, times) => {
+    const count = 5;
+    const before = [...faults.values()].reduce((sum, each) => sum + each, 0);
+    inject(fault, times);
+    await issueBurst(fault.toLowerCase(), count);
+    expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(count * times);
+    await expectOneEach();
   });
 }
 

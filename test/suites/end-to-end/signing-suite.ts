@@ -83,14 +83,14 @@ const refusals: readonly (Asked & { readonly reason: string; readonly messages: 
 
 /** In a real cluster, with the real relay: what must hold for the dev server must hold for every deployment. */
 export function describeSigning<Signer extends SignerUnderTest>(options: {
-  readonly title: string;
+  readonly by: string;
   readonly skip: boolean;
   readonly start: () => Promise<Signer>;
   readonly relayArgs?: readonly string[];
   /** Further tests over the same three, after these. */
   readonly more?: (world: () => SigningWorld & { readonly signer: Signer }) => void;
 }): void {
-  describe.skipIf(options.skip)(options.title, () => {
+  describe.skipIf(options.skip)(`a request approved in a real cluster, signed by ${options.by}`, () => {
     let signer: Signer;
     let plane: ControlPlane;
     let relay: Relay;

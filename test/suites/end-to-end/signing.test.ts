@@ -4,4 +4,4 @@ import { describeSigning } from './signing-suite.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 
-describeSigning({ title: 'a request approved in a real cluster', skip, start: () => startDevServer() });
+describeSigning({ by: 'the dev server', skip, start: () => startDevServer() });
