@@ -59,6 +59,7 @@ describe.skipIf(skip)('the chart', () => {
       url: 'the environment says it',
       cluster: 'the environment says it',
       'log-level': 'the environment says it',
+      'caller-role': 'the environment says it',
       kubeconfig: 'the pod has a service account',
       context: 'the pod has a service account',
       help: 'nobody is there to read it',
@@ -132,6 +133,19 @@ describe.skipIf(skip)('the chart', () => {
     expect(JSON.stringify(await policy('eks-pod-identity.yaml'))).toContain('169.254.170.23/32');
     const kinds = objects(await template(example('instance-role.yaml'))).map(({ kind }) => kind);
     expect(kinds).not.toContain('NetworkPolicy');
+  });
+
+  test('takes the values that docs/deploy.md has people write', async () => {
+    const page = readFileSync(join(chart, '../../docs/deploy.md'), 'utf8');
+    const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(page) ?? [];
+    const filled = block
+      .replace('REGISTRY', 'registry.example.com')
+      .replace('sha256:…', `sha256:${'0'.repeat(64)}`)
+      .replace('<SignUrl>', 'https://abcde12345.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod')
+      .replace('<CallerRoleArn>', 'arn:aws:iam::999900001111:role/prod-caller');
+    expect(filled).not.toMatch(/[<>…]/);
+    const rendered = objects(await template(join(chart, 'values.yaml'), { values: parse(filled) as object }));
+    expect(podTemplate(rendered).spec.containers[0]!.image).toMatch(/^registry\.example\.com\/.*@sha256:0+$/);
   });
 
   test('under another release name keeps lease, rights and account together', async () => {
