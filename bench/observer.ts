@@ -5,7 +5,7 @@ import type { ControlPlane } from '../test/harness/control-plane.ts';
 /** Sees, in a watch of its own, when each request came up and when it got its certificate. Clock: performance.now(). */
 export interface Observer {
   readonly certifiedAt: ReadonlyMap<string, number>;
-  /** How many requests have come up so far. */
+  /** How many requests have come up so far. Throws when a request failed or the watch is lost. */
   added(): number;
   /** Resolves when each has its certificate. Rejects after `limitMilliseconds`, or when any request fails. */
   allCertified(names: readonly string[], limitMilliseconds: number): Promise<void>;
@@ -49,7 +49,10 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
   const watch = await watchRequests(controlPlane, read, fail);
   return {
     certifiedAt,
-    added: () => added,
+    added() {
+      if (failure !== undefined) throw failure;
+      return added;
+    },
     async allCertified(names, limitMilliseconds) {
       const missing = new Set(names.filter((name) => !certifiedAt.has(name)));
       if (failure !== undefined) throw failure;

@@ -15,6 +15,8 @@ const prefix = '/registry/certificatesigningrequests/';
  * the question here. Portions, each waited for, keep all watches alive and cost a tenth of a second in all.
  */
 const portion = 50;
+/** For one portion to come up; it takes milliseconds. */
+const limitMilliseconds = 30_000;
 
 /** Bodies of etcd transactions, ready to send, and how many requests are in each. */
 export type Shelf = readonly { readonly body: string; readonly count: number }[];
@@ -46,7 +48,11 @@ export async function release(controlPlane: ControlPlane, shelf: Shelf, added: (
   for (const { body, count } of shelf) {
     await etcd(controlPlane, 'kv/txn', body);
     expected += count;
-    while (added() < expected) await sleep(1);
+    const limit = performance.now() + limitMilliseconds;
+    while (added() < expected) {
+      if (performance.now() > limit) throw new Error(`${expected - added()} released requests did not come up`);
+      await sleep(1);
+    }
   }
 }
 
