@@ -145,6 +145,8 @@ function messageOf(error: unknown): string {
 
 function judged(finding: Finding): Pick<Result, 'outcome' | 'detail'> {
   if ('skipped' in finding) return { outcome: 'skipped', detail: finding.skipped };
-  if (finding.problems.length > 0) return { outcome: 'failed', detail: finding.problems.join('\n') };
+  // Problems quote the endpoint: nothing it says may move a terminal's cursor.
+  if (finding.problems.length > 0)
+    return { outcome: 'failed', detail: finding.problems.join('\n').replaceAll(/(?!\n)\p{Cc}/gu, '\uFFFD') };
   return { outcome: 'passed', detail: finding.note ?? '' };
 }

@@ -109,12 +109,12 @@ describe('the dev server', () => {
       ({ handler }) =>
         async (event) =>
           event.rawPath.endsWith('/sign')
-            ? errorAnswer(503, 'busy', 'no', [], { retryAfterSeconds: 0 })
+            ? errorAnswer(503, 'busy', 'no\u001B[1A', [], { retryAfterSeconds: 0 })
             : handler(event),
     );
     const { code, out } = await say(broken.base, '--only', 'issued', '--signer', 'kubernetes.io/kubelet-serving');
     expect(code).toBe(1);
-    expect(out).toContain('! kubernetes.io/kubelet-serving: answered 503: no\n');
+    expect(out).toContain('! kubernetes.io/kubelet-serving: answered 503: no\uFFFD[1A\n');
     expect(out).toContain('from: docs/signing-api.md');
     expect(out).toMatch(/\n0 passed, 1 failed, 0 skipped: issued\n$/);
   });
