@@ -52,7 +52,7 @@ function uncallable(functionName: string, error: unknown): CommandFailure {
       'npx cdk deploy makes it; --region and --function say where else to look',
     );
   // Without a login or a region the SDK asks nobody.
-  if (name === 'CredentialsProviderError' || /region is missing/i.test(message))
+  if (name === 'CredentialsProviderError' || /^region (is missing|not accepted)/i.test(message))
     return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
   if (status >= 400 && status <= 499 && status !== 429)
     return new CommandFailure(exitCodes.configuration, `${functionName} cannot be called: ${name}: ${message}`);

@@ -137,7 +137,7 @@ class Runtime:
             self.answers.pop(request_id, None)
 
     def take_output(self):
-        time.sleep(0.005)  # what was printed last may still be in the pipe
+        time.sleep(0.005)  # what was printed last may still be in the pipe, and then comes with the next call
         printed, self.output = self.output, []
         return printed
 
