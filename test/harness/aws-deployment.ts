@@ -13,8 +13,8 @@ export interface Deployment extends CountedLocalStack {
   readonly passedOver: readonly string[];
   /** Of the service stack. */
   readonly outputs: Readonly<Record<string, string>>;
-  /** The countersign.yaml it was deployed from. */
-  readonly configuration: string;
+  /** Again, from a countersign.yaml that says something else. */
+  deployAgain(change: (configuration: string) => string): Promise<void>;
 }
 
 /** The CA has the name that the dev server gives its own. */
@@ -50,7 +50,10 @@ export async function deployOnLocalStack(): Promise<Deployment> {
       url: proxy.url,
       passedOver: passedOver(counted.emulator.logTail(10_000)),
       outputs,
-      configuration: file,
+      async deployAgain(change) {
+        writeFileSync(file, change(configuration));
+        await cdk.deploy();
+      },
       async stop() {
         await proxy.close();
         await counted.stop();

@@ -39,6 +39,9 @@ describeSigning({
     describe('KMS', () => {
       defineCounting(world);
     });
+    describe('deployed again with other rules', () => {
+      defineNextDeployment(world);
+    });
   },
 });
 
@@ -151,18 +154,8 @@ function defineCounting(world: World): void {
   test('is not asked again by who brings the same request: the certificate is the same', async () => {
     const { plane, signer } = world();
     const before = await readRequest(plane, 'alice');
-    const { certificate: _earlier, ...status } = before.status;
-    const body = JSON.stringify({ ...typeOf, ...before, status });
     const calls = signer.kms.count(signOperation);
-    const answers = await Promise.all(
-      [1, 2, 3].map(() =>
-        fetch(`${signer.url}${clusterPath}/sign`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body,
-        }),
-      ),
-    );
+    const answers = await Promise.all([1, 2, 3].map(() => postAgain(signer.url, before)));
     for (const answer of answers) {
       expect(answer.status).toBe(200);
       expect(certificatePemOf((await answer.json()) as CsrObject)).toBe(certificatePemOf(before));
@@ -185,7 +178,46 @@ function defineCounting(world: World): void {
   });
 }
 
-const typeOf = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+function defineNextDeployment(world: World): void {
+  test('obeys those, and has the same CA and the same answers for what was asked before', async () => {
+    const { plane, signer } = world();
+    const [ca, calls, alice] = [
+      await signer.caPem(),
+      signer.kms.count(signOperation),
+      await readRequest(plane, 'alice'),
+    ];
+    await signer.deployAgain((configuration) => configuration.replaceAll('maxTtl: 1d', 'maxTtl: 2h'));
+    expect(await signer.caPem()).toBe(ca);
+
+    const answer = await postAgain(signer.url, alice);
+    expect(answer.status).toBe(200);
+    expect(certificatePemOf((await answer.json()) as CsrObject)).toBe(certificatePemOf(alice));
+    expect(signer.kms.count(signOperation)).toBe(calls);
+
+    const [later] = await createClientRequests(plane, 'later', 1);
+    await approveBurst(plane, [later!]);
+    const object = (await settled(plane, [later!.name])).get(later!.name)!;
+    expect([alice, object].map(lifetimeHours)).toEqual([24, 2]);
+    expect(signer.kms.count(signOperation)).toBe(calls + 1);
+  });
+}
+
+/** As the relay brought it before it was answered. */
+function postAgain(url: string, object: CsrObject): Promise<Response> {
+  const { certificate: _earlier, ...status } = object.status;
+  const type = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+  return fetch(`${url}${clusterPath}/sign`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...type, ...object, status }),
+  });
+}
+
+/** To the nearest hour: a certificate begins a little before it is asked for. */
+function lifetimeHours(object: CsrObject): number {
+  const { validFromDate, validToDate } = new X509Certificate(certificatePemOf(object));
+  return Math.round((validToDate.getTime() - validFromDate.getTime()) / 3_600_000);
+}
 
 /** What KMS is given to sign for a certificate. */
 function digestOf(pem: string): string {
