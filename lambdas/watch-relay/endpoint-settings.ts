@@ -11,7 +11,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Problem = { readonly problem: string };
 
 /** The cluster is named once: in the URL, or beside it, or in both alike. */
-export function endpointUrl(text: string, cluster: string | undefined): { readonly url: string } | Problem {
+export function endpointUrl(
+  text: string,
+  cluster: string | undefined,
+): { readonly url: string; readonly cluster: string } | Problem {
   let url: URL;
   try {
     url = new URL(text);
@@ -28,9 +31,9 @@ export function endpointUrl(text: string, cluster: string | undefined): { readon
   const named = /\/v1\/clusters\/([^/]+)$/.exec(path)?.[1];
   if (named !== undefined && cluster !== undefined && named !== cluster)
     return { problem: `--url names cluster ${named}, --cluster or COUNTERSIGN_CLUSTER ${cluster}` };
-  if (named === undefined && cluster === undefined)
-    return { problem: '--cluster or COUNTERSIGN_CLUSTER must say which cluster this is' };
-  return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${cluster}` : path}` };
+  const name = named ?? cluster;
+  if (name === undefined) return { problem: '--cluster or COUNTERSIGN_CLUSTER must say which cluster this is' };
+  return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${name}` : path}`, cluster: name };
 }
 
 export function parseCaller(

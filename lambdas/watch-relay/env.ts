@@ -1,9 +1,14 @@
 import { parseArgs } from 'node:util';
 import { endpointUrl, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
+import { listenAddress } from './listen-address.ts';
+import type { ListenAddress } from './listen-address.ts';
+import { parseWebhook, webhookHelp, webhookOptions } from './webhook-settings.ts';
+import type { WebhookSettings } from './webhook-settings.ts';
 
 /** Everything the relay can be told; the text below is its documentation. */
 export interface RelaySettings {
+  readonly cluster: string;
   /** `…/v1/clusters/<name>`. */
   readonly endpointUrl: string;
   /** File with CA certificates to trust for the endpoint instead of the system's. */
@@ -17,7 +22,8 @@ export interface RelaySettings {
   readonly concurrency: number;
   readonly drainSeconds: number;
   readonly lease?: { readonly namespace: string; readonly name: string };
-  readonly probes: { readonly host?: string; readonly port: number };
+  readonly probes: ListenAddress;
+  readonly webhook?: WebhookSettings;
   readonly logLevel: LogLevel;
 }
 
@@ -55,6 +61,7 @@ Usage: watch-relay --url URL [--cluster NAME] [options]
   --lease-namespace NS  (default: countersign-system)
   --lease-name NAME     (default: countersign-watch-relay)
   --metrics-address A   host:port or :port of /healthz, /readyz and /metrics (default: :8080)
+${webhookHelp}
   --log-level LEVEL     ${logLevels.join(', ')} (default: info)           [COUNTERSIGN_LOG_LEVEL]
   --help
 
@@ -92,6 +99,7 @@ export function parseSettings(
         'lease-name': { type: 'string' },
         'metrics-address': { type: 'string' },
         'log-level': { type: 'string' },
+        ...webhookOptions,
         help: { type: 'boolean', short: 'h' },
       },
     }).values;
@@ -126,9 +134,10 @@ export function parseSettings(
   if (!leaderElect && (namespace ?? leaseName) !== undefined) return wrong('--lease-* needs --leader-elect');
 
   const address = flags['metrics-address'] ?? ':8080';
-  const [, host, digits] = /^(?:\[?([^\]]*?)\]?):(\d+)$/.exec(address) ?? [];
-  const port = wholeNumber(digits ?? '', 0, 65_535);
-  if (port === undefined) return wrong(`--metrics-address ${address}: not host:port or :port`);
+  const probes = listenAddress(address);
+  if (probes === undefined) return wrong(`--metrics-address ${address}: not host:port or :port`);
+  const webhook = parseWebhook(flags);
+  if ('problem' in webhook) return wrong(webhook.problem);
 
   const logLevel = flags['log-level'] ?? (environment['COUNTERSIGN_LOG_LEVEL'] || 'info');
   if (!isLogLevel(logLevel)) return wrong(`log level ${logLevel}: not one of ${logLevels.join(', ')}`);
@@ -136,6 +145,7 @@ export function parseSettings(
   return {
     kind: 'settings',
     settings: {
+      cluster: endpoint.cluster,
       endpointUrl: endpoint.url,
       ...(flags['endpoint-ca'] === undefined ? {} : { endpointCa: flags['endpoint-ca'] }),
       caller: parsedCaller.caller,
@@ -154,7 +164,8 @@ export function parseSettings(
       ...(leaderElect
         ? { lease: { namespace: namespace ?? 'countersign-system', name: leaseName ?? 'countersign-watch-relay' } }
         : {}),
-      probes: { port, ...(host === undefined || host === '' ? {} : { host }) },
+      probes,
+      ...webhook,
       logLevel,
     },
   };

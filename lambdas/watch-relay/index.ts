@@ -12,9 +12,16 @@ import { bearerFromFile } from '../../adapters/token-file.ts';
 import { parseSettings } from './env.ts';
 import type { RelaySettings } from './env.ts';
 import { serveProbes } from './probe-server.ts';
+import type { Log } from './log.ts';
 import { createRelay } from './relay.ts';
+import type { Relay } from './relay.ts';
 import { systemClock } from './system-clock.ts';
+import { createWebhookProxy } from './webhook-proxy.ts';
+import { serveWebhook } from './webhook-server.ts';
+import type { WebhookServer } from './webhook-server.ts';
 
+/** After the relay's own drain, for the answers that webhook clients still wait for. */
+const webhookGraceMilliseconds = 5_000;
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 
 async function main(): Promise<number> {
@@ -62,13 +69,16 @@ async function serve(settings: RelaySettings): Promise<number> {
   collectDefaultMetrics({ register: relay.metrics.registry });
 
   let probes;
+  let webhook;
   try {
     probes = await serveProbes(relay, settings.probes);
+    webhook = await startWebhook(settings, relay, log);
   } catch (error) {
-    process.stderr.write(`watch-relay: --metrics-address: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`watch-relay: ${error instanceof Error ? error.message : String(error)}\n`);
     return exitCodes.configuration;
   }
-  log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, probes: probes.address }, 'connected');
+  const addresses = { probes: probes.address, webhook: webhook?.address };
+  log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...addresses }, 'connected');
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stop.signal.aborted) process.exit(exitCodes.failed); // asked twice: now
@@ -78,13 +88,26 @@ async function serve(settings: RelaySettings): Promise<number> {
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   try {
+    // Every replica serves webhook clients, whoever leads, and as long as the relay finishes its own.
     await relay.run(stop.signal);
     return exitCodes.ok;
   } finally {
+    await webhook?.close(webhookGraceMilliseconds);
     await probes.close();
     endpoint.close();
     kubernetes.close();
   }
+}
+
+async function startWebhook(settings: RelaySettings, relay: Relay, log: Log): Promise<WebhookServer | undefined> {
+  if (settings.webhook === undefined) return undefined;
+  const proxy = createWebhookProxy(settings.cluster, { ...relay.connections, log });
+  return serveWebhook(settings.webhook, proxy, {
+    concurrency: settings.concurrency,
+    clock: systemClock,
+    log,
+    answered: relay.metrics.webhookAnswered,
+  });
 }
 
 function connect(settings: RelaySettings) {

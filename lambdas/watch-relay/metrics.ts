@@ -34,6 +34,7 @@ export function createRelayMetrics() {
   const restarts = counter('watch_restarts_total', 'Watches and lists begun again unplanned.', ['signer', 'reason']);
   const malformed = counter('malformed_objects_total', 'Objects from the API server we could not read.', ['signer']);
   const events = counter('events_total', 'Events about requests.', ['result']);
+  const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
   const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', ['state']);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
   const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', []);
@@ -64,6 +65,7 @@ export function createRelayMetrics() {
     listed: (signer: string) => lists.inc({ signer }),
     restarted: (signer: string, reason: RestartReason) => restarts.inc({ signer, reason }),
     malformed: (signer: string) => malformed.inc({ signer }),
+    webhookAnswered: (outcome: string) => webhook.inc({ outcome }),
     event: (result: string) => events.inc({ result }),
     issuedAfter: (signer: string, seconds: number) => latency.observe({ signer }, seconds),
     signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),

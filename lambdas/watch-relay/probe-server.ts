@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ListenAddress } from './listen-address.ts';
 import type { Relay } from './relay.ts';
 
 /** `/healthz`, `/readyz` and `/metrics`: for kubelet and Prometheus, nothing secret in any of them. */
@@ -10,7 +11,10 @@ export interface ProbeServer {
 }
 
 /** Without `host` on all interfaces, as a pod's probes need it. Rejects if the port cannot be had. */
-export async function serveProbes(relay: Relay, { host, port }: { host?: string; port: number }): Promise<ProbeServer> {
+export async function serveProbes(
+  relay: Pick<Relay, 'health' | 'metrics'>,
+  { host, port }: ListenAddress,
+): Promise<ProbeServer> {
   const server = createServer((request, response) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
     switch (new URL(request.url ?? '/', 'http://relay').pathname) {

@@ -17,6 +17,8 @@ export interface Relay {
   run(stop: AbortSignal): Promise<void>;
   readonly health: Health;
   readonly metrics: RelayMetrics;
+  /** The same connections, watched: for the webhook proxy beside it. */
+  readonly connections: Pick<RelayPorts, 'api' | 'endpoint'>;
 }
 
 export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
@@ -38,6 +40,7 @@ export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
   return {
     health,
     metrics,
+    connections: { api, endpoint },
     async run(stop) {
       log.info({ signerNames: options.signerNames, concurrency: options.concurrency }, 'relay started');
       metrics.leads(false);

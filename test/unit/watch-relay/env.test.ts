@@ -11,6 +11,7 @@ function settings(argv: readonly string[], environment: Record<string, string> =
 
 test('the least one must say, and what the rest then is', () => {
   expect(settings(['--url', 'https://sign.example.com', '--cluster', 'prod'])).toEqual({
+    cluster: 'prod',
     endpointUrl: 'https://sign.example.com/v1/clusters/prod',
     caller: { kind: 'anonymous' },
     login: { kind: 'inCluster' },
@@ -32,8 +33,11 @@ test('everything one can say', () => {
     ['--concurrency', '1', '--drain-seconds', '0'],
     ['--leader-elect', '--lease-namespace', 'ns', '--lease-name', 'l'],
     ['--metrics-address', '[::1]:0', '--log-level', 'debug'],
+    ['--webhook-proxy', ':8443', '--webhook-cert', 'tls.crt', '--webhook-key', 'tls.key'],
+    ['--webhook-token-file', 'w', '--webhook-client-ca', 'ca.crt', '--webhook-client-subject', 'O=x,CN=y'],
   ].flat();
   expect(settings(argv)).toEqual({
+    cluster: 'demo',
     endpointUrl: 'http://127.0.0.1:8400/stage/v1/clusters/demo',
     endpointCa: 'ca.pem',
     caller: { kind: 'tokenFile', path: 'token' },
@@ -43,6 +47,13 @@ test('everything one can say', () => {
     drainSeconds: 0,
     lease: { namespace: 'ns', name: 'l' },
     probes: { host: '::1', port: 0 },
+    webhook: {
+      address: { port: 8443 },
+      certFile: 'tls.crt',
+      keyFile: 'tls.key',
+      tokenFile: 'w',
+      client: { caFile: 'ca.crt', subject: 'O=x,CN=y' },
+    },
     logLevel: 'debug',
   });
 });
@@ -99,6 +110,15 @@ test('a token and a role exclude each other, also when one comes from the enviro
   expect(parsed).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/one of them/) as unknown });
 });
 
+const webhook = [...url, '--webhook-proxy', ':8443', '--webhook-cert', 'c', '--webhook-key', 'k'];
+test('a webhook client may be known by a token or by a certificate', () => {
+  expect(settings([...webhook, '--webhook-token-file', 't']).webhook).toMatchObject({ tokenFile: 't' });
+  const client = ['--webhook-client-ca', 'ca', '--webhook-client-subject', 'CN=gcp-controller-manager'];
+  expect(settings([...webhook, ...client]).webhook).toMatchObject({
+    client: { caFile: 'ca', subject: 'CN=gcp-controller-manager' },
+  });
+});
+
 const plain = ['--url', 'http://a.example', '--cluster', 'c'];
 test.each<[readonly string[], RegExp]>([
   [[], /--url or COUNTERSIGN_URL/],
@@ -127,6 +147,13 @@ test.each<[readonly string[], RegExp]>([
   [[...plain, '--caller-role', role], /must be https/],
   [['--url', 'http://127.0.0.1.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
   [['--url', 'http://localhost.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
+  [webhook, /serves nobody/],
+  [[...webhook, '--webhook-client-ca', 'c'], /need each other/],
+  [[...webhook, '--webhook-token-file', 't', '--webhook-client-subject', 'CN=x'], /need each other/],
+  [[...webhook, '--webhook-token-file', ''], /--webhook-token-file: is empty/],
+  [[...webhook.slice(0, -2), '--webhook-token-file', 't'], /--webhook-cert and --webhook-key/],
+  [[...webhook, '--webhook-token-file', 't', '--webhook-proxy', '8443'], /--webhook-proxy 8443/],
+  [[...url, '--webhook-token-file', 't'], /--webhook-token-file needs --webhook-proxy/],
   [[...url, '--unknown'], /--unknown/],
   [[...url, 'stray'], /stray/],
 ])('%j is wrong, and the message says what', (argv, message) => {
