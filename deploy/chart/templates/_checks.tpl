@@ -25,6 +25,27 @@
 {{- fail "auth.aws.callerRoleArn: is for auth.method: aws; with token it would say nothing" -}}
 {{- end -}}
 {{- end -}}
+{{- $proxy := .Values.webhookProxy -}}
+{{- if $proxy.enabled -}}
+{{- $_ := required "webhookProxy.tlsSecret: the proxy speaks TLS only; name a Secret of type kubernetes.io/tls" $proxy.tlsSecret -}}
+{{- if not (or $proxy.tokenSecret $proxy.clientCa) -}}
+{{- fail "webhookProxy: needs tokenSecret or clientCa; it serves nobody it does not know" -}}
+{{- end -}}
+{{- if ne (empty $proxy.clientCa) (empty $proxy.clientSubject) -}}
+{{- fail "webhookProxy: clientCa and clientSubject need each other" -}}
+{{- end -}}
+{{- if eq (int $proxy.port) (int .Values.metrics.port) -}}
+{{- fail "webhookProxy.port: is that of the metrics" -}}
+{{- end -}}
+{{- if and .Values.hostNetwork (or $proxy.from $proxy.fromCidrs) -}}
+{{- fail "webhookProxy.from: with hostNetwork no NetworkPolicy applies, and the proxy is on the node's loopback address" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.hostNetwork) (not $proxy.from) (not $proxy.fromCidrs) -}}
+{{- fail "webhookProxy: name the callers in from or fromCidrs; the NetworkPolicy lets in nobody else" -}}
+{{- end -}}
+{{- else if or $proxy.tlsSecret $proxy.tokenSecret $proxy.clientCa $proxy.clientSubject $proxy.from $proxy.fromCidrs -}}
+{{- fail "webhookProxy: is not enabled, so what is set for it would say nothing" -}}
+{{- end -}}
 {{- if and .Values.hostNetwork .Values.metrics.from -}}
 {{- fail "metrics.from: with hostNetwork no NetworkPolicy applies, and metrics are on the node's loopback address" -}}
 {{- end -}}

@@ -12,6 +12,8 @@ const { skip } = await requireTools('helm');
 const values = parse(readFileSync(join(chart, 'values.yaml'), 'utf8')) as Record<string, unknown>;
 const plain = example('plain-manifests.yaml');
 
+const certificate = (body: string): string => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
+
 describe.skipIf(skip)('the chart', () => {
   test.each(examples)('with %s passes helm lint --strict and renders', async (file) => {
     expect(await helm(['lint', '--strict', chart, '--values', example(file)])).toContain('0 chart(s) failed');
@@ -64,10 +66,10 @@ describe.skipIf(skip)('the chart', () => {
       context: 'the pod has a service account',
       help: 'nobody is there to read it',
     };
-    const flags = [...helpText.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, flag]) => flag!);
+    const flags = [...helpText.matchAll(/(?:^ {2,4}|, )--([a-z-]+)/gm)].map(([, flag]) => flag!);
     expect(flags.length).toBeGreaterThan(10);
     const text = readFileSync(join(chart, 'templates/deployment.yaml'), 'utf8');
-    const used = [...text.matchAll(/^ +- --([a-z-]+)/gm)].map(([, flag]) => flag!);
+    const used = [...text.matchAll(/^ +- (?:\{\{ printf ")?--([a-z-]+)/gm)].map(([, flag]) => flag!);
     expect(flags.filter((flag) => !used.includes(flag) && without[flag] === undefined)).toEqual([]);
     expect(used.filter((flag) => !flags.includes(flag))).toEqual([]);
   });
@@ -135,6 +137,44 @@ describe.skipIf(skip)('the chart', () => {
     expect(kinds).not.toContain('NetworkPolicy');
   });
 
+  test('serves webhook clients only where that is asked for, over a Service, to those named', async () => {
+    expect(await template(plain)).not.toMatch(/webhook/i);
+    const clientCa = certificate('MIIB');
+    const clientSubject = 'O=example "quoted",CN=gcp-controller-manager';
+    const rendered = objects(
+      await template(example('webhook-proxy.yaml'), { values: { webhookProxy: { clientCa, clientSubject } } }),
+    );
+    const find = (kind: string) => rendered.find((object) => object.kind === kind);
+    expect(find('Service')?.spec).toMatchObject({ ports: [{ port: 443, targetPort: 'webhook' }] });
+    expect(find('ConfigMap')).toMatchObject({ data: { 'ca.pem': clientCa } });
+    expect(find('NetworkPolicy')?.spec).toMatchObject({
+      ingress: [{ from: [{ ipBlock: { cidr: '10.0.0.0/28' } }], ports: [{ protocol: 'TCP', port: 'webhook' }] }],
+    });
+    const [container] = podTemplate(rendered).spec.containers;
+    const parsed = parseSettings(container!.args, {
+      KUBERNETES_SERVICE_HOST: '10.96.0.1',
+      COUNTERSIGN_URL: 'https://sign.example.com',
+      COUNTERSIGN_CLUSTER: 'prod',
+    });
+    expect(parsed).toMatchObject({
+      settings: {
+        webhook: {
+          address: { port: 8443 },
+          certFile: '/etc/countersign/webhook-tls/tls.crt',
+          keyFile: '/etc/countersign/webhook-tls/tls.key',
+          tokenFile: '/etc/countersign/webhook-token/token',
+          client: { caFile: '/etc/countersign/webhook-client-ca/ca.pem', subject: clientSubject },
+        },
+      },
+    });
+    // Every file named in the arguments is in a volume that is mounted there, and no volume is without use.
+    const mounts = container!['volumeMounts'] as { name: string; mountPath: string }[];
+    const volumes = podTemplate(rendered).spec['volumes'] as { name: string }[];
+    expect(volumes.map(({ name }) => name).toSorted()).toEqual(mounts.map(({ name }) => name).toSorted());
+    const files = container!.args.flatMap((argument) => /=(\/\S+)\/[^/]+$/.exec(argument)?.[1] ?? []);
+    expect([...new Set(files)].toSorted()).toEqual(mounts.map(({ mountPath }) => mountPath).toSorted());
+  });
+
   test('takes the values that docs/deploy.md has people write', async () => {
     const page = readFileSync(join(chart, '../../docs/deploy.md'), 'utf8');
     const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(page) ?? [];
@@ -162,7 +202,6 @@ describe.skipIf(skip)('the chart', () => {
   });
 
   test('a CA for the endpoint is a file in the pod, and other certificates are other pods', async () => {
-    const certificate = (body: string) => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
     const rendered = async (body: string) =>
       objects(await template(plain, { values: { endpoint: { ca: certificate(body) } } }));
     const first = await rendered('MIIB');
@@ -222,6 +261,16 @@ describe.skipIf(skip)('what the chart refuses', () => {
     ],
     ['a token for a day', { auth: { token: { expirationSeconds: 86_400 } } }, 'auth/token/expirationSeconds'],
     ['credentials in values', { auth: { aws: { secretAccessKey: 'x' } } }, 'auth/aws'],
+    [
+      'a variable in a subject',
+      { webhookProxy: { clientSubject: 'CN=$(COUNTERSIGN_URL)' } },
+      'webhookProxy/clientSubject',
+    ],
+    [
+      'a CA’s key for the proxy',
+      { webhookProxy: { clientCa: '-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----' } },
+      'webhookProxy/clientCa',
+    ],
     ['no way in', { auth: { method: 'none' } }, 'auth/method'],
     ['a text for a number', { concurrency: '32' }, 'concurrency'],
     ['more at once than the relay takes', { concurrency: 257 }, 'concurrency'],
@@ -285,6 +334,38 @@ describe.skipIf(skip)('what the chart refuses', () => {
       { metrics: { from: [{ namespace: 'monitoring' }] } },
       'metrics.from: with hostNetwork',
     ],
+    [
+      'a proxy without certificate',
+      'webhook-proxy.yaml',
+      { webhookProxy: { tlsSecret: '' } },
+      'the proxy speaks TLS only',
+    ],
+    [
+      'a proxy for everybody',
+      'webhook-proxy.yaml',
+      { webhookProxy: { tokenSecret: '' } },
+      'serves nobody it does not know',
+    ],
+    [
+      'a CA that anybody may use',
+      'webhook-proxy.yaml',
+      { webhookProxy: { clientCa: certificate('MIIB') } },
+      'need each other',
+    ],
+    ['a proxy nobody reaches', 'webhook-proxy.yaml', { webhookProxy: { fromCidrs: [] } }, 'lets in nobody else'],
+    [
+      'a proxy on the port of the metrics',
+      'webhook-proxy.yaml',
+      { webhookProxy: { port: 8080 } },
+      'is that of the metrics',
+    ],
+    ['a proxy half switched off', 'webhook-proxy.yaml', { webhookProxy: { enabled: false } }, 'is not enabled'],
+    [
+      'a proxy of the node open to others',
+      'webhook-proxy.yaml',
+      { hostNetwork: true },
+      'webhookProxy.from: with hostNetwork',
+    ],
   ])('%s', async (_, file, more, sentence) => {
     expect(await refusal(example(file), more)).toContain(sentence);
   });
@@ -297,6 +378,7 @@ const openMaps = [
   '/podAnnotations',
   '/nodeSelector',
   '/metrics/from/podLabels',
+  '/webhookProxy/from/podLabels',
 ];
 
 interface Schema {
