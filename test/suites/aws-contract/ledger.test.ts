@@ -191,10 +191,17 @@ describeOnEmulators((name, emulator) => {
       ]);
     });
 
+    test('a record is read as it is now, not as some replica has it', async () => {
+      const before = proxy.calls.length;
+      await ledger.find(randomUUID());
+      const bodies = proxy.calls.slice(before).map(({ body }) => JSON.parse(body.toString('utf8')) as object);
+      expect(bodies).toMatchObject([{ ConsistentRead: true }]);
+    });
+
     test('a table that is not there is no throttling', async () => {
       const missing = dynamoDbLedger({ client: direct, tableName: 'missing', randomBytes });
       const failure = await missing.find('x').catch((error: unknown) => error);
-      expect(failure).toMatchObject({ name: 'ResourceNotFoundException' });
+      expect(failure).toMatchObject({ name: 'MisconfigurationError' });
     });
   });
 });

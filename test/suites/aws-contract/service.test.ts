@@ -117,6 +117,11 @@ describeOnEmulators((_, emulator) => {
     expect(leaf?.checkIssued(ca) === true && leaf.verify(ca.publicKey)).toBe(true);
     expect(proxy.count('TrentService.Sign') - before).toBe(1);
 
+    const reads = proxy.calls.filter(({ operation }) => operation.endsWith('.GetItem'));
+    expect(reads.map(({ body }) => JSON.parse(body.toString('utf8')) as object)).toEqual(
+      reads.map(() => expect.objectContaining({ ConsistentRead: true }) as object),
+    );
+
     const { Items: items = [] } = await dynamodb.send(new ScanCommand({ TableName: table, ConsistentRead: true }));
     expect(items.map((item) => item['pk']?.S ?? '').toSorted()).toEqual([
       'ca#ca',
