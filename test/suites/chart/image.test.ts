@@ -15,6 +15,7 @@ import {
 } from '../../harness/processes.ts';
 import { installRelay, startDevServer, type DevServer } from '../../harness/stack.ts';
 import { approveBurst, createClientRequests, settled } from '../../harness/stack-requests.ts';
+import { startFakeSts, type FakeSts } from '../../unit/adapters/fake-sts.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import { container, libraries, namespacesMissing, type Container } from './container.ts';
 import { example, objects, podTemplate, release, template } from './helm.ts';
@@ -33,6 +34,10 @@ beforeAll(async () => {
 afterAll(() => folder.remove());
 
 const entrypoint = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
+
+const imageEnvironment = Object.fromEntries(
+  [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name, value]) => [name!, value!]),
+);
 
 describe('the bundle', () => {
   test('holds the relay and nothing of the signer, the tests or development', () => {
@@ -83,7 +88,7 @@ describe('the Dockerfile', () => {
   });
 
   test('runs nothing in the last stage, as nobody, with no shell', () => {
-    expect(last).not.toMatch(/^(RUN|ADD|CMD|SHELL|ENV)\b/m);
+    expect(last).not.toMatch(/^(RUN|ADD|CMD|SHELL)\b/m);
     expect(last).toMatch(/^USER 65532:65532$/m);
     expect(entrypoint[0]).toBe('/usr/local/bin/node');
     expect(dockerfile).not.toMatch(/:latest/);
@@ -136,7 +141,9 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
   let signer: DevServer;
   let relay: RunningProcess | undefined;
   let image: Container;
+  let sts: FakeSts;
   beforeAll(async () => {
+    sts = await startFakeSts({ accessKeyId: 'AKIANOBODY', secretAccessKey: 'not used' });
     signer = await startDevServer();
     plane = await startControlPlane({ clientCaPem: await signer.caPem() });
     const { namespace, name } = await installRelay(plane);
@@ -145,11 +152,16 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     image = container({
       root: join(folder.path, 'root'),
       files: { [entrypoint.at(-1)!]: join(folder.path, 'out', bundleName) },
-      texts: { [`${account}/token`]: token.trim(), [`${account}/ca.crt`]: plane.servingCaPem },
+      texts: {
+        '/var/run/secrets/countersign/aws/token': readFileSync(sts.tokenFile, 'utf8'),
+        [`${account}/token`]: token.trim(),
+        [`${account}/ca.crt`]: plane.servingCaPem,
+      },
     });
   });
   afterAll(async () => {
     await relay?.stop();
+    sts?.close();
     await plane?.stop();
     await signer?.stop();
   });
@@ -165,7 +177,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
   });
 
   test('relays with the pod’s own login and the chart’s arguments, and keeps within half of its memory', async () => {
-    const [pod] = podTemplate(objects(await template(example('eks-pod-identity.yaml')))).spec.containers;
+    const [pod] = podTemplate(objects(await template(example('web-identity.yaml')))).spec.containers;
     const port = await freePort();
     const started = performance.now();
     relay = startProcess({
@@ -173,16 +185,18 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
       command: image.command,
       args: image.args(
         ...entrypoint,
-        // The dev server speaks plain HTTP and asks nobody who he is: its address and login are not the chart's.
-        ...pod!.args.filter((argument) => !/^--(metrics-address|signer-name)=/.test(argument)),
+        ...pod!.args.filter((argument) => !argument.startsWith('--metrics-address=')),
         `--metrics-address=127.0.0.1:${port}`,
       ),
       env: {
         PATH: process.env['PATH'],
+        ...imageEnvironment,
         KUBERNETES_SERVICE_HOST: '127.0.0.1',
         KUBERNETES_SERVICE_PORT: new URL(plane.url).port,
+        ...Object.fromEntries(pod!.env.map(({ name, value }) => [name, value])),
         COUNTERSIGN_URL: `${signer.url}/v1/clusters/demo`,
-        COUNTERSIGN_LOG_LEVEL: 'info',
+        COUNTERSIGN_CLUSTER: 'demo',
+        AWS_ENDPOINT_URL_STS: sts.url,
       },
       logPath: join(folder.path, 'relay.log'),
     });
@@ -192,7 +206,9 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     const posted = await createClientRequests(plane, 'from-the-image', 200);
     const names = posted.map(({ name }) => name);
     await approveBurst(plane, posted);
-    const done = await settled(plane, names);
+    const done = await settled(plane, names).catch((error: unknown) => {
+      throw new Error(relay!.logTail(5), { cause: error });
+    });
     expect([...done.values()].filter(({ status }) => status.certificate !== undefined)).toHaveLength(200);
 
     // And what the documentation has an operator do at the end.
@@ -208,6 +224,12 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     expect(said.stdout).toMatch(/^issuer=.*demo/m);
     expect(said.stdout).toMatch(/^Username +countersign-probe$/m);
     expect(said.status).toBe(0);
+
+    // The SDK found the projected token, without a home directory and without the right to start anything.
+    expect(sts.calls).toMatchObject([
+      { action: 'AssumeRoleWithWebIdentity', RoleArn: 'arn:aws:iam::444455556666:role/prod-watch-relay' },
+      { action: 'AssumeRole', signedBy: 'ASIA1', RoleArn: 'arn:aws:iam::999900001111:role/prod-caller' },
+    ]);
 
     const lease = await plane.kubectl(['get', 'lease', release, '-n', 'countersign-system', '-o', 'json']);
     expect(JSON.parse(lease)).toMatchObject({ spec: { leaseTransitions: 0 } });
