@@ -1,0 +1,28 @@
+/** Three clusters that use everything between them. */
+export const clusters = `version: 1
+clusters:
+  api:
+    cas:
+      nodes: {subject: {commonName: nodes}}
+      web: {subject: {commonName: web}, keySpec: RSA-3072, signatureAlgorithm: RSASSA_PSS_SHA_384}
+    profiles:
+      kubernetes.io/kubelet-serving: {ca: nodes}
+    access:
+      iam: {principals: ['arn:aws:iam::444455556666:role/relay', 'arn:aws:iam::777788889999:root']}
+      jwt: {issuer: https://issuer.example.com, audience: countersign.api, subjects: ['system:serviceaccount:a:b']}
+    limits: {reservedConcurrency: 7, throttle: {rate: 11, burst: 22}}
+    alarms: {topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 33, refusals: 44}
+    keys: {administrators: ['arn:aws:iam::111122223333:role/admin'], deleters: ['arn:aws:iam::111122223333:role/custodian']}
+    logs: {retentionDays: 30}
+    aws: {account: '111122223333', region: eu-central-1}
+  url:
+    cas: {ca: {subject: {commonName: url}}}
+    profiles: {kubernetes.io/kubelet-serving: {}}
+    frontDoor: functionUrl
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
+  tokens:
+    cas: {ca: {subject: {commonName: tokens}}}
+    profiles: {kubernetes.io/kubelet-serving: {}}
+    access:
+      jwt: {issuer: https://issuer.example.com, audience: countersign.tokens, subjects: ['system:serviceaccount:a:b']}
+`;

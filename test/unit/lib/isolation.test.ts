@@ -1,0 +1,148 @@
+/** Clusters share code and a file, and nothing that lives in AWS. */
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { Stack } from 'aws-cdk-lib';
+import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Bucket } from 'aws-cdk-lib/aws-s3';
+import { describe, expect, test } from 'vitest';
+import { createApplication } from '../../../lib/application.ts';
+import { clusters } from './clusters.ts';
+import { configuration, ofType, plain, smallSources, statementsOf, synthesise } from './synthesis.ts';
+import type { Statement } from './synthesis.ts';
+
+const synthesis = synthesise(clusters);
+const names = ['api', 'url', 'tokens'];
+const ownerOf = (stack: string): string => stack.replace(/-state$/, '');
+
+/** Every object in a tree of JSON. */
+function* objects(node: unknown): Generator<Readonly<Record<string, unknown>>> {
+  if (typeof node !== 'object' || node === null) return;
+  if (!Array.isArray(node)) yield node as Readonly<Record<string, unknown>>;
+  for (const child of Object.values(node)) yield* objects(child);
+}
+
+test('each cluster is two stacks, the service after its own state', () => {
+  const { artifacts } = synthesis.manifest;
+  const stacks = Object.entries(artifacts).filter(([, { type }]) => type === 'aws:cloudformation:stack');
+  expect(stacks.map(([name]) => name)).toEqual(names.flatMap((name) => [`${name}-state`, name]));
+  for (const [name, { dependencies = [] }] of stacks)
+    expect(dependencies.filter((other) => !other.endsWith('.assets'))).toEqual(
+      name.endsWith('-state') ? [] : [`${name}-state`],
+    );
+});
+
+test('a service imports from its own state only, and nobody imports from a service', () => {
+  const exports = new Set<string>();
+  for (const [stack, { Outputs: outputs = {} }] of synthesis.templates)
+    for (const { Export } of Object.values(outputs))
+      if (Export !== undefined) {
+        expect(stack).toMatch(/-state$/);
+        expect(Export.Name.startsWith(`${stack}:`)).toBe(true);
+        exports.add(Export.Name);
+      }
+  let imports = 0;
+  for (const [stack, of] of synthesis.templates)
+    for (const node of objects(of))
+      if ('Fn::ImportValue' in node) {
+        imports++;
+        expect(node['Fn::ImportValue']).toEqual(expect.stringMatching(new RegExp(`^${stack}-state:`)));
+        expect(exports.has(String(node['Fn::ImportValue']))).toBe(true);
+      }
+  expect(imports).toBeGreaterThan(20);
+  expect([...synthesis.texts.values()].join('\n')).not.toMatch(/Fn::GetStackOutput|AWS::SSM::Parameter"/);
+});
+
+test('no template names another cluster', () => {
+  for (const [stack, text] of synthesis.texts)
+    for (const other of names.filter((name) => name !== ownerOf(stack)))
+      // Names stand between marks: `countersign-url-…`, `/clusters/url/`, `url-state:`.
+      expect(text).not.toMatch(
+        new RegExp(`countersign-${other}[-"]|/${other}[/"]|"${other}(-state)?[":]|cluster ${other}\\b`),
+      );
+});
+
+test('no two clusters have the same code: each holds its own rules', () => {
+  const keys = [...synthesis.templates].flatMap(([, of]) =>
+    ofType(of, 'AWS::Lambda::Function').map(([, { Properties }]) => (Properties['Code'] as { S3Key: unknown }).S3Key),
+  );
+  const code = (stack: string): unknown[] =>
+    ofType(synthesis.templates.get(stack)!, 'AWS::Lambda::Function').map(
+      ([, { Properties }]) => (Properties['Code'] as { S3Key: unknown }).S3Key,
+    );
+  expect(keys.length).toBe(8);
+  expect(code('api').filter((key) => code('tokens').includes(key) || code('url').includes(key))).toEqual([]);
+});
+
+describe('what statements are about', () => {
+  /** Of this stack, of its own state, or an API made of a Ref of this stack. */
+  const own = (stack: string) =>
+    new RegExp(
+      `^(${stack}-state<\\w+\\.Arn>|<\\w+\\.Arn>|arn:[^:]+:execute-api:[^:]+:[^:]+:<\\w+>/\\$default/(GET|POST)/v1/clusters/${stack}/[a-z/-]+)$`,
+    );
+
+  const policies = [...synthesis.templates].flatMap(([stack, of]) =>
+    ofType(of, 'AWS::IAM::Policy').map(([id, policy]) => ({ stack, id, statements: statementsOf(policy) })),
+  );
+
+  test.each(policies)('$stack $id: only resources of its own cluster, by name', ({ stack, statements }) => {
+    for (const statement of statements) {
+      const { Effect, Action, Resource, ...rest } = plain(statement, synthesis) as Statement & Record<string, unknown>;
+      expect(Effect).toBe('Allow');
+      expect([Action].flat().filter((action) => action.includes('*'))).toEqual([]);
+      const resources = [Resource].flat();
+      expect(resources.length).toBeGreaterThan(0);
+      for (const resource of resources) expect(resource).toEqual(expect.stringMatching(own(stack)));
+      for (const field of ['NotAction', 'NotResource', 'Principal', 'NotPrincipal'])
+        expect(rest).not.toHaveProperty(field);
+    }
+  });
+
+  test('keys are used by roles of their own stack', () => {
+    for (const [stack, of] of synthesis.templates)
+      for (const [, key] of ofType(of, 'AWS::KMS::Key')) {
+        expect(stack).toMatch(/-state$/);
+        for (const { Sid, Principal } of plain(statementsOf(key, 'KeyPolicy'), synthesis) as Statement[])
+          if (Sid === 'SignCertificates' || Sid === 'SignCaCertificate' || Sid === 'PublicKey')
+            expect(
+              [(Principal as { AWS: string | string[] }).AWS]
+                .flat()
+                .filter((arn) => !/^<(Sign|Ca)Role\.Arn>$/.test(arn)),
+            ).toEqual([]);
+      }
+  });
+});
+
+test('nothing in a template leads the functions to another endpoint', () => {
+  for (const text of synthesis.texts.values())
+    expect(text).not.toMatch(/ENDPOINT_URL|AWS_ENDPOINT|NODE_OPTIONS|NODE_TLS/);
+});
+
+/** CloudFormation turns anything else into question marks. */
+test('templates are ASCII', () => {
+  for (const text of synthesis.texts.values()) expect(/[^\n\x20-\x7e]/.exec(text)).toBeNull();
+});
+
+describe('cdk-nag, AwsSolutions', () => {
+  test('finds nothing, and nothing is kept from it', () => {
+    expect(synthesis.validation.pluginReports).toEqual([]);
+    for (const text of synthesis.texts.values()) expect(text).not.toContain('rules_to_suppress');
+    expect(JSON.stringify(synthesis.manifest)).not.toContain('acknowledged');
+  });
+
+  test('would find it', () => {
+    const app = createApplication({ configuration: configuration(clusters), sources: smallSources });
+    const stack = Stack.of(app.node.findChild('api').node.findChild('Sign'));
+    void new Bucket(stack, 'Planted');
+    void new Policy(stack, 'PlantedPolicy', {
+      roles: [new Role(stack, 'PlantedRole', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') })],
+      statements: [new PolicyStatement({ effect: Effect.ALLOW, actions: ['kms:*'], resources: ['*'] })],
+    });
+    const { violations, success } = new AwsSolutionsChecks(app).validateScope(app);
+    expect(success).toBe(false);
+    expect(violations.map(({ ruleName }) => ruleName).sort()).toEqual([
+      'AwsSolutions-IAM5[Action::kms:*]',
+      'AwsSolutions-IAM5[Resource::*]',
+      'AwsSolutions-S1',
+      'AwsSolutions-S10',
+    ]);
+  });
+});

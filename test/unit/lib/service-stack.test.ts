@@ -1,0 +1,489 @@
+/** Functions, ways in and what each role may: resource by resource, statement by statement. */
+import { describe, expect, test } from 'vitest';
+import { parseSettings } from '../../../lambdas/sign/env.ts';
+import { readSettings } from '../../../lambdas/ca/env.ts';
+import { createSignHandler } from '../../../lambdas/sign/handler.ts';
+import { routesOf } from '../../../lib/front-door.ts';
+import { clusters } from './clusters.ts';
+import { configuration, ofType, plain, resource, statementsOf, synthesise, template } from './synthesis.ts';
+import type { Resource } from './synthesis.ts';
+
+const synthesis = synthesise(clusters);
+const { clusters: configured } = configuration(clusters);
+const [api, url, tokens] = ['api', 'url', 'tokens'].map((name) => template(synthesis, name)) as [
+  ReturnType<typeof template>,
+  ReturnType<typeof template>,
+  ReturnType<typeof template>,
+];
+const show = (value: unknown): unknown => plain(value, synthesis);
+
+/** Counts by type, without alarms and their filters. */
+function counts({ Resources }: typeof api): Record<string, number> {
+  const of: Record<string, number> = {};
+  for (const { Type: type } of Object.values(Resources))
+    if (type !== 'AWS::CloudWatch::Alarm' && type !== 'AWS::Logs::MetricFilter') of[type] = (of[type] ?? 0) + 1;
+  return of;
+}
+
+test('a cluster has what its ways in need, and nothing else', () => {
+  const always = {
+    'AWS::Lambda::Function': 2,
+    'AWS::IAM::Policy': 2,
+    'AWS::Logs::LogGroup': 2,
+    'Custom::CountersignCas': 1,
+    'AWS::Events::Rule': 1,
+    'AWS::Lambda::Permission': 1,
+  };
+  expect(counts(url)).toEqual({ ...always, 'AWS::IAM::Role': 1, 'AWS::IAM::Policy': 3, 'AWS::Lambda::Url': 1 });
+  expect(counts(tokens)).toEqual({
+    ...always,
+    'AWS::Lambda::Function': 3,
+    'AWS::IAM::Role': 1,
+    'AWS::IAM::Policy': 3,
+    'AWS::Logs::LogGroup': 4,
+    'AWS::ApiGatewayV2::Api': 1,
+    'AWS::ApiGatewayV2::Authorizer': 1,
+    'AWS::ApiGatewayV2::Integration': 1,
+    'AWS::ApiGatewayV2::Route': 4,
+    'AWS::ApiGatewayV2::Stage': 1,
+    'AWS::Lambda::Permission': 1 + 4 + 1,
+  });
+  expect(counts(api)).toEqual({
+    ...always,
+    'AWS::Lambda::Function': 3,
+    'AWS::IAM::Role': 2,
+    'AWS::IAM::Policy': 4,
+    'AWS::Logs::LogGroup': 5,
+    'AWS::ApiGatewayV2::Api': 2,
+    'AWS::ApiGatewayV2::Authorizer': 1,
+    'AWS::ApiGatewayV2::Integration': 2,
+    'AWS::ApiGatewayV2::Route': 10,
+    'AWS::ApiGatewayV2::Stage': 2,
+    'AWS::Lambda::Permission': 1 + 10 + 1,
+  });
+});
+
+const functionOf = (id: string): Resource => resource(api, 'AWS::Lambda::Function', id)[1];
+
+describe('the functions', () => {
+  const common = {
+    Architectures: ['arm64'],
+    Handler: 'index.handler',
+    MemorySize: 512,
+    Runtime: 'nodejs24.x',
+    Timeout: 25,
+  };
+  const environment = {
+    COUNTERSIGN_CLUSTER: 'api',
+    COUNTERSIGN_CERTIFICATES_TABLE: 'api-state<Certificates>',
+    COUNTERSIGN_CA_KEYS: '{"nodes":"api-state<CaKeynodes.Arn>","web":"api-state<CaKeyweb.Arn>"}',
+    COUNTERSIGN_LOG_LEVEL: 'info',
+  };
+
+  test.each([
+    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'api-state<SignRole.Arn>', environment],
+    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', 1, 'api-state<CaRole.Arn>', environment],
+    [
+      'Authorizer',
+      'countersign-api-authorizer',
+      'Checks the tokens of callers of cluster api',
+      7,
+      '<AuthorizerRole.Arn>',
+      undefined,
+    ],
+  ])('%s', (id, name, description, reserved, role, variables) => {
+    const { Properties, DependsOn } = functionOf(id);
+    const { Code: code, ...properties } = show(Properties) as Record<string, unknown>;
+    expect(properties).toEqual({
+      ...common,
+      FunctionName: name,
+      Description: description,
+      ReservedConcurrentExecutions: reserved,
+      Role: role,
+      LoggingConfig: { LogGroup: `<${id}Log>` },
+      ...(variables === undefined ? {} : { Environment: { Variables: variables } }),
+    });
+    expect(code).toMatchObject({ S3Key: expect.stringMatching(/^[0-9a-f]{64}\.zip$/) as unknown });
+    // Not before its role may do what it needs.
+    expect(DependsOn).toContain(resource(api, 'AWS::IAM::Policy', `${id}Policy`)[0]);
+  });
+
+  test('take their settings from what the templates give them', () => {
+    const arn = 'arn:aws:kms:eu-central-1:111122223333:key/0-0';
+    const cluster = configured.get('api');
+    if (cluster === undefined) throw new Error('no cluster');
+    for (const id of ['Sign', 'Ca']) {
+      const { Environment: given } = show(functionOf(id).Properties) as {
+        Environment: { Variables: Record<string, string> };
+      };
+      const variables = Object.fromEntries(
+        Object.entries(given.Variables).map(([name, value]) => [
+          name,
+          value.replaceAll(/api-state<CaKey\w+\.Arn>/g, arn),
+        ]),
+      );
+      const keys = new Map([
+        ['nodes', arn],
+        ['web', arn],
+      ]);
+      if (id === 'Sign')
+        expect(parseSettings(variables, cluster)).toEqual({
+          ok: true,
+          settings: { certificatesTable: 'api-state<Certificates>', caKeys: keys, logLevel: 'info' },
+        });
+      else
+        expect(readSettings(variables, cluster)).toEqual({
+          certificatesTable: 'api-state<Certificates>',
+          caKeys: keys,
+        });
+    }
+  });
+
+  test.each(['Sign', 'Ca', 'Authorizer'])('%s writes to a log made before it, kept for as long as configured', (id) => {
+    expect(resource(api, 'AWS::Logs::LogGroup', `${id}Log`)[1]).toEqual({
+      Type: 'AWS::Logs::LogGroup',
+      Properties: { RetentionInDays: 30 },
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+    });
+  });
+});
+
+describe('what each role may', () => {
+  const table = 'api-state<Certificates.Arn>';
+  const leading = (...prefixes: string[]) => ({
+    'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': prefixes.map((prefix) => `${prefix}#*`) },
+  });
+  const log = (id: string) => ({
+    Sid: 'WriteOwnLog',
+    Effect: 'Allow',
+    Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+    Resource: `<${id}Log.Arn>`,
+  });
+
+  test.each([
+    [
+      'Sign',
+      'api-state<SignRole>',
+      [
+        log('Sign'),
+        {
+          Sid: 'ReadRequestsAndCas',
+          Effect: 'Allow',
+          Action: 'dynamodb:GetItem',
+          Resource: table,
+          Condition: leading('uid', 'ca'),
+        },
+        {
+          Sid: 'WriteRequests',
+          Effect: 'Allow',
+          Action: ['dynamodb:PutItem', 'dynamodb:UpdateItem'],
+          Resource: table,
+          Condition: leading('uid'),
+        },
+      ],
+    ],
+    [
+      'Ca',
+      'api-state<CaRole>',
+      [
+        log('Ca'),
+        {
+          Sid: 'KeepCas',
+          Effect: 'Allow',
+          Action: ['dynamodb:GetItem', 'dynamodb:PutItem'],
+          Resource: table,
+          Condition: leading('ca'),
+        },
+      ],
+    ],
+    ['Authorizer', '<AuthorizerRole>', [log('Authorizer')]],
+    [
+      'Caller',
+      '<CallerRole>',
+      [
+        {
+          Sid: 'CallOwnEndpoint',
+          Effect: 'Allow',
+          Action: 'execute-api:Invoke',
+          Resource: [
+            'POST/v1/clusters/api/sign',
+            'GET/v1/clusters/api/healthz',
+            'GET/v1/clusters/api/trust-bundle',
+            'GET/v1/clusters/api/trust-bundle/nodes',
+            'GET/v1/clusters/api/trust-bundle/web',
+          ].map((route) => `arn:aws:execute-api:eu-central-1:111122223333:<IamApi>/$default/${route}`),
+        },
+      ],
+    ],
+  ])('%s', (id, role, statements) => {
+    const [, policy] = resource(api, 'AWS::IAM::Policy', `${id}Policy`);
+    expect(show(statementsOf(policy))).toEqual(statements);
+    expect(show(policy.Properties['Roles'])).toEqual([role]);
+  });
+
+  test('the caller of a function URL may call it as a URL and in no other way', () => {
+    const [, policy] = resource(url, 'AWS::IAM::Policy', 'CallerPolicy');
+    expect(show(statementsOf(policy))).toEqual([
+      {
+        Sid: 'CallOwnUrl',
+        Effect: 'Allow',
+        Action: 'lambda:InvokeFunctionUrl',
+        Resource: '<Sign.Arn>',
+        Condition: { StringEquals: { 'lambda:FunctionUrlAuthType': 'AWS_IAM' } },
+      },
+      {
+        Sid: 'OnlyByUrl',
+        Effect: 'Allow',
+        Action: 'lambda:InvokeFunction',
+        Resource: '<Sign.Arn>',
+        Condition: { Bool: { 'lambda:InvokedViaFunctionUrl': 'true' } },
+      },
+    ]);
+    expect(show(policy.Properties['Roles'])).toEqual(['<CallerRole>']);
+  });
+
+  test('no role has a policy that is not written here, and none is anybody else’s', () => {
+    for (const of of synthesis.templates.values())
+      for (const [, { Properties: properties }] of ofType(of, 'AWS::IAM::Role')) {
+        expect(properties).not.toHaveProperty('ManagedPolicyArns');
+        expect(properties).not.toHaveProperty('Policies');
+      }
+    const sids = (of: typeof api): string[] =>
+      ofType(of, 'AWS::IAM::Policy').flatMap(([, policy]) => statementsOf(policy).map(({ Sid }) => Sid ?? ''));
+    expect(sids(tokens).sort()).toEqual([
+      'KeepCas',
+      'ReadRequestsAndCas',
+      'WriteOwnLog',
+      'WriteOwnLog',
+      'WriteOwnLog',
+      'WriteRequests',
+    ]);
+  });
+
+  test('the caller role is trusted by the principals of the file and nobody else', () => {
+    const roleOf = (of: typeof api) => show(resource(of, 'AWS::IAM::Role', 'CallerRole')[1].Properties);
+    const trust = (arn: string) => ({
+      Effect: 'Allow',
+      Action: ['sts:AssumeRole', 'sts:TagSession'],
+      Principal: { AWS: arn },
+    });
+    expect(roleOf(api)).toEqual({
+      RoleName: 'countersign-api-caller',
+      Description: 'Calls the sign endpoint of cluster api',
+      AssumeRolePolicyDocument: {
+        Version: '2012-10-17',
+        Statement: [trust('arn:aws:iam::444455556666:role/relay'), trust('arn:aws:iam::777788889999:root')],
+      },
+    });
+    expect(roleOf(url)).toMatchObject({ RoleName: 'countersign-url-caller' });
+    expect(ofType(tokens, 'AWS::IAM::Role').map(([id]) => id.replace(/[0-9A-F]{8}$/, ''))).toEqual(['AuthorizerRole']);
+  });
+
+  test('the authorizer’s role is Lambda’s to take', () => {
+    expect(resource(api, 'AWS::IAM::Role', 'AuthorizerRole')[1].Properties).toEqual({
+      AssumeRolePolicyDocument: {
+        Version: '2012-10-17',
+        Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', Principal: { Service: 'lambda.amazonaws.com' } }],
+      },
+      Description: 'Checks the tokens of callers of cluster api',
+    });
+  });
+});
+
+describe('the HTTP APIs', () => {
+  const routes = [
+    'POST /v1/clusters/api/sign',
+    'GET /v1/clusters/api/healthz',
+    'GET /v1/clusters/api/trust-bundle',
+    'GET /v1/clusters/api/trust-bundle/nodes',
+    'GET /v1/clusters/api/trust-bundle/web',
+  ];
+
+  test.each([
+    ['IamApi', { AuthorizationType: 'AWS_IAM' }],
+    ['JwtApi', { AuthorizationType: 'CUSTOM', AuthorizerId: '<JwtApiJwtAuthorizer>' }],
+  ])('%s: every route has its authorizer, and there is no other route', (id, authorization) => {
+    const found = ofType(api, 'AWS::ApiGatewayV2::Route').filter(([name]) => name.startsWith(id));
+    expect(found.map(([, route]) => show(route.Properties))).toEqual(
+      routes.map((route) => ({
+        ApiId: `<${id}>`,
+        RouteKey: route,
+        Target: expect.stringMatching(new RegExp(`^integrations/<${id}POST`)) as unknown,
+        ...authorization,
+      })),
+    );
+    expect(show(resource(api, 'AWS::ApiGatewayV2::Integration', id)[1].Properties)).toEqual({
+      ApiId: `<${id}>`,
+      IntegrationType: 'AWS_PROXY',
+      IntegrationUri: '<Sign.Arn>',
+      PayloadFormatVersion: '2.0',
+      TimeoutInMillis: 29_000,
+    });
+  });
+
+  test.each([
+    ['IamApi', 'countersign-api-iam', { caller: '$context.identity.userArn' }],
+    [
+      'JwtApi',
+      'countersign-api-jwt',
+      { subject: '$context.authorizer.subject', authorizerError: '$context.authorizer.error' },
+    ],
+  ])('%s: throttled as configured, each call in a log that holds no secret', (id, name, logged) => {
+    expect(resource(api, 'AWS::ApiGatewayV2::Api', id)[1].Properties).toEqual({
+      Name: name,
+      Description: 'Signs certificates of cluster api',
+      ProtocolType: 'HTTP',
+    });
+    const { AccessLogSettings: log, ...stage } = show(resource(api, 'AWS::ApiGatewayV2::Stage', id)[1].Properties) as {
+      AccessLogSettings: { DestinationArn: string; Format: string };
+    };
+    expect(stage).toEqual({
+      ApiId: `<${id}>`,
+      StageName: '$default',
+      AutoDeploy: true,
+      DefaultRouteSettings: { ThrottlingRateLimit: 11, ThrottlingBurstLimit: 22 },
+    });
+    expect(log.DestinationArn).toBe(`<${id}AccessLog.Arn>`);
+    expect(JSON.parse(log.Format)).toEqual({
+      time: '$context.requestTime',
+      requestId: '$context.requestId',
+      sourceIp: '$context.identity.sourceIp',
+      method: '$context.httpMethod',
+      path: '$context.path',
+      route: '$context.routeKey',
+      status: '$context.status',
+      error: '$context.error.message',
+      integrationError: '$context.integrationErrorMessage',
+      ...logged,
+    });
+    expect(show(resource(api, 'AWS::Logs::LogGroup', `${id}AccessLog`)[1].Properties)).toEqual({
+      LogGroupName: `/aws/vendedlogs/countersign/api/${id}-<2 of {"Fn::Split":["/","<AWS::StackId>"]}>`,
+      RetentionInDays: 30,
+    });
+  });
+
+  test('tokens are looked at anew with every call', () => {
+    expect(show(resource(api, 'AWS::ApiGatewayV2::Authorizer')[1].Properties)).toEqual({
+      ApiId: '<JwtApi>',
+      Name: 'countersign-api',
+      AuthorizerType: 'REQUEST',
+      AuthorizerPayloadFormatVersion: '2.0',
+      EnableSimpleResponses: true,
+      IdentitySource: ['$request.header.Authorization'],
+      AuthorizerResultTtlInSeconds: 0,
+      AuthorizerUri: 'arn:aws:apigateway:eu-central-1:lambda:path/2015-03-31/functions/<Authorizer.Arn>/invocations',
+    });
+  });
+
+  test('the routes are those that the handler has for one cluster', async () => {
+    const cluster = configured.get('api');
+    if (cluster === undefined) throw new Error('no cluster');
+    const handler = createSignHandler({
+      version: '0',
+      cluster: (name) => (name === 'api' ? cluster : undefined),
+      ledger: () => {
+        throw new Error('not asked');
+      },
+      authority: () => Promise.reject(new Error('not there')),
+      now: () => 0,
+      randomBytes: (count) => new Uint8Array(count),
+      log: () => undefined,
+    });
+    for (const { method, path } of routesOf(cluster)) {
+      const { statusCode } = await handler({
+        version: '2.0',
+        rawPath: path,
+        rawQueryString: '',
+        headers: {},
+        requestContext: { http: { method, path } },
+        isBase64Encoded: false,
+      });
+      // Known, and going on to what this test does not have.
+      expect([path, statusCode]).toEqual([path, path.endsWith('/sign') ? 400 : 503]);
+    }
+  });
+});
+
+describe('who may call which function', () => {
+  const permissions = (of: typeof api): unknown[] =>
+    ofType(of, 'AWS::Lambda::Permission').map(([, { Properties }]) => show(Properties));
+  const gateway = (FunctionName: string, resource: string) => ({
+    Action: 'lambda:InvokeFunction',
+    FunctionName,
+    Principal: 'apigateway.amazonaws.com',
+    SourceArn: `arn:aws:execute-api:eu-central-1:111122223333:${resource}`,
+  });
+  const paths = ['sign', 'healthz', 'trust-bundle', 'trust-bundle/nodes', 'trust-bundle/web'];
+  const schedule = {
+    Action: 'lambda:InvokeFunction',
+    FunctionName: '<Ca.Arn>',
+    Principal: 'events.amazonaws.com',
+    SourceArn: '<CaStatus.Arn>',
+  };
+
+  test('each API its routes’ function, the schedule the ca function, and nobody else anything', () => {
+    const key = (value: unknown): string => JSON.stringify(value);
+    const expected = [
+      schedule,
+      ...['IamApi', 'JwtApi'].flatMap((id) =>
+        paths.map((path) => gateway('<Sign.Arn>', `<${id}>/*/*/v1/clusters/api/${path}`)),
+      ),
+      gateway('<Authorizer.Arn>', '<JwtApi>/authorizers/<JwtApiJwtAuthorizer>'),
+    ];
+    expect(permissions(api).map(key).sort()).toEqual(expected.map(key).sort());
+    expect(permissions(url)).toEqual([schedule]);
+  });
+
+  test('the function URL asks for a signature', () => {
+    expect(show(resource(url, 'AWS::Lambda::Url')[1].Properties)).toEqual({
+      AuthType: 'AWS_IAM',
+      TargetFunctionArn: '<Sign.Arn>',
+    });
+  });
+
+  test('the ca function is asked how long the CAs last, four times a day', () => {
+    expect(show(resource(api, 'AWS::Events::Rule')[1].Properties)).toEqual({
+      Description: 'Has the ca function say how long its CAs last: an alarm watches that',
+      ScheduleExpression: 'rate(6 hours)',
+      State: 'ENABLED',
+      Targets: [{ Arn: '<Ca.Arn>', Id: 'Target0', Input: '{"action":"show"}' }],
+    });
+  });
+
+  test('CloudFormation has the CAs made, again when there are others, and never undone', () => {
+    expect(show(resource(api, 'Custom::CountersignCas')[1])).toEqual({
+      Type: 'Custom::CountersignCas',
+      Properties: { ServiceToken: '<Ca.Arn>', ServiceTimeout: '300', cas: ['nodes', 'web'] },
+      DependsOn: expect.arrayContaining([expect.stringContaining('CaDaysLeft')]) as unknown,
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+    });
+  });
+});
+
+test('the outputs are what a relay and an operator need', () => {
+  const outputs = (of: typeof api): unknown =>
+    show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
+  const functions = { SignFunction: '<Sign>', CaFunction: '<Ca>' };
+  expect(outputs(api)).toEqual({
+    ...functions,
+    AuthorizerFunction: '<Authorizer>',
+    CertificatesTable: 'api-state<Certificates>',
+    CallerRoleArn: '<CallerRole.Arn>',
+    SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/api',
+    JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/api',
+  });
+  expect(outputs(url)).toEqual({
+    ...functions,
+    CertificatesTable: 'url-state<Certificates>',
+    CallerRoleArn: '<CallerRole.Arn>',
+    SignUrl: '<FunctionUrl.FunctionUrl>v1/clusters/url',
+  });
+  expect(outputs(tokens)).toEqual({
+    ...functions,
+    AuthorizerFunction: '<Authorizer>',
+    CertificatesTable: 'tokens-state<Certificates>',
+    JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/tokens',
+  });
+});

@@ -1,0 +1,215 @@
+/** What must not be lost, and who may use the keys: each resource, each statement. */
+import { describe, expect, test } from 'vitest';
+import { clusters } from './clusters.ts';
+import { ofType, plain, resource, statementsOf, synthesise, template } from './synthesis.ts';
+import type { Resource, Statement } from './synthesis.ts';
+
+const synthesis = synthesise(clusters);
+const api = template(synthesis, 'api-state');
+
+test('each cluster has keys, a table and the two roles that the keys trust, and nothing else', () => {
+  const types = (stack: string): string[] =>
+    Object.values(template(synthesis, stack).Resources).map(({ Type }) => Type);
+  const [key, role, table] = ['AWS::KMS::Key', 'AWS::IAM::Role', 'AWS::DynamoDB::Table'];
+  expect(types('api-state').sort()).toEqual([table, role, role, key, key]);
+  expect(types('url-state').sort()).toEqual([table, role, role, key]);
+  expect(types('tokens-state').sort()).toEqual([table, role, role, key]);
+});
+
+test('state cannot be deleted by accident, services can', () => {
+  const stacks = Object.entries(synthesis.manifest.artifacts).filter(
+    ([, { type }]) => type === 'aws:cloudformation:stack',
+  );
+  expect(stacks.map(([name, { properties }]) => [name, properties?.['terminationProtection'] ?? false])).toEqual(
+    ['api', 'url', 'tokens'].flatMap((name) => [
+      [`${name}-state`, true],
+      [name, false],
+    ]),
+  );
+});
+
+test('the stacks are where the file says, or where the credentials are', () => {
+  const { artifacts } = synthesis.manifest;
+  expect(artifacts['api']?.environment).toBe('aws://111122223333/eu-central-1');
+  expect(artifacts['api-state']?.environment).toBe('aws://111122223333/eu-central-1');
+  expect(artifacts['url']?.environment).toBe('aws://unknown-account/unknown-region');
+});
+
+describe('the certificates table', () => {
+  test('is as the adapter wants it, can be restored to any second, and stays', () => {
+    const [, table] = resource(api, 'AWS::DynamoDB::Table');
+    expect(table).toEqual({
+      Type: 'AWS::DynamoDB::Table',
+      Properties: {
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+        AttributeDefinitions: [
+          { AttributeName: 'pk', AttributeType: 'S' },
+          { AttributeName: 'serial', AttributeType: 'S' },
+          { AttributeName: 'expiry', AttributeType: 'S' },
+          { AttributeName: 'notAfter', AttributeType: 'N' },
+        ],
+        GlobalSecondaryIndexes: [
+          {
+            IndexName: 'serial',
+            KeySchema: [{ AttributeName: 'serial', KeyType: 'HASH' }],
+            Projection: { ProjectionType: 'ALL' },
+          },
+          {
+            IndexName: 'expiry',
+            KeySchema: [
+              { AttributeName: 'expiry', KeyType: 'HASH' },
+              { AttributeName: 'notAfter', KeyType: 'RANGE' },
+            ],
+            Projection: { ProjectionType: 'ALL' },
+          },
+        ],
+        BillingMode: 'PAY_PER_REQUEST',
+        PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+        DeletionProtectionEnabled: true,
+      },
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+    });
+  });
+});
+
+describe('the roles', () => {
+  test.each([
+    ['SignRole', 'Signs certificates of cluster api'],
+    ['CaRole', 'Makes the CA certificates of cluster api'],
+  ])('%s is Lambda’s to take, has no name that could be taken over, and no permission yet', (id, description) => {
+    expect(resource(api, 'AWS::IAM::Role', id)[1].Properties).toEqual({
+      AssumeRolePolicyDocument: {
+        Version: '2012-10-17',
+        Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', Principal: { Service: 'lambda.amazonaws.com' } }],
+      },
+      Description: description,
+    });
+  });
+});
+
+const administration = [
+  'kms:DescribeKey',
+  'kms:GetKeyPolicy',
+  'kms:ListKeyPolicies',
+  'kms:GetKeyRotationStatus',
+  'kms:ListResourceTags',
+  'kms:GetPublicKey',
+  'kms:PutKeyPolicy',
+  'kms:UpdateKeyDescription',
+  'kms:EnableKey',
+  'kms:DisableKey',
+  'kms:TagResource',
+  'kms:UntagResource',
+  'kms:ListGrants',
+  'kms:RevokeGrant',
+  'kms:CancelKeyDeletion',
+];
+
+function use(algorithm: string): object[] {
+  const Condition = { StringEquals: { 'kms:SigningAlgorithm': algorithm, 'kms:MessageType': 'DIGEST' } };
+  const statement = (Sid: string, Principal: object, Action: string) => ({
+    Sid,
+    Effect: 'Allow',
+    Principal,
+    Action,
+    Resource: '*',
+  });
+  return [
+    { ...statement('SignCertificates', { AWS: '<SignRole.Arn>' }, 'kms:Sign'), Condition },
+    { ...statement('SignCaCertificate', { AWS: '<CaRole.Arn>' }, 'kms:Sign'), Condition },
+    statement('PublicKey', { AWS: ['<SignRole.Arn>', '<CaRole.Arn>'] }, 'kms:GetPublicKey'),
+  ];
+}
+
+describe('the CA keys', () => {
+  const key = (stack: string, id: string): Resource => resource(template(synthesis, stack), 'AWS::KMS::Key', id)[1];
+
+  test.each([
+    ['api-state', 'CaKeynodes', 'CA nodes of cluster api', 'ECC_NIST_P256'],
+    ['api-state', 'CaKeyweb', 'CA web of cluster api', 'RSA_3072'],
+    ['url-state', 'CaKeyca', 'CA ca of cluster url', 'ECC_NIST_P256'],
+  ])('%s %s can only sign, and outlives its stack', (stack, id, description, spec) => {
+    const {
+      Properties: { KeyPolicy: _, ...properties },
+      ...rest
+    } = key(stack, id);
+    expect(properties).toEqual({ Description: description, KeySpec: spec, KeyUsage: 'SIGN_VERIFY' });
+    expect(rest).toEqual({ Type: 'AWS::KMS::Key', DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+  });
+
+  test.each([
+    ['CaKeynodes', 'ECDSA_SHA_256'],
+    ['CaKeyweb', 'RSASSA_PSS_SHA_384'],
+  ])('%s: administration, use and deletion are three parties, as the file names them', (id, algorithm) => {
+    expect(plain(statementsOf(key('api-state', id), 'KeyPolicy'), synthesis)).toEqual([
+      {
+        Sid: 'Administration',
+        Effect: 'Allow',
+        Principal: { AWS: 'arn:aws:iam::111122223333:role/admin' },
+        Action: administration,
+        Resource: '*',
+      },
+      ...use(algorithm),
+      {
+        Sid: 'Deletion',
+        Effect: 'Allow',
+        Principal: { AWS: 'arn:aws:iam::111122223333:role/custodian' },
+        Action: ['kms:ScheduleKeyDeletion', 'kms:CancelKeyDeletion', 'kms:DescribeKey'],
+        Resource: '*',
+      },
+      {
+        Sid: 'NoOtherDeletion',
+        Effect: 'Deny',
+        Principal: { AWS: '*' },
+        Action: 'kms:ScheduleKeyDeletion',
+        Resource: '*',
+        Condition: { ArnNotEquals: { 'aws:PrincipalArn': ['arn:aws:iam::111122223333:role/custodian'] } },
+      },
+    ]);
+  });
+
+  test('left to themselves: IAM of the account hands out administration, and nobody deletes', () => {
+    expect(plain(statementsOf(key('url-state', 'CaKeyca'), 'KeyPolicy'), synthesis)).toEqual([
+      {
+        Sid: 'Administration',
+        Effect: 'Allow',
+        Principal: { AWS: 'arn:<AWS::Partition>:iam::<AWS::AccountId>:root' },
+        Action: administration,
+        Resource: '*',
+      },
+      ...use('ECDSA_SHA_256'),
+      {
+        Sid: 'NoOtherDeletion',
+        Effect: 'Deny',
+        Principal: { AWS: '*' },
+        Action: 'kms:ScheduleKeyDeletion',
+        Resource: '*',
+      },
+    ]);
+  });
+
+  test('in no cluster can who administers a key sign with it, hand it to others, or end it', () => {
+    const keys = [...synthesis.templates.values()].flatMap((of) => ofType(of, 'AWS::KMS::Key'));
+    expect(keys.length).toBe(4);
+    for (const [, { Properties: properties }] of keys) {
+      const { Statement: statements } = properties['KeyPolicy'] as { Statement: readonly Statement[] };
+      const allowed = (sid: string): string[] =>
+        statements.filter(({ Sid, Effect }) => Effect === 'Allow' && Sid === sid).flatMap(({ Action }) => Action);
+      const others = ['SignCertificates', 'SignCaCertificate', 'PublicKey', 'Deletion'];
+      expect(
+        others
+          .flatMap(allowed)
+          .filter((action) => allowed('Administration').includes(action))
+          .sort(),
+      ).toEqual(
+        // What everybody may see, and the way back from a deletion.
+        allowed('Deletion').length > 0
+          ? ['kms:CancelKeyDeletion', 'kms:DescribeKey', 'kms:GetPublicKey']
+          : ['kms:GetPublicKey'],
+      );
+      const all = statements.filter(({ Effect }) => Effect === 'Allow').flatMap(({ Action }) => Action);
+      expect(all.filter((action) => action.includes('*') || action === 'kms:CreateGrant')).toEqual([]);
+    }
+  });
+});
