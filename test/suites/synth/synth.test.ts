@@ -32,11 +32,15 @@ const skipped = unshare === undefined && process.env['CI'] === undefined;
 /** In a network namespace of its own, in which not even loopback is up, and with these variables only. */
 function alone(command: readonly string[], variables: Readonly<Record<string, string>>, cwd = root): Ran {
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-  const { status, stdout, stderr, error } = spawnSync('unshare', [unshare ?? '-n', 'env', '-i', ...settings, ...command], {
-    cwd,
-    encoding: 'utf8',
-    timeout: 100_000,
-  });
+  const { status, stdout, stderr, error } = spawnSync(
+    'unshare',
+    [unshare ?? '-n', 'env', '-i', ...settings, ...command],
+    {
+      cwd,
+      encoding: 'utf8',
+      timeout: 100_000,
+    },
+  );
   if (error !== undefined) throw error;
   return { code: status, out: stdout, err: stderr };
 }
