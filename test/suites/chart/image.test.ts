@@ -15,7 +15,7 @@ import {
 } from '../../harness/processes.ts';
 import { installRelay, startDevServer, type DevServer } from '../../harness/stack.ts';
 import { approveBurst, createClientRequests, settled } from '../../harness/stack-requests.ts';
-import { startFakeSts, type FakeSts } from '../../unit/adapters/fake-sts.ts';
+import { startFakeSts, type FakeSts } from '../../harness/fake-sts.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import { container, libraries, namespacesMissing, type Container } from './container.ts';
 import { example, objects, podTemplate, release, template } from './helm.ts';
