@@ -97,11 +97,13 @@ export async function startRelay(options: {
   /** Of the sign endpoint, without path. */
   endpoint: string;
   args?: readonly string[];
+  /** Beside what this process has. */
+  env?: Readonly<Record<string, string>>;
 }): Promise<Relay> {
   const folder = temporaryFolder('relay');
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const relay = await restartable('watch-relay', url, folder.path, '/readyz', [
+  const command = [
     join(root, 'lambdas/watch-relay/index.ts'),
     '--url',
     `${options.endpoint}${clusterPath}`,
@@ -110,7 +112,8 @@ export async function startRelay(options: {
     '--metrics-address',
     `127.0.0.1:${port}`,
     ...(options.args ?? []),
-  ]);
+  ];
+  const relay = await restartable('watch-relay', url, folder.path, '/readyz', command, options.env);
   return {
     ...relay,
     get process() {
@@ -146,9 +149,16 @@ async function restartable(
   dir: string,
   readyPath: string,
   args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Restartable> {
   const start = async (): Promise<RunningProcess> => {
-    const server = startProcess({ name, command: process.execPath, args, logPath: join(dir, 'log') });
+    const server = startProcess({
+      name,
+      command: process.execPath,
+      args,
+      env: { ...process.env, ...env },
+      logPath: join(dir, 'log'),
+    });
     await waitUntilReady(server, async () => (await fetch(`${url}${readyPath}`)).ok);
     return server;
   };

@@ -7,8 +7,8 @@ import { connectSigner } from '../../../adapters/signer-http.ts';
 import { createSigV4, endpointOf, sessionNameOf } from '../../../adapters/sigv4.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
 import type { ReceivedRequest } from '../../harness/sigv4-verifier.ts';
-import { startFakeSts } from './fake-sts.ts';
-import type { FakeSts } from './fake-sts.ts';
+import { startFakeSts } from '../../harness/fake-sts.ts';
+import type { FakeSts } from '../../harness/fake-sts.ts';
 
 const roleArn = 'arn:aws:iam::111122223333:role/prod-caller';
 const never = new AbortController().signal;

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
+import { verifySigV4 } from './sigv4-verifier.ts';
 
 /** AWS STS as far as assuming roles goes, and EKS's agent of Pod Identity; it believes nobody's signature unverified. */
 export interface FakeSts {
