@@ -1,0 +1,130 @@
+/** This project's stacks in a MiniStack that checks signatures and permissions, called as in production: by a role that a relay assumes. */
+import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/client-iam';
+import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
+import { createStack, publishAssets, synthesise } from './aws-sdk-stacks.ts';
+import type { Assembly, Template } from './aws-sdk-stacks.ts';
+import type { Emulator } from './emulator.ts';
+import { startMiniStack } from './ministack.ts';
+
+export interface SessionCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken: string;
+}
+
+export interface MiniStackDeployment {
+  readonly emulator: Emulator;
+  /** Of the service stacks, by cluster. */
+  readonly outputs: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** As the relay of a cluster, whose role is a principal of that cluster's configuration. */
+  relay(cluster: string): Promise<SessionCredentials>;
+  /** What STS says to these credentials; throws what it refuses. */
+  assume(roleArn: string, by: SessionCredentials): Promise<SessionCredentials>;
+  /** As the relay of a cluster signs its calls: by the caller role, assumed. */
+  caller(cluster: string): Promise<SessionCredentials>;
+  stop(): Promise<void>;
+}
+
+const account = '000000000000';
+const relayRole = (cluster: string): string => `relay-${cluster}`;
+
+/** The CAs have the name that the dev server gives its own. The front door is the default one, an HTTP API. */
+export function synthesiseClusters(...names: readonly string[]): Assembly {
+  const clusters = names.map(
+    (name) => `  ${name}:
+    cas:
+      ca: { subject: { commonName: ${name} ca } }
+    profiles:
+      kubernetes.io/kube-apiserver-client: { ca: ca, maxTtl: 1d }
+      kubernetes.io/kube-apiserver-client-kubelet: { ca: ca, maxTtl: 1d }
+      kubernetes.io/kubelet-serving: { ca: ca, maxTtl: 1d }
+    access:
+      iam: { principals: ['arn:aws:iam::${account}:role/${relayRole(name)}'] }
+    aws: { account: '${account}', region: eu-central-1 }
+`,
+  );
+  return synthesise(`version: 1\nclusters:\n${clusters.join('')}`);
+}
+
+/**
+ * MiniStack does not tell its policies about a KMS call what `kms:` conditions ask for, so that they never hold: such a
+ * template would let nobody sign. This one is the same without those conditions, and with everything else.
+ */
+export function withoutKmsConditions<T>(part: T): T {
+  if (Array.isArray(part)) return part.map((each: unknown) => withoutKmsConditions(each)) as T;
+  if (typeof part !== 'object' || part === null) return part;
+  const entries = Object.entries(part).flatMap(([name, value]: [string, unknown]) => {
+    if (name !== 'Condition' || typeof value !== 'object' || value === null)
+      return [[name, withoutKmsConditions(value)]];
+    const operators = Object.entries(value).flatMap(([operator, tests]: [string, object]) => {
+      const kept = Object.entries(tests).filter(([key]) => !key.startsWith('kms:'));
+      return kept.length === 0 ? [] : [[operator, Object.fromEntries(kept)]];
+    });
+    return operators.length === 0 ? [] : [[name, Object.fromEntries(operators)]];
+  });
+  return Object.fromEntries(entries) as T;
+}
+
+/** Each cluster's stacks, after `change`; throws CloudFormation's reasons when one is not made. */
+export async function deployOnMiniStack(
+  assembly: Assembly,
+  change: (template: Template, stack: string) => Template = (template) => template,
+): Promise<MiniStackDeployment> {
+  const emulator = await startMiniStack({ auth: true });
+  const { client } = emulator;
+  const clusters = [...assembly.templates.keys()].filter((name) => !name.endsWith('-state'));
+  try {
+    await publishAssets(emulator, assembly);
+    for (const cluster of clusters) await createRelayRole(emulator, relayRole(cluster));
+    const outputs: Record<string, Readonly<Record<string, string>>> = {};
+    for (const [name, template] of assembly.templates)
+      outputs[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
+
+    const relay = (cluster: string) => assumeRole(client, `arn:aws:iam::${account}:role/${relayRole(cluster)}`);
+    const assume = (roleArn: string, credentials: SessionCredentials) =>
+      assumeRole({ ...client, credentials }, roleArn);
+    return {
+      emulator,
+      outputs,
+      relay,
+      assume,
+      caller: async (cluster) => assume(outputs[cluster]?.['CallerRoleArn'] ?? '', await relay(cluster)),
+      stop: () => emulator.stop(),
+    };
+  } catch (error) {
+    await emulator.stop();
+    throw error;
+  }
+}
+
+/** As a cluster gives its relay's pods one. It may assume whatever lets it: who is let in is the other side's to say. */
+async function createRelayRole({ client }: Emulator, name: string): Promise<void> {
+  const iam = new IAMClient(client);
+  const policy = (statement: object): string =>
+    JSON.stringify({ Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', ...statement }] });
+  try {
+    const trust = policy({ Principal: { AWS: `arn:aws:iam::${account}:root` } });
+    await iam.send(new CreateRoleCommand({ RoleName: name, AssumeRolePolicyDocument: trust }));
+    const document = policy({ Resource: '*' });
+    await iam.send(new PutRolePolicyCommand({ RoleName: name, PolicyName: 'assume', PolicyDocument: document }));
+  } finally {
+    iam.destroy();
+  }
+}
+
+async function assumeRole(
+  client: ConstructorParameters<typeof STSClient>[0],
+  roleArn: string,
+): Promise<SessionCredentials> {
+  const sts = new STSClient(client ?? {});
+  try {
+    const { Credentials: made } = await sts.send(new AssumeRoleCommand({ RoleArn: roleArn, RoleSessionName: 'suite' }));
+    return {
+      accessKeyId: made?.AccessKeyId ?? '',
+      secretAccessKey: made?.SecretAccessKey ?? '',
+      sessionToken: made?.SessionToken ?? '',
+    };
+  } finally {
+    sts.destroy();
+  }
+}
