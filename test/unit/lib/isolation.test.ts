@@ -136,13 +136,14 @@ describe('cdk-nag, AwsSolutions', () => {
       roles: [new Role(stack, 'PlantedRole', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') })],
       statements: [new PolicyStatement({ effect: Effect.ALLOW, actions: ['kms:*'], resources: ['*'] })],
     });
-    const { violations, success } = new AwsSolutionsChecks(app).validateScope(app);
-    expect(success).toBe(false);
+    const { violations } = new AwsSolutionsChecks(app).validateScope(app);
     expect(violations.map(({ ruleName }) => ruleName).sort()).toEqual([
       'AwsSolutions-IAM5[Action::kms:*]',
       'AwsSolutions-IAM5[Resource::*]',
       'AwsSolutions-S1',
       'AwsSolutions-S10',
     ]);
+    // And what finds it is part of every synthesis, which then gives no templates to deploy.
+    expect(() => app.synth()).toThrow('AwsSolutions-S10');
   });
 });
