@@ -125,6 +125,9 @@ test.each([
   ['adapters/dynamodb-ledger.ts', `import '@aws-sdk/client-kms'`],
   ['adapters/lambda-http.ts', `import '@aws-sdk/client-kms'`],
   ['core/issue.ts', `import '@aws-sdk/client-kms'`],
+  ['adapters/signer-http.ts', `import('@aws-sdk/credential-providers')`],
+  ['lambdas/authorizer/authorizer.ts', `import { jwtVerify } from 'jose'`],
+  ['lambdas/sign/handler.ts', `import 'jose'`],
   ['lambdas/sign/handler.ts', `import '../watch-relay/relay.ts'`],
   ['lambdas/sign/index.ts', `import '@aws-sdk/client-iam'`],
   ['lambdas/sign/handler.ts', `import '../../lib/stack.ts'`],
@@ -140,7 +143,10 @@ test.each([
 test('the tree holds no folder or file that the map does not know', () => {
   const known =
     /^(core|adapters|lambdas|lib|kubelet-authenticator|cli|dev|deploy|docs|examples|bench|test|\.ci|\.github)\//;
-  const entries = globSync('*/**/*', { cwd: root, exclude: (name) => ['node_modules', '.git', 'cdk.out'].includes(name) });
+  const entries = globSync('*/**/*', {
+    cwd: root,
+    exclude: (name) => ['node_modules', '.git', 'cdk.out'].includes(name),
+  });
   expect(entries.filter((name) => !known.test(`${name}/`))).toEqual([]);
   expect(entries.filter((name) => /(^|\/)(utils?|helpers?|common|misc)(\/|\.ts$)/.test(name))).toEqual([]);
 });
