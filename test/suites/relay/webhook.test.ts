@@ -1,13 +1,12 @@
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { freePort } from '../../harness/processes.ts';
-import { clusterPath, installRelay, startRelay, type Relay } from '../../harness/stack.ts';
+import { installRelay, startRelay, type Relay } from '../../harness/stack.ts';
 import {
   approve,
   certificatePemOf,
@@ -21,6 +20,7 @@ import {
 import { clientExtensions, createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 import type { KeyAndCertificate } from '../../harness/test-certificates.ts';
 import { requireTools } from '../../tools/tools.ts';
+import { postAsWebhookClient, type WebhookLogin } from './webhook-client.ts';
 import { refusalMessage, startTestEndpoint, type TestEndpoint } from './endpoint.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
@@ -108,44 +108,8 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
     return readRequest(plane, name);
   }
 
-  interface Answer {
-    readonly status: number;
-    readonly outcome: unknown;
-    readonly body: CsrObject & { readonly message?: string };
-  }
-  /** As gcp-controller-manager posts it. */
-  function post(
-    object: unknown,
-    login: { token?: string; certificate?: KeyAndCertificate } = { token, certificate: client },
-  ) {
-    return new Promise<Answer>((resolve, reject) => {
-      const { certificate } = login;
-      const outgoing = httpsRequest({
-        host: '127.0.0.1',
-        port,
-        path: `${clusterPath}/sign?timeout=30s`,
-        method: 'POST',
-        agent: false,
-        ca: caPem,
-        headers: {
-          'content-type': 'application/json',
-          ...(login.token === undefined ? {} : { authorization: `Bearer ${login.token}` }),
-        },
-        ...(certificate === undefined ? {} : { cert: certificate.certificatePem, key: certificate.keyPem }),
-      });
-      outgoing.on('error', reject);
-      outgoing.on('response', (incoming) => {
-        const chunks: Buffer[] = [];
-        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-        incoming.on('end', () => {
-          const { statusCode: status = 0, headers } = incoming;
-          const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Answer['body'];
-          resolve({ status, outcome: headers['x-countersign-outcome'], body });
-        });
-      });
-      outgoing.end(JSON.stringify(object));
-    });
-  }
+  const post = (object: unknown, login: WebhookLogin = { token, certificate: client }) =>
+    postAsWebhookClient({ port, caPem, login }, object);
 
   test('has the stored request signed, whatever else the posted one says', async () => {
     const stored = await request();
