@@ -9,7 +9,7 @@ import { helpText, parseOptions } from './options.ts';
 import type { BenchOptions } from './options.ts';
 import { renderComparison, renderResults } from './report.ts';
 import type { Machine, Results } from './report.ts';
-import { measure } from './scenarios.ts';
+import { measure, wasQuiet } from './scenarios.ts';
 import type { ContenderResults, Plan } from './scenarios.ts';
 import { measureSteps } from './steps.ts';
 
@@ -49,9 +49,15 @@ async function run(options: BenchOptions): Promise<Results> {
     const measured: ContenderResults[] = [];
     for (const contender of contenders.filter(({ name }) => options.contenders.includes(name))) {
       const plan = planFor(contender.ceilingPerSecond !== undefined, options);
-      measured.push(
-        await measure(contender, plan, controlPlane, starting, (what) => say(`${contender.label}: ${what}`)),
-      );
+      const progress = (what: string): void => say(`${contender.label}: ${what}`);
+      let results = await measure(contender, plan, controlPlane, starting, progress);
+      // Chosen by what others did, never by what came out.
+      const attempts = options.patienceSeconds > 0 ? 3 : 1;
+      for (let attempt = 1; attempt < attempts && !wasQuiet(results, contender); attempt++) {
+        progress('not quiet; again');
+        results = await measure(contender, plan, controlPlane, starting, progress);
+      }
+      measured.push(results);
     }
     return {
       schema: 1,
@@ -67,11 +73,12 @@ async function run(options: BenchOptions): Promise<Results> {
 }
 
 /** A throttled contender answers a sequence at the rate of its throttle, which says nothing about its latency. */
-function planFor(throttled: boolean, { quick, requests }: BenchOptions): Plan {
+function planFor(throttled: boolean, { quick, requests, patienceSeconds }: BenchOptions): Plan {
   const mass = quick && throttled ? 100 : requests;
   const warmUp = quick ? 30 : 100;
   const sequence = throttled ? 0 : quick ? 50 : 200;
-  return { warmUp, backlog: mass, burst: mass, sequence };
+  const patienceMilliseconds = throttled ? 0 : patienceSeconds * 1_000;
+  return { warmUp, backlog: mass, burst: mass, sequence, patienceMilliseconds };
 }
 
 function machine(kubernetes: string): Machine {

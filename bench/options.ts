@@ -10,6 +10,7 @@ export interface BenchOptions {
   readonly json: string | undefined;
   readonly compare: string | undefined;
   readonly profile: string | undefined;
+  readonly patienceSeconds: number;
 }
 
 export type ParsedOptions =
@@ -28,6 +29,8 @@ Usage: npm run bench -- [options]
                      (${contenderNames.join(', ')})
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --compare FILE     also print how this run relates to an earlier one's results
+  --patience S       on a machine with other work: before each measurement wait up to S seconds for a quiet moment,
+                     and measure a contender again, twice at most, when others took part of the machine after all
   --profile DIR      write a CPU profile of each Countersign process there (open it in Chrome's DevTools)
   --help
 
@@ -52,6 +55,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
         json: { type: 'string' },
         compare: { type: 'string' },
         profile: { type: 'string' },
+        patience: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     }).values;
@@ -63,6 +67,9 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
   const requests = Number(flags.requests ?? (quick ? 200 : 1_000));
   if (!Number.isInteger(requests) || requests < 100 || requests > 5_000)
     return wrong(`--requests ${flags.requests}: not a number from 100 to 5000`);
+  const patienceSeconds = Number(flags.patience ?? 0);
+  if (!Number.isInteger(patienceSeconds) || patienceSeconds < 0 || patienceSeconds > 600)
+    return wrong(`--patience ${flags.patience}: not a number from 0 to 600`);
   const only = flags.only ?? contenderNames;
   const unknown = only.find((name) => !contenderNames.includes(name as ContenderName));
   if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${contenderNames.join(', ')}`);
@@ -75,6 +82,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       json: flags.json,
       compare: flags.compare,
       profile: flags.profile,
+      patienceSeconds,
     },
   };
 }

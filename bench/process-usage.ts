@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What the kernel says about a process (proc(5)): the same for Node and Go, and nothing the process could colour. */
 export interface Usage {
@@ -31,6 +32,9 @@ export function startedAt(pid: number): number {
   return performance.now() - age;
 }
 
+/** Which share of all processors others may take while something is measured. */
+export const quietShare = 0.1;
+
 /**
  * Begins to watch for company: what it returns tells which share of all processors was spent meanwhile on anything but
  * this process and its children. Numbers measured beside others' work are not to be quoted.
@@ -42,6 +46,16 @@ export function watchForOthers(): () => number {
     const others = machineSeconds() - begin.machine - (familySeconds() - begin.family);
     return Math.max(0, others) / capacity;
   };
+}
+
+/** Waits for a second in which others leave the machine alone, at most that long. */
+export async function quietMoment(patienceMilliseconds: number): Promise<void> {
+  const limit = performance.now() + patienceMilliseconds;
+  while (performance.now() < limit) {
+    const others = watchForOthers();
+    await sleep(1_000);
+    if (others() <= quietShare) return;
+  }
 }
 
 /** user, nice, system, irq, softirq and steal; neither idle nor iowait, and guest time is in user. */

@@ -14,7 +14,7 @@ import type { RunningProcess } from '../test/harness/processes.ts';
 import type { Contender, ContenderName, RunningContender, StartOptions } from './contenders.ts';
 import { observeRequests } from './observer.ts';
 import type { Observer } from './observer.ts';
-import { forgetPeak, startedAt, usageOf, watchForOthers } from './process-usage.ts';
+import { forgetPeak, quietMoment, quietShare, startedAt, usageOf, watchForOthers } from './process-usage.ts';
 import type { Usage } from './process-usage.ts';
 import { approve, checkCertificates, createApproved, createRequests } from './requests.ts';
 import { release, shelve } from './shelf.ts';
@@ -25,6 +25,8 @@ export interface Plan {
   readonly backlog: number;
   readonly burst: number;
   readonly sequence: number;
+  /** How long to wait for a quiet moment before backlog and burst. */
+  readonly patienceMilliseconds: number;
 }
 
 /** Times in seconds. */
@@ -64,9 +66,14 @@ export interface ContenderResults {
   readonly sequence?: SequenceResult;
 }
 
+/** Were all processors there for the measurement? A contender below its own ceiling would not have used them. */
+export function wasQuiet({ backlog, burst }: ContenderResults, { ceilingPerSecond }: Contender): boolean {
+  return ceilingPerSecond !== undefined || Math.max(backlog.othersShare, burst.othersShare) <= quietShare;
+}
+
 /** The default token bucket of the reference holds 30 and is full again after 1.5 s: everybody begins rested. */
 const restMilliseconds = 2_000;
-const patienceMilliseconds = 60_000;
+const giveUpMilliseconds = 60_000;
 
 export async function measure(
   contender: Contender,
@@ -92,6 +99,7 @@ export async function measure(
     const sequence = await createRequests(controlPlane, `${contender.name}-sequence`, plan.sequence);
     const waiting = await createApproved(controlPlane, `${contender.name}-backlog`, plan.backlog);
     await sleep(restMilliseconds);
+    await quietMoment(plan.patienceMilliseconds);
 
     say(`backlog of ${plan.backlog}`);
     const atRest = { apiServer: apiServerSeconds(controlPlane), own: [], others: watchForOthers() };
@@ -101,6 +109,7 @@ export async function measure(
     const backlog = await massResult(trial, waiting, spawned, processes, atRest);
     await checkCertificates(controlPlane, waiting, running.caPem);
     await sleep(restMilliseconds);
+    await quietMoment(plan.patienceMilliseconds);
 
     say(`burst of ${plan.burst}`);
     for (const { pid } of processes) forgetPeak(pid);
@@ -171,7 +180,7 @@ async function oneAfterTheOther(
     const { name } = request.metadata;
     const sent = performance.now();
     await approve(controlPlane, request);
-    await observer.allCertified([name], patienceMilliseconds);
+    await observer.allCertified([name], giveUpMilliseconds);
     latencies.push((observer.certifiedAt.get(name) ?? Number.NaN) - sent);
   }
   const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
@@ -179,7 +188,7 @@ async function oneAfterTheOther(
 }
 
 function patience({ ceilingPerSecond }: Contender, count: number): number {
-  return patienceMilliseconds + (ceilingPerSecond === undefined ? 0 : (count / ceilingPerSecond) * 1_500);
+  return giveUpMilliseconds + (ceilingPerSecond === undefined ? 0 : (count / ceilingPerSecond) * 1_500);
 }
 
 function apiServerSeconds({ apiServer }: ControlPlane): number {
