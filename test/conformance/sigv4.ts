@@ -12,15 +12,28 @@ export interface SignAwsOptions {
   readonly region?: string;
   /** Assumed first: the endpoint knows its callers by one role. */
   readonly roleArn?: string;
+  /** Else what the AWS SDK finds. */
+  readonly credentials?: AwsCredentials;
+}
+
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
 }
 
 /** Function URLs are signed for `lambda`, API Gateway for `execute-api`: by host. */
-export function signAws({ region, roleArn }: SignAwsOptions): NonNullable<ClientOptions['authorize']> {
+export function signAws({
+  region,
+  roleArn,
+  credentials: given,
+}: SignAwsOptions): NonNullable<ClientOptions['authorize']> {
   const told = region ?? process.env['AWS_REGION'];
   const credentials =
     roleArn === undefined
-      ? fromNodeProviderChain()
+      ? (given ?? fromNodeProviderChain())
       : fromTemporaryCredentials({
+          ...(given === undefined ? {} : { masterCredentials: given }),
           params: { RoleArn: roleArn, RoleSessionName: 'countersign-conformance', DurationSeconds: 900 },
           ...(told === undefined ? {} : { clientConfig: { region: told } }),
         });

@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cdkOn } from './aws-cdk.ts';
 import { startFunctionUrlProxy } from './aws-function-url.ts';
-import { startCountedLocalStack, type CountedLocalStack } from './aws-kms-counter.ts';
+import { startCountedLocalStack, type CountedEmulator } from './aws-kms-counter.ts';
 import { temporaryFolder } from './processes.ts';
 
 /** Cluster `demo` behind a Function URL, deployed by the ordinary `cdk` into a LocalStack of its own. */
-export interface Deployment extends CountedLocalStack {
+export interface Deployment extends CountedEmulator {
   /** Of the sign endpoint, without path, on loopback. */
   readonly url: string;
   /** Types of resources that LocalStack does not know and took for made. */
@@ -36,7 +36,7 @@ clusters:
 
 export async function deployOnLocalStack(): Promise<Deployment> {
   const folder = temporaryFolder('deployment');
-  let stack: CountedLocalStack | undefined;
+  let stack: CountedEmulator | undefined;
   try {
     const file = join(folder.path, 'countersign.yaml');
     writeFileSync(file, configuration);

@@ -1,11 +1,10 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startAwsProxy, type AwsProxy } from './aws-proxy.ts';
 import type { Emulator } from './emulator.ts';
 import { startLocalStack } from './localstack.ts';
-import { temporaryFolder } from './processes.ts';
+import { startMiniStack } from './ministack.ts';
 
-export interface CountedLocalStack {
+export interface CountedEmulator {
   readonly emulator: Emulator;
   /** Between the functions and KMS, and nowhere else: what a test itself asks of KMS is not counted. */
   readonly kms: AwsProxy;
@@ -14,41 +13,64 @@ export interface CountedLocalStack {
 
 const runtime = join(import.meta.dirname, '../tools/localstack/executor/runtime.mjs');
 
+/** Only for a LocalStack of ours. */
+export function startCountedLocalStack(): Promise<CountedEmulator> {
+  return startCounted((environment) =>
+    startLocalStack({
+      // It gives functions nothing of its own environment.
+      lambdaRuntime: ['/usr/bin/env', ...environment.map((each) => each.join('=')), process.execPath, runtime],
+    }),
+  );
+}
+
+/** With signatures and permissions checked, those of the calls through the proxy too. */
+export function startCountedMiniStack(): Promise<CountedEmulator> {
+  return startCounted((environment) =>
+    startMiniStack({ auth: true, functionEnvironment: Object.fromEntries(environment) }),
+  );
+}
+
 /**
- * A LocalStack whose functions reach KMS through a proxy that counts. They are deployed as they are: the SDK takes the
- * address from the environment, and the runtime puts it there. Only for a LocalStack of ours.
+ * An emulator whose functions reach KMS through a proxy that counts. They are deployed as they are: the SDK takes the
+ * address from the environment, and whatever runs the functions puts it there.
  */
-export async function startCountedLocalStack(): Promise<CountedLocalStack> {
-  const folder = temporaryFolder('kms-counter');
-  // The proxy needs the port of a LocalStack that has been told how functions are run: they look it up here.
-  const address = join(folder.path, 'kms-address');
-  const withAddress = 'AWS_ENDPOINT_URL_KMS="$(cat "$0")" && export AWS_ENDPOINT_URL_KMS && exec "$@"';
-  const emulator = await startLocalStack({
-    lambdaRuntime: ['/bin/sh', '-c', withAddress, address, process.execPath, runtime],
-  });
-  const kms = await startAwsProxy(emulator.url);
-  writeFileSync(address, kms.url);
-  return {
-    emulator,
-    kms,
-    async stop() {
-      await emulator.stop();
-      await kms.close();
-      folder.remove();
-    },
-  };
+async function startCounted(
+  start: (functionEnvironment: readonly (readonly [string, string])[]) => Promise<Emulator>,
+): Promise<CountedEmulator> {
+  const upstream = Promise.withResolvers<string>();
+  const kms = await startAwsProxy(upstream.promise);
+  try {
+    const emulator = await start([['AWS_ENDPOINT_URL_KMS', kms.url]]);
+    upstream.resolve(emulator.url);
+    return {
+      emulator,
+      kms,
+      async stop() {
+        await emulator.stop();
+        await kms.close();
+      },
+    };
+  } catch (error) {
+    await kms.close();
+    throw error;
+  }
 }
 
 /** Digests that KMS was asked to sign, in hex, and how often each. */
 export function signedDigests({ calls }: AwsProxy): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const { operation, body } of calls) {
-    if (operation !== signOperation) continue;
-    const { Message: message } = JSON.parse(body.toString('utf8')) as { Message: string };
-    const digest = Buffer.from(message, 'base64').toString('hex');
-    counts.set(digest, (counts.get(digest) ?? 0) + 1);
+  for (const call of calls) {
+    const digest = digestIn(call);
+    if (digest !== undefined) counts.set(digest, (counts.get(digest) ?? 0) + 1);
   }
   return counts;
+}
+
+/** In hex; undefined for calls that are not for a signature. */
+export function digestIn({ operation, body }: AwsProxy['calls'][number]): string | undefined {
+  if (operation !== signOperation) return undefined;
+  const { Message: message } = JSON.parse(body.toString('utf8')) as { Message: string };
+  return Buffer.from(message, 'base64').toString('hex');
 }
 
 export const signOperation = 'TrentService.Sign';

@@ -68,9 +68,13 @@ export function withoutKmsConditions<T>(part: T): T {
 /** Each cluster's stacks, after `change`; throws CloudFormation's reasons when one is not made. */
 export async function deployOnMiniStack(
   assembly: Assembly,
-  change: (template: Template, stack: string) => Template = (template) => template,
+  options: {
+    readonly change?: (template: Template, stack: string) => Template;
+    /** Its stop is the deployment's. */
+    readonly emulator?: Emulator;
+  } = {},
 ): Promise<MiniStackDeployment> {
-  const emulator = await startMiniStack({ auth: true });
+  const { change = (template) => template, emulator = await startMiniStack({ auth: true }) } = options;
   const { client } = emulator;
   const clusters = [...assembly.templates.keys()].filter((name) => !name.endsWith('-state'));
   try {

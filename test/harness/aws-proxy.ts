@@ -34,10 +34,9 @@ const faultAnswers = {
 
 /**
  * Counts what an SDK asks of AWS, and lets chosen calls fail. Calls go on with the Host they were signed for, so
- * signatures hold.
+ * signatures hold. The upstream may have no address yet, when it is to be told the proxy's first: calls wait for it.
  */
-export async function startAwsProxy(upstreamUrl: string): Promise<AwsProxy> {
-  const { hostname, port } = new URL(upstreamUrl);
+export async function startAwsProxy(upstreamUrl: string | Promise<string>): Promise<AwsProxy> {
   const agent = new Agent({ keepAlive: true });
   const calls: AwsCall[] = [];
 
@@ -57,6 +56,7 @@ export async function startAwsProxy(upstreamUrl: string): Promise<AwsProxy> {
       outgoing.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-errortype': type });
       return void outgoing.end(JSON.stringify({ __type: type, message: 'injected' }));
     }
+    const { hostname, port } = new URL(await upstreamUrl);
     const { method, url, headers } = incoming;
     const onward = request({ hostname, port, agent, method, path: url, headers });
     onward.on('error', () => outgoing.destroy());

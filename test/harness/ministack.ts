@@ -7,7 +7,14 @@ import { startProcess, waitUntilReady } from './processes.ts';
  * MiniStack on loopback. With `auth` it checks every signature, and IAM and key policies as far as it knows them; only
  * the root credentials, which `client` has, pass all of that: assume a role to test one.
  */
-export async function startMiniStack({ auth }: { auth: boolean }): Promise<Emulator> {
+export async function startMiniStack({
+  auth,
+  functionEnvironment = {},
+}: {
+  auth: boolean;
+  /** Beside what functions are deployed with. */
+  functionEnvironment?: Readonly<Record<string, string>>;
+}): Promise<Emulator> {
   const python = await toolPath('ministack');
   return startEmulator('ministack', async (folder, port) => {
     const url = `http://127.0.0.1:${port}`;
@@ -18,6 +25,7 @@ export async function startMiniStack({ auth }: { auth: boolean }): Promise<Emula
       logPath: join(folder, `ministack-${port}.log`),
       env: {
         ...emulatorEnvironment(folder),
+        ...functionEnvironment, // which inherit it
         GATEWAY_PORT: String(port),
         BIND_HOST: '127.0.0.1', // it would listen everywhere
         MINISTACK_HOST: 'localhost',

@@ -83,7 +83,7 @@ async function refusals(permission?: string): Promise<readonly string[]> {
   let deployment: MiniStackDeployment | undefined;
   const said: string[] = [];
   try {
-    deployment = await deployOnMiniStack(assembly!, (template) => edit(template, permission).template);
+    deployment = await deployOnMiniStack(assembly!, { change: (template) => edit(template, permission).template });
     const answer = await issue(deployment);
     said.push(answer.text, await logOf(deployment));
     if (permission === undefined) expect(answer).toMatchObject({ status: 200, outcome: 'issued' });

@@ -31,6 +31,8 @@ import {
 export interface SignerUnderTest {
   /** Of the sign endpoint, without path. */
   readonly url: string;
+  /** What a relay needs to be let in, beside what this process has. */
+  readonly relayEnvironment?: Readonly<Record<string, string>>;
   /** PEM of the CA that signs. */
   caPem(): Promise<string>;
   stop(): Promise<void>;
@@ -107,6 +109,7 @@ export function describeSigning<Signer extends SignerUnderTest>(options: {
         kubeconfig: identity.kubeconfig(),
         endpoint: signer.url,
         args: ['--leader-elect', ...(options.relayArgs ?? [])],
+        ...(signer.relayEnvironment === undefined ? {} : { env: signer.relayEnvironment }),
       });
       bystanders = await createBystanders();
     });
