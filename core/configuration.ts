@@ -5,6 +5,7 @@
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, Node, Pair } from 'yaml';
 import type { z } from 'zod';
+import type { ClusterAttestation } from './attestation-configuration.ts';
 import { resolveCa, resolveCluster, withDefaults } from './configuration-resolution.ts';
 import type { Path } from './configuration-resolution.ts';
 import { checkCaShape, checkShape, configurationSchema } from './configuration-schema.ts';
@@ -29,7 +30,9 @@ export interface ClusterConfiguration {
   /** By signerName. */
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
-  readonly approval: ReadonlyMap<string, 'manual'>;
+  readonly approval: ReadonlyMap<string, 'manual' | 'approve'>;
+  /** Present exactly when a profile demands attestation. */
+  readonly attestation?: ClusterAttestation;
 }
 
 export interface CaConfiguration {

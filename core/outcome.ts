@@ -21,6 +21,17 @@ export const refusalCodes = [
   'RequesterNotAllowed', // the profile names its requesters and this is none of them
   'UidReused', // the same UID came with other content: the first record wins
   'IntentExpired', // begun, never finished, and now too old to finish
+  'AttestationMissing', // the profile demands a proof of the machine and there is none
+  'AttestationInvalid', // the proof does not hold, or not for this request
+  'AttestationVersion', // a provider or version of evidence that is not taken here; the annotation lists those that are
+  'AttestationChallenge', // the node has to answer the challenge in the annotation with its next request
+  'IdentityNotAllowed', // proved, and not among the machines that may join
+  'TofuReuse', // the machine is registered already, with another key
+  'TofuNodeMismatch', // the machine is registered under another node name
+  'TofuNodeTaken', // the node name belongs to another machine
+  'Revoked', // the machine was revoked, or its record ended, since it was let in
+  'KeyReused', // a certificate was made for this key before, and the profile wants fresh ones
+  'NameNotOwned', // an address or DNS name that does not belong to the machine that asks
 ] as const;
 export type RefusalCode = (typeof refusalCodes)[number];
 

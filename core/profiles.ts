@@ -3,6 +3,7 @@
  * A refusal collects every broken rule, the in-tree ones first, so that its message starts with the in-tree text.
  * Where we differ from the in-tree signer, the number of the deviation in docs/signers.md stands at the rule.
  */
+import type { ProfileAttestation } from './attestation-configuration.ts';
 import type { CertificateRequest, KeyKind, Subject, SubjectAltNames } from './csr.ts';
 import { customRules } from './custom-rules.ts';
 import {
@@ -42,7 +43,15 @@ export interface Profile {
    * Patterns of core/patterns.ts; one match among users or groups is enough.
    * Both empty = anybody whom the approver let through.
    */
-  readonly requester: { readonly users: readonly string[]; readonly groups: readonly string[] };
+  readonly requester: {
+    readonly users: readonly string[];
+    readonly groups: readonly string[];
+    /** Besides them exactly the node itself: user `system:node:<CN>` with group `system:nodes`. */
+    readonly nodeItself?: true;
+  };
+  readonly attestation?: ProfileAttestation;
+  /** A key that was certified before is refused (`KeyReused`). */
+  readonly freshKeys?: true;
   /** Only for `custom`. */
   readonly custom?: CustomRules;
 }

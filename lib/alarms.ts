@@ -49,6 +49,17 @@ const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   RequesterNotAllowed: 'many',
   UidReused: 'first',
   IntentExpired: 'first',
+  AttestationMissing: 'many',
+  AttestationInvalid: 'many',
+  AttestationVersion: 'many',
+  AttestationChallenge: 'many',
+  IdentityNotAllowed: 'many',
+  TofuReuse: 'first',
+  TofuNodeMismatch: 'first',
+  TofuNodeTaken: 'first',
+  Revoked: 'first',
+  KeyReused: 'many',
+  NameNotOwned: 'first',
 };
 
 /** Gives back what must be there before the ca function first writes what it watches. */

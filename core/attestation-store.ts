@@ -1,0 +1,179 @@
+/**
+ * What attestation remembers: which machine a node name belongs to since its first use, which proofs were spent, and
+ * what was concluded about each request. The attest function writes it, the sign function reads it, operators change it
+ * through audited commands only. `test/contract/` holds each implementation to these comments.
+ *
+ * Every method is one conditional write (or one transaction) or one consistent read, atomic across processes and durable
+ * when it returns. Time is never the store's own. A method that throws may have taken effect or not.
+ */
+import type { Violations } from './outcome.ts';
+import type { Instant } from './ports.ts';
+
+/**
+ * The machine behind a node name. Source: attestation.md §6.4.
+ *
+ *   (none) ──claim──► active ──claim of another machine──► retired
+ *                       │ ──revoke──► revoked        reset: the record moves to the audit items, (none) again
+ */
+export interface IdentityRecord {
+  /** `aws#aws/123456789012/eu-central-1/i-0123456789abcdef0`, `insecure#<node name>`: provider, `#`, its own name. */
+  readonly identity: string;
+  readonly nodeName: string;
+  readonly state: 'active' | 'retired' | 'revoked';
+  /** Of the client key certified last, hex; absent while an adopted machine has not proved itself yet. */
+  readonly spkiSha256?: string;
+  /** The keys before it, newest first, at most four. */
+  readonly previousSpkis: readonly string[];
+  readonly providerId: string;
+  /** When the machine was started, where its provider tells: moves on stop and start, never back. */
+  readonly startedAt?: Instant;
+  /** Addresses out of operator ranges that this machine used first, canonical text. */
+  readonly addresses: readonly string[];
+  readonly firstSeen: Instant;
+  readonly lastSeen: Instant;
+  /** How often a new key took the place of the first one. */
+  readonly renewals: number;
+  readonly uses: number;
+  readonly lastUid?: string;
+  /** Counts the writes of this record, from 1: its optimistic lock. */
+  readonly rev: number;
+}
+
+/** What attest concluded about one request; kept 25 h, longer than a pending request lives. */
+export interface Verdict {
+  readonly uid: string;
+  /** contracts.md, Request digest: a verdict speaks about these very bytes and nothing else. */
+  readonly requestDigest: string;
+  readonly signerName: string;
+  readonly decision: 'approve' | 'deny' | 'challenge';
+  /** Present exactly when the decision is not `approve`. */
+  readonly violations?: Violations;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Of an approval: the identity whose record must still be active when the certificate is made. */
+  readonly identity?: string;
+  /** Of an approval: the key asked for is the identity's first, so it may have been certified before (freshKeys). */
+  readonly firstKey?: boolean;
+  readonly nodeName?: string;
+  /** Under `audit` nothing was refused for it: it says what would have been. */
+  readonly mode: 'enforce' | 'audit';
+  readonly decidedAt: Instant;
+  /** Over when this instant is reached, whether or not the item is gone. */
+  readonly expiresAt: Instant;
+}
+
+/** A proof that may be used for one request only, such as `{kind: 'sts', id: <X-Amz-Signature>}`. */
+export interface OnceKey {
+  readonly kind: string;
+  readonly id: string;
+}
+
+/** Which items a decision about one request looks at, all in one consistent read. */
+export interface Look {
+  readonly now: Instant;
+  readonly identity?: string;
+  readonly nodeName: string;
+  readonly once: readonly OnceKey[];
+  /** Range addresses asked for, canonical text. */
+  readonly addresses: readonly string[];
+  /** Names under which the machine must be on the list of machines: `aws#i-0123…`; empty = no list is asked. */
+  readonly machines: readonly string[];
+}
+
+export interface Seen {
+  /** Of `Look.identity`. */
+  readonly identity?: IdentityRecord;
+  /** Whoever holds the node name, when that is another identity. */
+  readonly holder?: IdentityRecord;
+  /** SHA-256 of the spec.request that spent the proof, in the order asked; undefined = unspent or expired. */
+  readonly once: readonly (string | undefined)[];
+  /** The identity that used the address first, in the order asked. */
+  readonly addresses: readonly (string | undefined)[];
+  /** Whether one of `Look.machines` is on the list, by itself or by a pattern. */
+  readonly listed: boolean;
+}
+
+/** Everything one approval writes. All of it or nothing. */
+export interface Claim {
+  readonly verdict: Verdict;
+  /** `requestSha256` hex of spec.request: the same bytes may spend the proof again, others may not. */
+  readonly once: readonly (OnceKey & { readonly requestSha256: string; readonly expiresAt: Instant })[];
+  readonly identity: IdentityWrite;
+  /** Range addresses that become this identity's; those it has already are not listed. */
+  readonly newAddresses: readonly string[];
+  /** Another machine's record that ends: its name passes to this one. Holds only for that very `rev`. */
+  readonly retire?: IdentityRecord;
+  readonly audit: readonly AuditItem[];
+}
+
+export type IdentityWrite =
+  /** Holds only if neither the identity nor the node name (unless of `retire`) has a record. `record.rev` is 1. */
+  | { readonly kind: 'create'; readonly record: IdentityRecord }
+  /** Holds only if the record is active and of `record.rev - 1`, and the node name is its own. */
+  | { readonly kind: 'replace'; readonly record: IdentityRecord }
+  /** No identity stands behind it (audit mode, unattested): nothing is written but the verdict. */
+  | { readonly kind: 'none' };
+
+/**
+ * `verdict`: the UID has one already (which is given); otherwise something this claim depends on changed since the look,
+ * and the decision must be taken anew.
+ */
+export type ClaimWrite =
+  | { readonly written: true }
+  | { readonly written: false; readonly why: 'verdict'; readonly found: Verdict }
+  | { readonly written: false; readonly why: 'changed' };
+
+export interface AttestationStore {
+  /** Nothing for an expired one. */
+  findVerdict(uid: string, now: Instant): Promise<Verdict | undefined>;
+  findIdentity(identity: string): Promise<IdentityRecord | undefined>;
+  /** The record behind a node name, active or not. */
+  findNode(nodeName: string): Promise<IdentityRecord | undefined>;
+  look(question: Look): Promise<Seen>;
+  /** One transaction. An expired verdict or once-item counts as none. */
+  claim(claim: Claim, now: Instant): Promise<ClaimWrite>;
+}
+
+// ── For operators ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Append-only. `id` is a ULID: time first, so that items sort as they happened. */
+export interface AuditItem {
+  readonly id: string;
+  readonly at: Instant;
+  /** Who did it: the caller's ARN or user name; `attest` for what a claim did by itself. */
+  readonly by: string;
+  readonly action: 'reset' | 'revoke' | 'adopt' | 'retire' | 'allow' | 'remove';
+  /** The identity, or the entry of the list of machines. */
+  readonly subject: string;
+  readonly nodeName?: string;
+  readonly reason: string;
+  /** What stood there before. */
+  readonly before?: IdentityRecord;
+}
+
+export interface MachineEntry {
+  /** `aws#i-0123456789abcdef0`, or with `*`: any run of characters. */
+  readonly name: string;
+  readonly addedAt: Instant;
+  readonly by: string;
+  readonly reason: string;
+}
+
+/** `missing`: no such record. `changed`: it changed since it was read: look again, then decide again. */
+export type ChangeWrite = { readonly written: true } | { readonly written: false; readonly why: 'missing' | 'changed' };
+
+/** What `countersign tofu` and `countersign machines` do. Each change writes its audit item in the same transaction. */
+export interface AttestationRegister {
+  listIdentities(): AsyncIterable<IdentityRecord>;
+  listVerdicts(now: Instant): AsyncIterable<Verdict>;
+  listAudit(): AsyncIterable<AuditItem>;
+  listMachines(): Promise<readonly MachineEntry[]>;
+  /** Removes the record, its node name and its addresses, only if it is still of `record.rev`. */
+  reset(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
+  /** active | retired → revoked, for good until a reset; only if it is still of `record.rev`. */
+  revoke(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
+  /** Writes a record without a key (rev 1), only if neither identity nor node name has one: else `changed`. */
+  adopt(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
+  /** An entry that is there already is replaced. */
+  allowMachine(entry: MachineEntry, audit: AuditItem): Promise<ChangeWrite>;
+  removeMachine(name: string, audit: AuditItem): Promise<ChangeWrite>;
+}

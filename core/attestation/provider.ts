@@ -1,0 +1,83 @@
+/**
+ * What an attestation provider is (seed 004, ClusterAPISigner: verify client evidence, verify the serving request, name
+ * the machine). A provider is one file here named as on the wire, one line in `providers.ts`, one page in
+ * docs/attestation/, one set of vectors under test/. Providers know nothing of Kubernetes objects, records or policy
+ * about signers: they say which machine speaks, and what belongs to it.
+ */
+import type { OnceKey } from '../attestation-store.ts';
+import type { CertificateRequest } from '../csr.ts';
+import type { Violation, Violations } from '../outcome.ts';
+import type { Instant } from '../ports.ts';
+
+export interface AttestationProvider {
+  /** As on the wire and in signer names: `aws`. */
+  readonly name: string;
+  /** Versions of its evidence, newest first: `aws/v1`. */
+  readonly versions: readonly [string, ...string[]];
+  /**
+   * Whether the machines it names renew with a new key and get serving certificates. An insecure provider cannot
+   * (seed 004, Insecure providers).
+   */
+  readonly secure: boolean;
+  /** Whether stop and start let a machine come back with a new key without renewing (attestation.md §6.4, allowRestart). */
+  readonly allowRestart: boolean;
+  /** Decodes and verifies what needs nobody else: no network, no clock but `now`. Never throws. */
+  examine(evidence: Evidence): Examined | Refused;
+  /**
+   * What is known today of a machine recorded under `identity`, for requests that bring no evidence and for names whose
+   * holder may be gone. Throws when it cannot be told now: an error of the platform is never an answer.
+   */
+  describe(identity: string, now: Instant): Promise<MachineState>;
+}
+
+/** What a node sent, and what it must be bound to. */
+export interface Evidence {
+  /** One of the provider's own. */
+  readonly version: string;
+  /** The DATA block: JSON by the provider's closed schema, not yet decoded. At most 32 KiB. */
+  readonly data: Uint8Array;
+  readonly request: CertificateRequest;
+  readonly nodeName: string;
+  readonly clusterName: string;
+  /** B of attestation.md §6.1 in lower-case hex, computed by us; the nonce is what the evidence says was used. */
+  readonly binding: (nonce: string) => string;
+  readonly now: Instant;
+}
+
+export interface Examined {
+  /** Which machine's evidence it is: signed by the platform, not yet bound to whoever sent it. */
+  readonly identity: string;
+  readonly once: readonly (OnceKey & { readonly expiresAt: Instant })[];
+  /** Names under which the machine must be on the operator's list; empty = no list is configured. */
+  readonly machines: readonly string[];
+  /** Asks the platform. Throws when it cannot answer now. */
+  verify(): Promise<Machine | Refused>;
+}
+
+/** A machine as its platform describes it. */
+export interface Machine {
+  readonly identity: string;
+  /** What the node's providerID is, such as `aws:///eu-central-1a/i-0123456789abcdef0`. */
+  readonly providerId: string;
+  /** What it may be called: patterns of core/patterns.ts, exact names among them. */
+  readonly nodeNames: readonly string[];
+  /** Of all its interfaces, public ones included; canonical text as in SubjectAltNames.ip. */
+  readonly addresses: readonly string[];
+  /** Lower case. */
+  readonly dnsNames: readonly string[];
+  readonly startedAt?: Instant;
+}
+
+export type MachineState =
+  /** `violations`: it runs, and policy would not let it join today. */
+  | { readonly kind: 'running'; readonly machine: Machine; readonly violations: readonly Violation[] }
+  /** Stopped, stopping, shutting down: still somebody's. */
+  | { readonly kind: 'stopped' }
+  /** Terminated: it will never come back. */
+  | { readonly kind: 'gone' }
+  /** The platform does not know it (any more): an answer only when it should know it for long. */
+  | { readonly kind: 'unknown' };
+
+export interface Refused {
+  readonly violations: Violations;
+}
