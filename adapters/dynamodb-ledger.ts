@@ -86,8 +86,11 @@ export function dynamoDbLedger({ client, tableName, randomBytes }: DynamoDbLedge
         if (!(error instanceof NoRecordError)) throw error;
       }
     },
-    complete(uid, certificate) {
-      return change(uid, '#state = :issued, cert = :cert', { ':issued': { S: 'issued' }, ':cert': { B: certificate } });
+    complete(uid, certificate, kmsRequestId) {
+      const values = { ':issued': { S: 'issued' }, ':cert': { B: certificate } };
+      if (kmsRequestId === undefined) return change(uid, '#state = :issued, cert = :cert', values);
+      const set = '#state = :issued, cert = :cert, kmsRequestId = :request';
+      return change(uid, set, { ...values, ':request': { S: kmsRequestId } });
     },
     expire(uid, attempt) {
       return change(uid, '#state = :expired', { ':expired': { S: 'expired' } }, attempt);
@@ -121,7 +124,7 @@ async function told<T>(send: () => Promise<T>): Promise<T> {
 }
 
 function itemOf(intent: Intent): Item {
-  const { requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil } = intent;
+  const { requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
   return {
     uid: { S: intent.uid },
     requestDigest: { S: requestDigest },
@@ -134,6 +137,7 @@ function itemOf(intent: Intent): Item {
     openedAt: { N: String(openedAt) },
     leaseUntil: { N: String(leaseUntil) },
     attempt: { N: '1' },
+    ...(identity === undefined ? {} : { identity: { S: identity } }),
   };
 }
 
@@ -143,7 +147,7 @@ function recordFrom(item: Item, uid: string): IssuingRecord {
   if (state !== 'intent' && state !== 'issued' && state !== 'expired')
     throw new TypeError(`the ledger holds an unknown state for ${uid}`);
   if (text(item, 'uid') !== uid) throw new TypeError(`the ledger holds another record under the key of ${uid}`);
-  const { cert } = item;
+  const { cert, identity, kmsRequestId } = item;
   return {
     uid,
     requestDigest: text(item, 'requestDigest'),
@@ -155,7 +159,9 @@ function recordFrom(item: Item, uid: string): IssuingRecord {
     openedAt: integer(item, 'openedAt'),
     attempt: integer(item, 'attempt'),
     leaseUntil: integer(item, 'leaseUntil'),
+    ...(identity === undefined ? {} : { identity: text(item, 'identity') }),
     ...(cert === undefined ? {} : { certificate: bytes(item, 'cert') }),
+    ...(kmsRequestId === undefined ? {} : { kmsRequestId: text(item, 'kmsRequestId') }),
   };
 }
 

@@ -19,7 +19,7 @@ export interface EmbeddedLedger {
 
 /** Marks the file as ours: "CSgn". Any other SQLite file that lies at the path is refused, not filled. */
 const applicationId = 0x43_53_67_6e;
-const schemaVersion = 1;
+const schemaVersion = 2;
 /** Every transaction is a fraction of a millisecond; who waits this long for the lock waits for a hung process. */
 const defaultLockTimeoutMilliseconds = 5_000;
 
@@ -35,7 +35,9 @@ const schema = `
     opened_at      INTEGER NOT NULL,
     attempt        INTEGER NOT NULL CHECK (attempt >= 1),
     lease_until    INTEGER NOT NULL,
+    identity       TEXT,
     certificate    BLOB,
+    kms_request_id TEXT CHECK (kms_request_id IS NULL OR state = 'issued'),
     CHECK ((certificate IS NOT NULL) = (state = 'issued'))
   ) STRICT, WITHOUT ROWID;
 
@@ -43,7 +45,7 @@ const schema = `
   CREATE TRIGGER issuing_keeps_its_beginning BEFORE UPDATE ON issuing
   WHEN OLD.state <> 'intent' OR OLD.uid <> NEW.uid OR OLD.request_digest <> NEW.request_digest
     OR OLD.ca_key_id <> NEW.ca_key_id OR OLD.tbs <> NEW.tbs OR OLD.serial <> NEW.serial
-    OR OLD.not_after <> NEW.not_after OR OLD.opened_at <> NEW.opened_at
+    OR OLD.not_after <> NEW.not_after OR OLD.opened_at <> NEW.opened_at OR OLD.identity IS NOT NEW.identity
   BEGIN SELECT RAISE(ABORT, 'an issuing record may only move forward'); END;
 
   CREATE TRIGGER issuing_is_for_good BEFORE DELETE ON issuing
@@ -90,8 +92,9 @@ function prepareDatabase(database: DatabaseSync, file: string): void {
 function ledgerOver(database: DatabaseSync): CertificateLedger {
   const select = database.prepare('SELECT * FROM issuing WHERE uid = ?');
   const insert = database.prepare(
-    `INSERT INTO issuing (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until)
-     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?) ON CONFLICT (uid) DO NOTHING`,
+    `INSERT INTO issuing
+       (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until, identity)
+     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (uid) DO NOTHING`,
   );
   const takeOver = database.prepare(
     `UPDATE issuing SET attempt = attempt + 1, lease_until = ? WHERE uid = ? AND state = 'intent' AND attempt = ?`,
@@ -100,7 +103,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     `UPDATE issuing SET lease_until = 0 WHERE uid = ? AND state = 'intent' AND attempt = ?`,
   );
   const complete = database.prepare(
-    `UPDATE issuing SET state = 'issued', certificate = ? WHERE uid = ? AND state = 'intent'`,
+    `UPDATE issuing SET state = 'issued', certificate = ?, kms_request_id = ? WHERE uid = ? AND state = 'intent'`,
   );
   const expire = database.prepare(
     `UPDATE issuing SET state = 'expired' WHERE uid = ? AND state = 'intent' AND attempt = ?`,
@@ -123,8 +126,9 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       const row = select.get(uid);
       return row === undefined ? undefined : recordFrom(row);
     },
-    async open({ uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil }) {
-      return write(uid, insert, uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil);
+    async open({ uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity }) {
+      const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
+      return write(uid, insert, ...begun);
     },
     async takeOver(uid, attempt, leaseUntil) {
       return write(uid, takeOver, leaseUntil, uid, attempt);
@@ -132,8 +136,8 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     async release(uid, attempt) {
       await inTurn(() => release.run(uid, attempt));
     },
-    async complete(uid, certificate) {
-      return write(uid, complete, certificate, uid);
+    async complete(uid, certificate, kmsRequestId) {
+      return write(uid, complete, certificate, kmsRequestId ?? null, uid);
     },
     async expire(uid, attempt) {
       return write(uid, expire, uid, attempt);
@@ -141,7 +145,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   };
 }
 
-type SqlValue = string | number | Uint8Array;
+type SqlValue = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, SQLOutputValue>>;
 
 function recordFrom(row: Row): IssuingRecord {
@@ -159,7 +163,9 @@ function recordFrom(row: Row): IssuingRecord {
     openedAt: integer(row, 'opened_at'),
     attempt: integer(row, 'attempt'),
     leaseUntil: integer(row, 'lease_until'),
+    ...(row['identity'] === null ? {} : { identity: text(row, 'identity') }),
     ...(row['certificate'] === null ? {} : { certificate: bytes(row, 'certificate') }),
+    ...(row['kms_request_id'] === null ? {} : { kmsRequestId: text(row, 'kms_request_id') }),
   };
 }
 

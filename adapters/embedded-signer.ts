@@ -86,7 +86,7 @@ export function embeddedSigner(privateKey: KeyObject | string, algorithm?: Signa
       new Promise((resolve, reject) => {
         // The bare key where it will do: an object costs Node half a P-256 signature more.
         sign(hash, tbs, options === undefined ? key : { key, ...options }, (error, signature) => {
-          if (error === null) resolve(new Uint8Array(signature));
+          if (error === null) resolve({ bytes: new Uint8Array(signature) });
           else reject(error);
         });
       }),

@@ -48,11 +48,11 @@ export function kmsSigner(client: KMSClient, keyArn: string, algorithm: Signatur
         MessageType: 'DIGEST',
         SigningAlgorithm: algorithm,
       });
-      const { Signature: signature, KeyId: usedKey } = await told(() => client.send(command));
-      if (signature === undefined) throw new Error('KMS gave no signature');
+      const { Signature: bytes, KeyId: usedKey, $metadata: metadata } = await told(() => client.send(command));
+      if (bytes === undefined) throw new Error('KMS gave no signature');
       // Of what another key signed, nothing may be used, whatever made KMS take it.
       if (usedKey !== keyArn) throw new MisconfigurationError('KMS signed with another key than the one asked for');
-      return signature;
+      return metadata.requestId === undefined ? { bytes } : { bytes, requestId: metadata.requestId };
     },
   };
 }

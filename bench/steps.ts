@@ -64,7 +64,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger): Promis
   const { request } = decoded;
   const template = templateOf(object, request, profile.maxTtlSeconds, authority);
   const tbs = buildTbs(template, authority);
-  const signature = await signer.sign(tbs);
+  const { bytes: signature } = await signer.sign(tbs);
 
   const issueWith = async (ledger: CertificateLedger, delivered: RequestObject): Promise<string> => {
     const ports = { ledger, authority: async () => authority, now: () => Date.now(), randomBytes };

@@ -67,7 +67,8 @@ export function buildCaTbs(template: CaTemplate): Uint8Array {
 /** Builds, has it signed, checks what came back. Throws when the signer's key is not that of the template. */
 export async function issueCaCertificate(template: Omit<CaTemplate, 'algorithm'>, signer: Signer): Promise<Uint8Array> {
   const tbs = buildCaTbs({ ...template, algorithm: signer.algorithm });
-  const certificate = assembleCertificate(tbs, await signer.sign(tbs), signer.algorithm);
+  const { bytes: signature } = await signer.sign(tbs);
+  const certificate = assembleCertificate(tbs, signature, signer.algorithm);
   const faults = checkCaCertificate(certificate, template.spki);
   if (faults.length > 0) throw new Error(`the new CA certificate is not usable: ${faults.join('; ')}`);
   return certificate;

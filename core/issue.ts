@@ -185,11 +185,11 @@ async function signIntent(
     const signature = await authority.signer.sign(record.tbs);
     // Now a signature exists that only this worker knows. A crash here loses it: the next delivery signs the same
     // bytes, so there is still one content for this UID, and none was disclosed.
-    const certificate = assembleCertificate(record.tbs, signature, authority.signer.algorithm);
+    const certificate = assembleCertificate(record.tbs, signature.bytes, authority.signer.algorithm);
     const defects = checkCertificate(certificate, record.tbs, authority, request);
     if (defects.length > 0) throw new CertificateDefectError(defects.join('; '));
 
-    const completed = await ports.ledger.complete(record.uid, certificate);
+    const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId);
     // Now the certificate is on record. A crash here loses the answer only: the next delivery reads it.
     if (completed.written) return issued(certificate, record, authority, false);
     return answerLost(completed.found, authority);

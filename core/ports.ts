@@ -19,7 +19,13 @@ export interface Signer {
   /** Names the key for good: a KMS key ARN, or `embedded:<sha256 of the SPKI>`. Recorded with every intent. */
   readonly keyId: string;
   readonly algorithm: SignatureAlgorithm;
-  sign(tbs: Uint8Array): Promise<Uint8Array>;
+  sign(tbs: Uint8Array): Promise<Signature>;
+}
+
+export interface Signature {
+  readonly bytes: Uint8Array;
+  /** What the log of whoever holds the key calls this signature: CloudTrail's `requestID`. Absent without such a log. */
+  readonly requestId?: string;
 }
 
 /** What a CA key signs with; fixed when the CA is made. RFC 5758, RFC 8017. */
@@ -56,11 +62,15 @@ export interface IssuingRecord {
   /** Counts the workers that have held the lease, from 1; the optimistic lock of takeOver and release. */
   readonly attempt: number;
   readonly leaseUntil: Instant;
+  /** Which machine the certificate is for, as attested. Absent where none was asked for. Never changes after open. */
+  readonly identity?: string;
   /** DER, present exactly when `issued`. */
   readonly certificate?: Uint8Array;
+  /** The signature in this certificate, as KMS and CloudTrail name it; only when `issued`, absent for other keys. */
+  readonly kmsRequestId?: string;
 }
 
-export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate'>;
+export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | 'kmsRequestId'>;
 
 /** The write was done, or the record stood otherwise, in which case that record is given (same call, no second read). */
 export type LedgerWrite = { readonly written: true } | { readonly written: false; readonly found: IssuingRecord };
@@ -79,7 +89,7 @@ export interface CertificateLedger {
   /** Ends the lease early so that the next try need not wait, only for an intent of this attempt; otherwise nothing. */
   release(uid: string, attempt: number): Promise<void>;
   /** intent → issued, only if the record is an intent. Any attempt may: all sign the same bytes, the first one wins. */
-  complete(uid: string, certificate: Uint8Array): Promise<LedgerWrite>;
+  complete(uid: string, certificate: Uint8Array, kmsRequestId?: string): Promise<LedgerWrite>;
   /** intent → expired, only if the record is an intent of exactly this attempt. */
   expire(uid: string, attempt: number): Promise<LedgerWrite>;
 }

@@ -32,6 +32,7 @@ export function intentFixture(change: Partial<Intent> = {}): Intent {
 
 const later = 1_700_000_090_789;
 const certificate = new Uint8Array(randomBytes(900));
+const kmsRequestId = randomUUID();
 const otherCertificate = new Uint8Array(randomBytes(901));
 
 /** How a record got where a test finds it. */
@@ -45,10 +46,11 @@ type Action =
   | 'release'
   | 'release of another attempt'
   | 'complete'
+  | 'complete, with the name of the signature'
   | 'expire'
   | 'expire of another attempt';
 /** `=`: refused, record unchanged. `!`: throws. `.`: no effect and no answer. Otherwise what the write changed. */
-type Effect = '=' | '!' | '.' | 'opened' | 'next attempt' | 'lease ended' | 'issued' | 'expired';
+type Effect = '=' | '!' | '.' | 'opened' | 'next attempt' | 'lease ended' | 'issued' | 'issued by name' | 'expired';
 
 const intents = {
   'open again': '=',
@@ -58,6 +60,7 @@ const intents = {
   release: 'lease ended',
   'release of another attempt': '.',
   complete: 'issued',
+  'complete, with the name of the signature': 'issued by name',
   expire: 'expired',
   'expire of another attempt': '=',
 } as const satisfies Record<Action, Effect>;
@@ -70,6 +73,7 @@ const ended = {
   release: '.',
   'release of another attempt': '.',
   complete: '=',
+  'complete, with the name of the signature': '=',
   expire: '=',
   'expire of another attempt': '=',
 } as const satisfies Record<Action, Effect>;
@@ -84,6 +88,7 @@ const transitions: Record<State, Record<Action, Effect>> = {
     release: '.',
     'release of another attempt': '.',
     complete: '!',
+    'complete, with the name of the signature': '!',
     expire: '!',
     'expire of another attempt': '!',
   },
@@ -145,6 +150,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         { uid: `A.b:c-${randomUUID()}${'9'.repeat(211)}` },
         { caKeyId: 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab' },
         { notAfter: 253_402_300_799_999, openedAt: 0, leaseUntil: 1 },
+        { identity: 'aws:111122223333:eu-central-1:i-0123456789abcdef0' },
       ]) {
         const intent = intentFixture(change);
         await ledger.open(intent);
@@ -187,6 +193,13 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       expect(await made.other.find(intent.uid)).toBeUndefined();
       expect(await made.other.open({ ...intent, requestDigest: 'aa' })).toEqual({ written: true });
       expect((await ledger.find(intent.uid))?.requestDigest).toBe(intent.requestDigest);
+    });
+
+    test('whom it is for stays with the record to its end, whichever that is', async () => {
+      for (const state of ['intent, second attempt', 'intent, released', 'issued', 'expired'] as const)
+        expect(await bring(ledger, intentFixture({ identity: 'tpm:ek-1' }), state)).toMatchObject({
+          identity: 'tpm:ek-1',
+        });
     });
 
     test('another handle sees each write as soon as it has returned, in every state', async () => {
@@ -283,7 +296,7 @@ async function bring(ledger: CertificateLedger, intent: Intent, state: State): P
   if (state === 'intent, second attempt') await ledger.takeOver(intent.uid, 1, later - 1);
   if (state === 'intent, released') await ledger.release(intent.uid, 1);
   // Other bytes than the actions use, so that an overwrite would be seen.
-  if (state === 'issued') await ledger.complete(intent.uid, otherCertificate);
+  if (state === 'issued') await ledger.complete(intent.uid, otherCertificate, 'another-request');
   if (state === 'expired') await ledger.expire(intent.uid, 1);
   const found = await ledger.find(intent.uid);
   expect(found?.state).toBe(state === 'none' ? undefined : state.split(',')[0]);
@@ -323,6 +336,8 @@ async function act(
       return ledger.release(uid, current + 1);
     case 'complete':
       return ledger.complete(uid, certificate);
+    case 'complete, with the name of the signature':
+      return ledger.complete(uid, certificate, kmsRequestId);
     case 'expire':
       return ledger.expire(uid, current);
     case 'expire of another attempt':
@@ -363,6 +378,8 @@ function outcomeOf(
       };
     case 'issued':
       return { answer: { gave: { written: true } }, record: { ...before, state: 'issued', certificate } };
+    case 'issued by name':
+      return { answer: { gave: { written: true } }, record: { ...before, state: 'issued', certificate, kmsRequestId } };
     case 'expired':
       return { answer: { gave: { written: true } }, record: { ...before, state: 'expired' } };
   }

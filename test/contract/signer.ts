@@ -12,6 +12,8 @@ export interface SignerUnderTest {
   readonly publicKey: Uint8Array;
   /** The same kind of signer, whose far side says no: key disabled, connection refused … */
   readonly broken: Signer;
+  /** Is there a log of the far side in which each signature has a name? */
+  readonly logged: boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -75,7 +77,7 @@ export function signerContract(
     // 4 097: one more than KMS takes as a message, so whoever does not send a digest fails here.
     test.each([1, 300, 4_097, 100_000])('%d bytes: the signature verifies, and over no other bytes', async (size) => {
       const tbs = new Uint8Array(randomBytes(size));
-      const signature = await made.signer.sign(tbs);
+      const { bytes: signature } = await made.signer.sign(tbs);
       expect(signatureVerifies(algorithm, made.publicKey, tbs, signature)).toBe(true);
       const other = Uint8Array.from(tbs);
       other[size - 1] = (other[size - 1] ?? 0) ^ 1;
@@ -85,10 +87,20 @@ export function signerContract(
     test('many at once: each signature belongs to its own bytes', async () => {
       const messages = Array.from({ length: 20 }, () => new Uint8Array(randomBytes(200)));
       const signatures = await Promise.all(messages.map((tbs) => made.signer.sign(tbs)));
-      const verified = signatures.map((signature, i) =>
-        signatureVerifies(algorithm, made.publicKey, messages[i] ?? new Uint8Array(), signature),
+      const verified = signatures.map(({ bytes }, i) =>
+        signatureVerifies(algorithm, made.publicKey, messages[i] ?? new Uint8Array(), bytes),
       );
       expect(verified).toEqual(messages.map(() => true));
+    });
+
+    test('each signature has its own name in the log of the far side, if there is one', async () => {
+      const tbs = new Uint8Array(randomBytes(200));
+      const names = [(await made.signer.sign(tbs)).requestId, (await made.signer.sign(tbs)).requestId];
+      if (!made.logged) expect(names).toEqual([undefined, undefined]);
+      else {
+        for (const each of names) expect(each).toMatch(/^[0-9A-Za-z-]{16,64}$/);
+        expect(names[0]).not.toBe(names[1]);
+      }
     });
 
     test('what the caller does to the bytes after the call is not signed', async () => {
@@ -96,7 +108,7 @@ export function signerContract(
       const asked = Uint8Array.from(tbs);
       const pending = made.signer.sign(asked);
       asked.fill(0);
-      expect(signatureVerifies(algorithm, made.publicKey, tbs, await pending)).toBe(true);
+      expect(signatureVerifies(algorithm, made.publicKey, tbs, (await pending).bytes)).toBe(true);
     });
 
     test('a key that cannot be used rejects; it gives nothing', async () => {

@@ -156,15 +156,20 @@ describeOnEmulators((name, emulator) => {
     });
 
     test('the table is what contracts.md says: key, indexes, no secret', async () => {
-      const intent = intentFixture({ uid: `a#b%23-${randomUUID()}`, serial: '0abc', notAfter: 1_830_000_000_123 });
+      const intent = intentFixture({
+        uid: `a#b%23-${randomUUID()}`,
+        serial: '0abc',
+        notAfter: 1_830_000_000_123,
+        identity: 'aws:i-1',
+      });
       await ledger.open(intent);
-      await ledger.complete(intent.uid, Uint8Array.of(9));
+      await ledger.complete(intent.uid, Uint8Array.of(9), 'request-1');
       const pk = `uid#${intent.uid.replace('%', '%25').replace('#', '%23')}`;
       const { Item: item = {} } = await direct.send(
         new GetItemCommand({ TableName: tableName, Key: { pk: { S: pk } }, ConsistentRead: true }),
       );
       expect(Object.keys(item).toSorted()).toEqual(
-        'attempt caKeyId cert expiry leaseUntil notAfter openedAt pk requestDigest serial state tbs uid writer'.split(
+        'attempt caKeyId cert expiry identity kmsRequestId leaseUntil notAfter openedAt pk requestDigest serial state tbs uid writer'.split(
           ' ',
         ),
       );

@@ -43,6 +43,7 @@ describeOnEmulators((name, emulator) => {
         signer: kmsSigner(client, arn, algorithm),
         publicKey: publicKey!,
         broken: kmsSigner(client, disabled, 'ECDSA_SHA_256'),
+        logged: true,
         close: async () => client.destroy(),
       };
     });
@@ -105,7 +106,7 @@ describeOnEmulators((name, emulator) => {
       await expect(signer.sign(tbs)).rejects.toThrow();
       proxy.inject = () => undefined;
       const { spki } = await kmsPublicKey(client, arn);
-      expect(signatureVerifies('ECDSA_SHA_256', spki, tbs, await signer.sign(tbs))).toBe(true);
+      expect(signatureVerifies('ECDSA_SHA_256', spki, tbs, (await signer.sign(tbs)).bytes)).toBe(true);
     });
 
     test('that is disabled, or not there, needs an operator', async () => {

@@ -117,7 +117,7 @@ describe(`${deliveries} deliveries of one request at once`, () => {
     const uid = randomUUID();
     const event = postEvent(signedObject(uid));
     const death = createBarrier(2);
-    const dying = { ...key.authority.signer, sign: async () => (await death.pass(), new Uint8Array()) };
+    const dying = { ...key.authority.signer, sign: async () => (await death.pass(), { bytes: new Uint8Array() }) };
     void handlerOver(world.ledger, dying)(event);
     await death.arrived(1); // and nobody will ever let it go on
     const record = await world.ledger.find(uid);

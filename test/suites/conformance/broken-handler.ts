@@ -128,7 +128,7 @@ async function resigned(
 ): Promise<string> {
   const fields = fieldsOf(new X509Certificate(Buffer.from(original, 'base64')).raw);
   const tbs = encodeTbs({ ...fields, ...change(fields, posted) });
-  const certificate = assembleCertificate(tbs, await signer.sign(tbs), signer.algorithm);
+  const certificate = assembleCertificate(tbs, (await signer.sign(tbs)).bytes, signer.algorithm);
   return Buffer.from(toPem('CERTIFICATE', certificate)).toString('base64');
 }
 

@@ -70,9 +70,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedLedger(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 2');
+    later.exec('PRAGMA user_version = 3');
     later.close();
-    expect(() => openEmbeddedLedger(file)).toThrow(/schema 2; this program knows 1/);
+    expect(() => openEmbeddedLedger(file)).toThrow(/schema 3; this program knows 2/);
   });
 
   test('itself refuses to change what was begun, to undo an end, and to delete', async () => {
@@ -86,12 +86,15 @@ describe('the file', () => {
     for (const statement of [
       `UPDATE issuing SET tbs = x'00' WHERE uid = '${open.uid}'`,
       `UPDATE issuing SET request_digest = 'aa' WHERE uid = '${open.uid}'`,
+      `UPDATE issuing SET identity = 'aws:i-1' WHERE uid = '${open.uid}'`,
+      `UPDATE issuing SET kms_request_id = 'r' WHERE uid = '${issued.uid}'`,
       `UPDATE issuing SET certificate = x'02' WHERE uid = '${issued.uid}'`,
       `UPDATE issuing SET state = 'intent', certificate = NULL WHERE uid = '${issued.uid}'`,
       `DELETE FROM issuing WHERE uid = '${open.uid}'`,
     ])
       expect(() => raw.exec(statement)).toThrow(/only move forward|never deleted/);
-    expect(() => raw.exec(`UPDATE issuing SET state = 'issued' WHERE uid = '${open.uid}'`)).toThrow(/CHECK/);
+    for (const change of [`state = 'issued'`, `kms_request_id = 'r'`])
+      expect(() => raw.exec(`UPDATE issuing SET ${change} WHERE uid = '${open.uid}'`)).toThrow(/CHECK/);
     raw.close();
     close();
   });

@@ -24,7 +24,7 @@ for (const algorithm of signatureAlgorithms)
     const signer = embeddedSigner(key.export({ type: 'pkcs8', format: 'pem' }) as string, algorithm);
     // An in-memory key has no far side that could say no; a fault is put in its place.
     const broken = createFaults({ call: 1, time: 'before', kind: 'crash' }).wrap('signer', signer);
-    return { signer, publicKey: publicKeyInfo(key), broken, close: async () => {} };
+    return { signer, publicKey: publicKeyInfo(key), broken, logged: false, close: async () => {} };
   });
 
 describe('the embedded key', () => {

@@ -24,7 +24,7 @@ function signerOf({ privateKey }: TestKey, algorithm: SignatureAlgorithm = 'ECDS
   return {
     keyId: 'test',
     algorithm,
-    sign: (tbs) => Promise.resolve(sign(`sha${algorithm.slice(-3)}`, tbs, privateKey)),
+    sign: (tbs) => Promise.resolve({ bytes: sign(`sha${algorithm.slice(-3)}`, tbs, privateKey) }),
   };
 }
 

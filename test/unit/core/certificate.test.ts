@@ -39,7 +39,9 @@ function authorityOf(
     sign: (tbs: Uint8Array) =>
       key === undefined
         ? Promise.reject(new Error('no key'))
-        : Promise.resolve(sign(digestOf(algorithm), tbs, { key: key.privateKey, ...paddingOf(algorithm) })),
+        : Promise.resolve({
+            bytes: sign(digestOf(algorithm), tbs, { key: key.privateKey, ...paddingOf(algorithm) }),
+          }),
   };
   return { name: 'test', certificate, intermediates: [], signer };
 }
@@ -66,7 +68,7 @@ async function newAuthority(
     pathLength: 0,
   });
   const unsigned = authorityOf(Buffer.alloc(0), key, algorithm);
-  return authorityOf(assembleCertificate(tbs, await unsigned.signer.sign(tbs), algorithm), key, algorithm);
+  return authorityOf(assembleCertificate(tbs, (await unsigned.signer.sign(tbs)).bytes, algorithm), key, algorithm);
 }
 
 function template(spec: RequestSpec = {}, more: Partial<LeafTemplate> = {}): LeafTemplate {
@@ -83,7 +85,7 @@ function template(spec: RequestSpec = {}, more: Partial<LeafTemplate> = {}): Lea
 async function issue(leaf: LeafTemplate, authority: Authority): Promise<{ certificate: Uint8Array; tbs: Uint8Array }> {
   const tbs = buildTbs(leaf, authority);
   const { signer } = authority;
-  return { certificate: assembleCertificate(tbs, await signer.sign(tbs), signer.algorithm), tbs };
+  return { certificate: assembleCertificate(tbs, (await signer.sign(tbs)).bytes, signer.algorithm), tbs };
 }
 
 interface Vectors {
@@ -206,7 +208,10 @@ describe('a leaf', () => {
   test('a CA without subject key identifier gives no authority key identifier, as in Go', async () => {
     const { certificate, signer } = await newAuthority();
     const tbs = withoutSubjectKeyIdentifier(certificateFacts(certificate).tbs);
-    const bare = authorityOf(assembleCertificate(tbs, await signer.sign(tbs), signer.algorithm), sharedKey('P-256'));
+    const bare = authorityOf(
+      assembleCertificate(tbs, (await signer.sign(tbs)).bytes, signer.algorithm),
+      sharedKey('P-256'),
+    );
     const leaf = await issue(template(), bare);
     expect(certificateFacts(leaf.certificate).extensions.has('2.5.29.35')).toBe(false);
     expect(checkCertificate(leaf.certificate, leaf.tbs, bare, template().request)).toEqual([]);
@@ -278,7 +283,7 @@ describe('what must not leave', async () => {
   const utc = (text: string): Buffer => der.tlv(0x17, Buffer.from(text));
   const { subjectKeyIdentifier: caKeyId = Buffer.alloc(0) } = certificateFacts(authority.certificate);
   const signed = async (tbs: Uint8Array): Promise<Uint8Array> =>
-    assembleCertificate(tbs, await authority.signer.sign(tbs), authority.signer.algorithm);
+    assembleCertificate(tbs, (await authority.signer.sign(tbs)).bytes, authority.signer.algorithm);
 
   test('the pieces together are the good one', async () => {
     expect(raw({})).toEqual(Buffer.from(good.tbs));
@@ -479,7 +484,7 @@ describe('what must not leave', async () => {
 
   test("a signature of other bytes, the leaf's own signature, no signature", async () => {
     const signatures = [
-      await authority.signer.sign(raw({ serial: der.integer(5) })),
+      (await authority.signer.sign(raw({ serial: der.integer(5) }))).bytes,
       sign(null, good.tbs, leafKey.privateKey),
       Buffer.alloc(0),
     ];
@@ -492,7 +497,7 @@ describe('what must not leave', async () => {
   });
 
   test('another algorithm outside', async () => {
-    const certificate = assembleCertificate(good.tbs, await authority.signer.sign(good.tbs), 'ECDSA_SHA_384');
+    const certificate = assembleCertificate(good.tbs, (await authority.signer.sign(good.tbs)).bytes, 'ECDSA_SHA_384');
     expect(checkCertificate(certificate, good.tbs, authority, request)).toContain(
       'its two signature algorithms differ',
     );

@@ -139,7 +139,7 @@ describe('a request changed before it was signed', async () => {
   const signer: Signer = {
     keyId: 'test',
     algorithm: 'ECDSA_SHA_256',
-    sign: (tbs) => Promise.resolve(sign('sha256', tbs, caKey.privateKey)),
+    sign: (tbs) => Promise.resolve({ bytes: sign('sha256', tbs, caKey.privateKey) }),
   };
   const span = { notBefore: Date.UTC(2026, 0, 1), notAfter: Date.UTC(2027, 0, 1) };
   const certificate = await issueCaCertificate(

@@ -58,8 +58,8 @@ describe('the demo', () => {
       ),
     ],
     ['signs with another key', withSign(() => (tbs) => otherKey.sign(tbs))],
-    ['gives noise', withSign(() => async () => new Uint8Array(randomBytes(70)))],
-    ['gives nothing', withSign(() => async () => new Uint8Array())],
+    ['gives noise', withSign(() => async () => ({ bytes: new Uint8Array(randomBytes(70)) }))],
+    ['gives nothing', withSign(() => async () => ({ bytes: new Uint8Array() }))],
     ['fails', withSign(() => async () => Promise.reject(new Error('the key is disabled')))],
     ['never answers', withSign(() => () => new Promise(() => {}))],
   ])('with a key that %s ends with 1 and says why', async (_, overrides) => {

@@ -75,13 +75,17 @@ describe('100 deliveries of one UID, released together at the ledger', () => {
 
   test('workers that all sign, because each thinks the lease is over, still give out one certificate', async () => {
     const together = barrier(20);
+    const named = new Map<string, string>();
     const stack = await startStack({
       wrapSigner: (signer) => ({
         ...signer,
         // ECDSA signatures differ each time: twenty certificates of one TBS come into being.
         sign: async (tbs) => {
           await together();
-          return signer.sign(tbs);
+          const { bytes } = await signer.sign(tbs);
+          const requestId = `request-${named.size}`;
+          named.set(requestId, Buffer.from(bytes).toString('hex'));
+          return { bytes, requestId };
         },
       }),
     });
@@ -97,7 +101,11 @@ describe('100 deliveries of one UID, released together at the ledger', () => {
     expect(stack.signatures()).toBe(20);
     expect(bodies.size).toBe(1);
     expect([...bodies][0]).toMatch(/^200 /);
-    expect((await stack.ledger.find(csr.metadata.uid))?.attempt).toBe(20);
+    const record = await stack.ledger.find(csr.metadata.uid);
+    expect(record?.attempt).toBe(20);
+    // An auditor who follows the record's name to the log finds the signature in the certificate, not a lost one.
+    const signature = named.get(record?.kmsRequestId ?? '') ?? 'none of the twenty';
+    expect(Buffer.from(record!.certificate!).toString('hex').endsWith(signature)).toBe(true);
   });
 });
 
