@@ -14,7 +14,7 @@ export interface RelaySettings {
   /** File with CA certificates to trust for the endpoint instead of the system's. */
   readonly endpointCa?: string;
   readonly caller: Caller;
-  /** Tells this replica from its siblings, where only a name will do. */
+  /** Tells this replica from its siblings in the lease, in Events and to AWS; without it the host's name does. */
   readonly podName?: string;
   readonly login:
     { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };

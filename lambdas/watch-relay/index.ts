@@ -54,8 +54,8 @@ async function serve(settings: RelaySettings): Promise<number> {
       signerNames: settings.signerNames,
       concurrency: settings.concurrency,
       graceMilliseconds: settings.drainSeconds * 1_000,
-      // Unique to this process: after a restart under the same host name the old self is somebody else.
-      identity: `${hostname()}_${randomUUID()}`,
+      // Unique to this process: after a restart of the container in the same pod the old self is somebody else.
+      identity: `${replicaName(settings)}_${randomUUID()}`,
     },
     {
       api: kubernetes.requests,
@@ -122,7 +122,13 @@ function connect(settings: RelaySettings) {
   return { kubernetes, endpoint };
 }
 
-function authorization({ caller, endpointUrl, podName }: RelaySettings): Authorize | undefined {
+/** With the host's network the host name is the node's, and two pods of a node would have one name. */
+function replicaName({ podName }: RelaySettings): string {
+  return podName ?? hostname();
+}
+
+function authorization(settings: RelaySettings): Authorize | undefined {
+  const { caller, endpointUrl } = settings;
   switch (caller.kind) {
     case 'anonymous':
       return undefined;
@@ -130,8 +136,7 @@ function authorization({ caller, endpointUrl, podName }: RelaySettings): Authori
       return bearerFromFile(caller.path);
     case 'role': {
       const { arn, region } = caller;
-      // With the host's network the host name is the node's.
-      const sessionName = sessionNameOf(podName ?? hostname());
+      const sessionName = sessionNameOf(replicaName(settings));
       return createSigV4({ url: endpointUrl, roleArn: arn, sessionName, ...(region === undefined ? {} : { region }) });
     }
   }

@@ -31,7 +31,12 @@ describe.skipIf(skip)('the chart', () => {
 
   test.each(examples)('with %s starts the relay with settings it understands', async (file) => {
     const [container] = podTemplate(objects(await template(example(file)))).spec.containers;
-    const environment = Object.fromEntries(container!.env.map(({ name, value }) => [name, value]));
+    // Two pods may share a node's network and with it the host name: each is told its own name.
+    const ofPod = { valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } };
+    expect(container!.env.filter(({ valueFrom }) => valueFrom !== undefined)).toEqual([{ name: 'POD_NAME', ...ofPod }]);
+    const environment = Object.fromEntries(
+      container!.env.map(({ name, value }) => [name, name === 'POD_NAME' ? `${release}-0` : value]),
+    );
     const parsed = parseSettings(container!.args, { ...environment, KUBERNETES_SERVICE_HOST: '10.96.0.1' });
     const given = parse(readFileSync(example(file), 'utf8')) as {
       signerNames?: string[];
@@ -44,6 +49,7 @@ describe.skipIf(skip)('the chart', () => {
         endpointUrl: expect.stringMatching(/\/v1\/clusters\/prod$/) as unknown,
         login: { kind: 'inCluster' },
         signerNames: given.signerNames ?? values['signerNames'],
+        podName: `${release}-0`,
         concurrency: 32,
         drainSeconds: 20,
         lease: { namespace, name: release },

@@ -100,7 +100,7 @@ export interface PodSpec {
   readonly containers: readonly {
     readonly image: string;
     readonly args: readonly string[];
-    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
     readonly resources: { readonly limits: { readonly memory: string } };
     readonly securityContext: Record<string, unknown>;
     readonly [key: string]: unknown;

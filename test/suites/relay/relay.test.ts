@@ -41,8 +41,10 @@ describe.skipIf(skip)('the relay on a real API server', () => {
     endpoint?.close();
   });
 
-  async function start(...args: readonly string[]): Promise<Relay> {
-    const relay = await startRelay({ kubeconfig: identity.kubeconfig(), endpoint: endpoint.url, args });
+  const start = (...args: readonly string[]): Promise<Relay> => startWith({}, ...args);
+
+  async function startWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Relay> {
+    const relay = await startRelay({ kubeconfig: identity.kubeconfig(), endpoint: endpoint.url, args, env });
     relays.push(relay);
     return relay;
   }
@@ -250,11 +252,18 @@ describe.skipIf(skip)('the relay on a real API server', () => {
 
   test('of two one works; when it stops, or dies, the other one does', async () => {
     const elect = ['--leader-elect', '--lease-namespace', identity.namespace];
-    const first = await start(...elect);
-    const second = await start(...elect);
+    // On one host, as two pods with the network of one node.
+    const first = await startWith({ POD_NAME: 'relay-a' }, ...elect);
+    const second = await startWith({ POD_NAME: 'relay-b' }, ...elect);
+    const lease = `/apis/coordination.k8s.io/v1/namespaces/${identity.namespace}/leases/countersign-watch-relay`;
+    const holder = async (): Promise<string> => {
+      const { spec } = await plane.admin.expectOk<{ spec: { holderIdentity: string } }>(lease);
+      return spec.holderIdentity;
+    };
     const leads = async (relay: Relay): Promise<boolean> => (await relay.metric('leader')) === 1;
     await eventually(() => leads(first), 'the first one leads');
     expect(await leads(second)).toBe(false);
+    expect(await holder()).toMatch(/^relay-a_/);
     expect((await second.ready()).status).toBe(200);
     await settled(plane, await requests(2));
     expect(await second.metric('requests_total')).toBe(0);
@@ -263,6 +272,7 @@ describe.skipIf(skip)('the relay on a real API server', () => {
     await first.process.stop();
     expect(first.process.ended()).toBe('exit code 0');
     await eventually(() => leads(second), 'the second one took over');
+    expect(await holder()).toMatch(/^relay-b_/);
     await settled(plane, await requests(2));
 
     await second.kill();
