@@ -1,14 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { httpClient, type ConformanceFetch } from '../conformance/http-client.ts';
 import { cdkOn } from './aws-cdk.ts';
-import { startFunctionUrlProxy } from './aws-function-url.ts';
 import { startCountedLocalStack, type CountedEmulator } from './aws-kms-counter.ts';
 import { temporaryFolder } from './processes.ts';
 
 /** Cluster `demo` behind a Function URL, deployed by the ordinary `cdk` into a LocalStack of its own. */
 export interface Deployment extends CountedEmulator {
-  /** Of the sign endpoint, without path, on loopback. */
+  /** Of the sign endpoint, without path. */
   readonly url: string;
+  /** Finds that endpoint: its name is under localhost, which not every resolver knows. */
+  readonly fetch: ConformanceFetch;
   /** Types of resources that LocalStack does not know and took for made. */
   readonly passedOver: readonly string[];
   /** Of the service stack. */
@@ -44,10 +46,11 @@ export async function deployOnLocalStack(): Promise<Deployment> {
     const cdk = cdkOn(counted.emulator, { configuration: file, folder: folder.path });
     await cdk.bootstrap();
     const { demo: outputs = {} } = await cdk.deploy();
-    const proxy = await startFunctionUrlProxy(outputs['SignUrl'] ?? '', counted.emulator.url);
+    const client = httpClient({ connect: { host: '127.0.0.1', port: counted.emulator.port } });
     return {
       ...counted,
-      url: proxy.url,
+      url: new URL(outputs['SignUrl'] ?? '').origin,
+      fetch: client.fetch,
       passedOver: passedOver(counted.emulator.logTail(10_000)),
       outputs,
       async deployAgain(change) {
@@ -55,7 +58,7 @@ export async function deployOnLocalStack(): Promise<Deployment> {
         await cdk.deploy();
       },
       async stop() {
-        await proxy.close();
+        client.close();
         await counted.stop();
         folder.remove();
       },

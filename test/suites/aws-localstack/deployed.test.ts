@@ -3,6 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { checks } from '../../conformance/checks.ts';
+import { runConformance } from '../../conformance/conformance.ts';
 import { deployOnLocalStack, type Deployment } from '../../harness/aws-deployment.ts';
 import { signOperation } from '../../harness/aws-kms-counter.ts';
 import { requireLocalStack } from '../../harness/localstack.ts';
@@ -16,7 +18,7 @@ import {
   type CsrObject,
 } from '../../harness/stack-requests.ts';
 import { requireTools } from '../../tools/tools.ts';
-import { defineCounting, jsonOf, postAgain, type CountedSigner } from '../end-to-end/kms-counting.ts';
+import { defineCounting, jsonOf, postAgain, readTrustBundle, type CountedSigner } from '../end-to-end/kms-counting.ts';
 import { describeSigning, type SigningWorld } from '../end-to-end/signing-suite.ts';
 
 const commandLine = join(import.meta.dirname, '../../../cli/countersign.ts');
@@ -37,6 +39,14 @@ describeSigning({
     describe('KMS', () => {
       defineCounting(world);
     });
+    test('passes the conformance checks, each of them', async () => {
+      const { signer } = world();
+      const base = `${signer.url}${clusterPath}`;
+      const results = await runConformance({ base, fetch: signer.fetch, concurrent: 4 });
+      const others = results.filter(({ outcome }) => outcome !== 'passed');
+      expect(others.map(({ id, outcome, detail }) => `${id} ${outcome}: ${detail}`)).toEqual([]);
+      expect(results.map(({ id }) => id)).toEqual(checks.map(({ id }) => id));
+    });
     describe('deployed again with other rules', () => {
       defineNextDeployment(world);
     });
@@ -47,13 +57,7 @@ type AwsSigner = CountedSigner & Deployment;
 
 async function startSigner(): Promise<AwsSigner> {
   const deployment = await deployOnLocalStack();
-  return { ...deployment, fetch, caPem: () => readTrustBundle(deployment.url) };
-}
-
-async function readTrustBundle(url: string): Promise<string> {
-  const answer = await fetch(`${url}${clusterPath}/trust-bundle`);
-  if (!answer.ok) throw new Error(`trust-bundle: ${answer.status} ${await answer.text()}`);
-  return answer.text();
+  return { ...deployment, caPem: () => readTrustBundle(deployment) };
 }
 
 type World = () => SigningWorld & { readonly signer: AwsSigner };

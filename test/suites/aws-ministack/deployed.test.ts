@@ -4,10 +4,9 @@ import { httpClient } from '../../conformance/http-client.ts';
 import { signAws } from '../../conformance/sigv4.ts';
 import { startCountedMiniStack } from '../../harness/aws-kms-counter.ts';
 import { deployOnMiniStack, synthesiseClusters } from '../../harness/aws-ministack-deployment.ts';
-import { clusterPath } from '../../harness/stack.ts';
 import { readRequest } from '../../harness/stack-requests.ts';
 import { requireTools } from '../../tools/tools.ts';
-import { defineCounting, postAgain, type CountedSigner } from '../end-to-end/kms-counting.ts';
+import { defineCounting, postAgain, readTrustBundle, type CountedSigner } from '../end-to-end/kms-counting.ts';
 import { describeSigning } from '../end-to-end/signing-suite.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl', 'ministack');
@@ -44,8 +43,10 @@ async function startSigner() {
   const unsigned = httpClient({ connect });
   // What a pod gets with an IAM role for its service account, short of the exchange of its token.
   const base = await deployment.relay('demo');
+  const url = new URL(signUrl).origin;
   const signer: CountedSigner & { readonly fetchUnsigned: typeof unsigned.fetch } = {
-    url: signUrl.slice(0, -clusterPath.length),
+    url,
+    caPem: () => readTrustBundle({ url, fetch: signed.fetch }),
     kms: counted.kms,
     relayEnvironment: {
       COUNTERSIGN_CALLER_ROLE: callerRole,
@@ -57,17 +58,6 @@ async function startSigner() {
     },
     fetch: signed.fetch,
     fetchUnsigned: unsigned.fetch,
-    async caPem() {
-      const answer = await signed.fetch(`${signUrl}/trust-bundle`, {
-        method: 'GET',
-        headers: {},
-        signal: AbortSignal.timeout(60_000),
-        redirect: 'manual',
-      });
-      const text = Buffer.from(await answer.arrayBuffer()).toString('utf8');
-      if (answer.status !== 200) throw new Error(`trust-bundle: ${answer.status} ${text}`);
-      return text;
-    },
     async stop() {
       signed.close();
       unsigned.close();

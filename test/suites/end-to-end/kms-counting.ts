@@ -113,8 +113,24 @@ export function postAgain(signer: CountedSigner, object: CsrObject): Promise<Con
   });
 }
 
+export async function readTrustBundle({ url, fetch }: Pick<CountedSigner, 'url' | 'fetch'>): Promise<string> {
+  const answer = await fetch(`${url}${clusterPath}/trust-bundle`, {
+    method: 'GET',
+    headers: {},
+    signal: AbortSignal.timeout(60_000),
+    redirect: 'manual',
+  });
+  const text = await textOf(answer);
+  if (answer.status !== 200) throw new Error(`trust-bundle: ${answer.status} ${text}`);
+  return text;
+}
+
 export async function jsonOf(answer: ConformanceResponse): Promise<CsrObject> {
-  return JSON.parse(Buffer.from(await answer.arrayBuffer()).toString('utf8')) as CsrObject;
+  return JSON.parse(await textOf(answer)) as CsrObject;
+}
+
+async function textOf(answer: ConformanceResponse): Promise<string> {
+  return Buffer.from(await answer.arrayBuffer()).toString('utf8');
 }
 
 /** What KMS is given to sign for a certificate. */
