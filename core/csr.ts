@@ -5,7 +5,7 @@
  * the certificate is built from these values, never from a second parse. What cannot be read in exactly one way is
  * refused.
  */
-import { bitsOf, childrenOf, contentOf, derTag, encodingOf, oidOf, readDer } from './der.ts';
+import { bitsOf, childrenOf, contentOf, derTag, encodingOf, isAscii, oidOf, readDer } from './der.ts';
 import type { DerElement } from './der.ts';
 import { decodePublicKey } from './keys.ts';
 import { maxRequestBytes } from './kubernetes.ts';
@@ -61,6 +61,11 @@ export interface CertificateRequest {
   readonly signatureHash: string | undefined;
   /** Requested extensions by OID, for `csr explain`; none but SAN reaches the certificate. */
   readonly requestedExtensions: readonly string[];
+  /**
+   * The node's providerID (seed 004): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent when it is not there or
+   * cannot be read: it only counts beside evidence, and elsewhere is an extension like any other.
+   */
+  readonly providerId?: string;
   /** PEM blocks beside the request, in the order sent: evidence for the attest function, of no meaning to signing. */
   readonly evidence: readonly EvidenceBlock[];
 }
@@ -86,6 +91,7 @@ const maxEvidenceBytes = 32_768;
 /** PKCS #9 extensionRequest (RFC 2985 §5.4.2); Microsoft's own attribute of the same purpose is ignored, as in-tree. */
 const extensionRequestType = '1.2.840.113549.1.9.14';
 const subjectAltNameType = '2.5.29.17';
+export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 
 /** `text` is spec.request after base64. Never throws: whatever was sent, the answer is a value. */
 export function decodeRequest(text: Uint8Array): DecodedRequest {
@@ -123,6 +129,7 @@ function decode(text: Uint8Array): CertificateRequest | Violation {
     publicKey: key.publicKey,
     signatureHash: proof.hash,
     requestedExtensions: content.requestedExtensions,
+    ...(content.providerId === undefined ? {} : { providerId: content.providerId }),
     evidence,
   };
 }
@@ -131,7 +138,7 @@ function malformed(message: string): Violation {
   return violation('RequestMalformed', message);
 }
 
-interface RequestInfo extends Pick<CertificateRequest, 'subject' | 'sans' | 'requestedExtensions'> {
+interface RequestInfo extends Pick<CertificateRequest, 'subject' | 'sans' | 'requestedExtensions' | 'providerId'> {
   readonly key: DerElement;
 }
 
@@ -157,7 +164,21 @@ function decodeInfo(info: DerElement): RequestInfo | Violation {
   const subjectAltName = extensions.get(subjectAltNameType);
   const sans = subjectAltName === undefined ? noSubjectAltNames : decodeSubjectAltNames(subjectAltName);
   if ('code' in sans) return sans;
-  return { subject, sans, requestedExtensions: [...extensions.keys()], key };
+  const providerId = decodeProviderId(extensions.get(providerIdType));
+  return {
+    subject,
+    sans,
+    requestedExtensions: [...extensions.keys()],
+    ...(providerId === undefined ? {} : { providerId }),
+    key,
+  };
+}
+
+function decodeProviderId(value: Uint8Array | undefined): string | undefined {
+  const element = value === undefined ? undefined : readDer(value);
+  if (element === undefined || 'problem' in element || element.tag !== derTag.utf8String) return undefined;
+  const content = contentOf(element);
+  return isAscii(content) ? Buffer.from(content).toString('latin1') : undefined;
 }
 
 type Extensions = ReadonlyMap<string, Uint8Array>;

@@ -20,6 +20,8 @@ import { checkProfile, defaultSignerName } from './profiles.ts';
 import type { Profile } from './profiles.ts';
 import { requestDigest } from './request-digest.ts';
 import { triage } from './triage.ts';
+import { checkVerdict } from './verdict-check.ts';
+import type { AttestationReader } from './verdict-check.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
@@ -28,6 +30,8 @@ export interface IssuePorts {
   now(): Instant;
   /** Cryptographically strong. */
   randomBytes(count: number): Uint8Array;
+  /** Absent where no profile demands attestation. */
+  readonly attestations?: AttestationReader;
 }
 
 /** Longer than the function may run (25 s), so a lease never ends under a worker that is still alive. contracts.md */
@@ -62,8 +66,13 @@ export async function issue(
   const [first, ...more] = checkProfile(profile, object, request);
   if (first !== undefined) return answerBefore(object.uid, digest, authority, [first, ...more], ports.ledger);
 
+  // Who is asking? Where the profile wants proof, there is a verdict about these very bytes, or there will be none.
+  const question = { profile, request, uid: object.uid, digest, now: ports.now() };
+  const standing = await checkVerdict(question, ports.attestations);
+  if (!standing.ok) return answerBefore(object.uid, digest, authority, standing.violations, ports.ledger);
+
   // Begin it, unless this UID was begun before; then build and sign what was recorded, and only that.
-  const plan = planCertificate(object, request, profile, authority, digest, ports);
+  const plan = planCertificate(object, request, profile, authority, digest, standing.identity, ports);
   const begun = await begin(plan, authority, ports);
   if (begun.kind !== 'sign') return begun;
   return signIntent(begun.record, request, authority, ports);
@@ -93,6 +102,7 @@ function planCertificate(
   profile: Profile,
   authority: Authority,
   digest: string,
+  identity: string | undefined,
   ports: IssuePorts,
 ): Intent {
   const now = ports.now();
@@ -120,6 +130,7 @@ function planCertificate(
     notAfter: span.notAfter,
     openedAt: now,
     leaseUntil: now + leaseMilliseconds,
+    ...(identity === undefined ? {} : { identity }),
   };
 }
 

@@ -16,6 +16,13 @@ export function triage(object: RequestObject): IgnoredWhy | undefined {
   return undefined;
 }
 
+/** The same for whoever judges before approval: a request that is neither settled nor answered is to be judged. */
+export function triagePending(object: RequestObject): IgnoredWhy | undefined {
+  if (hasCondition(object, 'Denied')) return 'Denied';
+  if (hasCondition(object, 'Failed')) return 'Failed';
+  return object.hasCertificate ? 'AlreadyIssued' : undefined;
+}
+
 /** Approved must be present and not say otherwise: an absent status is v1beta1's default, True. */
 function isApproved(object: RequestObject): boolean {
   const approved = object.conditions.filter(({ type }) => type === 'Approved');

@@ -1,0 +1,175 @@
+/**
+ * The story of a proof, top to bottom: which machine asks, may it be this node, and what was concluded.
+ *
+ * What is concluded is a verdict about these very bytes, kept longer than a request lives. Sign trusts that record and
+ * not our answer. Freshness of evidence is judged here and once: the same bytes again get the same verdict.
+ */
+import { admit } from './admission.ts';
+import type { Admission } from './admission.ts';
+import type { AttestContext, AttestQuestion } from './attest-question.ts';
+import type { AttestationStore, Verdict } from './attestation-store.ts';
+import type { AttestationProvider } from './attestation/provider.ts';
+import { sha256 } from './binding.ts';
+import type { ClusterConfiguration } from './configuration.ts';
+import { decodeRequest } from './csr.ts';
+import { nodeUserPrefix } from './in-tree-rules.ts';
+import type { RequestObject } from './kubernetes.ts';
+import { violation } from './outcome.ts';
+import type { IgnoredWhy, Violation, Violations } from './outcome.ts';
+import { MisconfigurationError, ThrottledError } from './ports.ts';
+import type { Instant } from './ports.ts';
+import { checkProfile, defaultSignerName } from './profiles.ts';
+import { prove } from './proof.ts';
+import { requestDigest } from './request-digest.ts';
+import { triagePending } from './triage.ts';
+
+export interface AttestPorts {
+  readonly store: AttestationStore;
+  /** By name, those the cluster's configuration has. */
+  readonly providers: ReadonlyMap<string, AttestationProvider>;
+  now(): Instant;
+  /** Cryptographically strong. */
+  randomBytes(count: number): Uint8Array;
+}
+
+export type AttestOutcome =
+  | {
+      readonly kind: 'approve';
+      /** Absent where nobody had to prove anything. */
+      readonly identity?: string;
+      readonly annotations: Readonly<Record<string, string>>;
+      readonly repeat: boolean;
+      /** Audit mode: what would have been refused, or that it could not be judged. */
+      readonly audit?: Violations | 'unjudged';
+    }
+  | {
+      readonly kind: 'deny' | 'challenge';
+      readonly violations: Violations;
+      readonly annotations: Readonly<Record<string, string>>;
+      readonly repeat: boolean;
+    }
+  | { readonly kind: 'ignore'; readonly why: IgnoredWhy };
+
+/** Longer than the in-tree cleaner leaves a pending request (24 h). */
+const verdictMilliseconds = 25 * 3_600_000;
+/** Others may claim between our look and our write; whoever loses that often is told to come back. */
+const maxTries = 4;
+
+/** The answer about one request, pending or approved. Throwing means: temporary, nothing concluded, ask again. */
+export async function attest(
+  object: RequestObject,
+  context: AttestContext,
+  cluster: ClusterConfiguration,
+  ports: AttestPorts,
+): Promise<AttestOutcome> {
+  // Is it ours to judge?
+  const ignored = triagePending(object);
+  if (ignored !== undefined) return { kind: 'ignore', why: ignored };
+  if (object.signerName !== undefined && !cluster.profiles.has(object.signerName)) return unknownSigner;
+
+  // Can we read it, and would it be signed? Judged anew each time, as sign does, and not recorded.
+  const decoded = decodeRequest(object.request);
+  if (!decoded.ok) return deny(decoded.violations);
+  const { request } = decoded;
+  const signerName = object.signerName ?? defaultSignerName(object, request);
+  const profile = cluster.profiles.get(signerName);
+  if (profile === undefined) return unknownSigner;
+  const [first, ...more] = checkProfile(profile, object, request);
+  if (first !== undefined) return deny([first, ...more]);
+
+  // Must anybody prove anything?
+  const { attestation } = profile;
+  if (attestation === undefined) return approved;
+  if (cluster.attestation === undefined) throw new MisconfigurationError('the cluster has no attestation configured');
+
+  // Did we conclude before? Then that stands, however old the evidence has grown.
+  const digest = requestDigest(cluster.name, object, signerName);
+  const before = await ports.store.findVerdict(object.uid, ports.now());
+  if (before !== undefined) return answerBefore(before, digest);
+
+  const question: AttestQuestion = {
+    cluster: cluster.name,
+    settings: cluster.attestation,
+    wanted: attestation,
+    signerName,
+    serving: profile.kind === 'kubelet-serving',
+    uid: object.uid,
+    username: object.username,
+    request,
+    requestSha256: sha256(object.request).toString('hex'),
+    nodeName: request.subject.commonName.slice(nodeUserPrefix.length),
+    spkiSha256: sha256(request.publicKey.spki).toString('hex'),
+    context,
+    now: ports.now(),
+  };
+  try {
+    return await conclude(question, digest, ports);
+  } catch (error) {
+    // Auditing must not stand in anybody's way, whatever is down; slowing down helps those that are enforced.
+    if (attestation.mode === 'audit' && !(error instanceof ThrottledError)) return unjudged;
+    throw error;
+  }
+}
+
+/** Which machine is it, may it, and the one write that makes it so. */
+async function conclude(question: AttestQuestion, digest: string, ports: AttestPorts): Promise<AttestOutcome> {
+  const proof = prove(question, ports.providers);
+  if (proof === 'unattested') return approved;
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const admission = await admit(question, proof, ports);
+    const verdict = verdictOf(question, digest, admission);
+    const claim = admission.admitted ? admission.claim : nothingClaimed;
+    const write = await ports.store.claim({ ...claim, verdict }, question.now);
+    // Irreversible: the proof is spent, name and machine belong together, and the verdict says so; all of it or nothing.
+    // A crash before leaves nothing; a crash after leaves the verdict, which the next delivery finds.
+    if (write.written) return answer(verdict, false);
+    if (write.why === 'verdict') return answerBefore(write.found, digest);
+    // Somebody else's claim came between. What it changed decides: look again.
+  }
+  throw new ThrottledError('others claim the same machine, name or address at once');
+}
+
+const nothingClaimed = { once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] } as const;
+
+function verdictOf(question: AttestQuestion, requestDigestHex: string, admission: Admission): Verdict {
+  const { uid, signerName, nodeName, now, wanted } = question;
+  const about = { uid, requestDigest: requestDigestHex, signerName, nodeName, mode: wanted.mode };
+  const when = { decidedAt: now, expiresAt: now + verdictMilliseconds };
+  if (!admission.admitted) {
+    const { violations, annotations = {} } = admission;
+    return { ...about, ...when, decision: 'deny', violations, annotations };
+  }
+  const { identity, firstKey } = admission;
+  return {
+    ...about,
+    ...when,
+    decision: 'approve',
+    identity,
+    firstKey,
+    annotations: { 'countersign.dev/identity': identity },
+  };
+}
+
+/** A verdict about other bytes says nothing about these, and nothing of it is disclosed. */
+function answerBefore(before: Verdict, digest: string): AttestOutcome {
+  return before.requestDigest === digest ? answer(before, true) : deny([uidReused]);
+}
+
+function answer({ decision, violations, annotations, identity, mode }: Verdict, repeat: boolean): AttestOutcome {
+  if (decision === 'approve' || violations === undefined)
+    return { kind: 'approve', ...(identity === undefined ? {} : { identity }), annotations, repeat };
+  if (mode === 'audit') return { kind: 'approve', annotations: {}, repeat, audit: violations };
+  return { kind: decision, violations, annotations, repeat };
+}
+
+function deny(violations: Violations): AttestOutcome {
+  return { kind: 'deny', violations, annotations: {}, repeat: false };
+}
+
+const unknownSigner: AttestOutcome = { kind: 'ignore', why: 'UnknownSigner' };
+const approved: AttestOutcome = { kind: 'approve', annotations: {}, repeat: false };
+const unjudged: AttestOutcome = { kind: 'approve', annotations: {}, repeat: false, audit: 'unjudged' };
+const uidReused: Violation = violation(
+  'UidReused',
+  'a request with this UID and other content was judged before; create a new request',
+);

@@ -1,0 +1,40 @@
+/**
+ * The one digest that ties evidence to a request (attestation.md §6.1). Whatever platform signs it, a captured proof can
+ * then only ever certify the same key, for the same node, from the same signer, in the same deployment.
+ *
+ *   B = SHA-256( "csr-attest/v1" 00 L(audience) L(signerName) L(nodeName) L(nonce) SHA-256(SPKI) )
+ *
+ * L is the length in bytes as 16-bit big-endian and then the UTF-8 bytes. We compute it from the request and our own
+ * configuration; it is never taken from the evidence.
+ */
+import { createHash } from 'node:crypto';
+
+export interface Bound {
+  readonly audience: string;
+  readonly signerName: string;
+  readonly nodeName: string;
+  /** Empty where the provider has none. */
+  readonly nonce: string;
+  /** DER SubjectPublicKeyInfo as in the request. */
+  readonly spki: Uint8Array;
+}
+
+/** Lower-case hex. */
+export function bindingDigest({ audience, signerName, nodeName, nonce, spki }: Bound): string {
+  const hash = createHash('sha256').update('csr-attest/v1\0', 'latin1');
+  for (const text of [audience, signerName, nodeName, nonce]) hash.update(lengthPrefixed(text));
+  return hash.update(sha256(spki)).digest('hex');
+}
+
+export function sha256(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+function lengthPrefixed(text: string): Uint8Array {
+  const bytes = Buffer.from(text, 'utf8');
+  // Wrapping the length would let two sets of fields have the same bytes.
+  if (bytes.length > 0xffff) throw new RangeError('a bound field is longer than 65535 bytes');
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}

@@ -1,0 +1,82 @@
+/**
+ * Who is asking? Sign's own look at what attest concluded: the stored verdict about these very bytes, and the machine's
+ * record as it stands now. What anybody answered over the network counts for nothing.
+ */
+import type { AttestationStore, Verdict } from './attestation-store.ts';
+import type { CertificateRequest } from './csr.ts';
+import { violation } from './outcome.ts';
+import type { Violation, Violations } from './outcome.ts';
+import { MisconfigurationError } from './ports.ts';
+import type { Instant } from './ports.ts';
+import type { Profile } from './profiles.ts';
+
+/** What sign may know of attestation: it reads verdicts and records, and writes neither. */
+export interface AttestationReader extends Pick<AttestationStore, 'findVerdict' | 'findIdentity'> {
+  /** Has the request in hand judged; what came of it is in the store. Throws: temporary. */
+  attest(): Promise<void>;
+}
+
+export type Standing =
+  | { readonly ok: true; readonly identity?: string; readonly firstKey?: true }
+  | { readonly ok: false; readonly violations: Violations };
+
+export async function checkVerdict(
+  { profile, request, uid, digest, now }: VerdictQuestion,
+  reader: AttestationReader | undefined,
+): Promise<Standing> {
+  const { attestation } = profile;
+  if (attestation === undefined || attestation.mode === 'audit') return unattested;
+  if (!attestation.required && request.evidence.length === 0) return unattested;
+  // A bundle whose rules demand attestation, wired without it, must not sign.
+  if (reader === undefined) throw new MisconfigurationError('this signer demands attestation and has no access to it');
+
+  let verdict = await reader.findVerdict(uid, now);
+  if (verdict === undefined) {
+    // Nobody had it judged on arrival: a client that only knows the webhook protocol. Now is its arrival.
+    await reader.attest();
+    verdict = await reader.findVerdict(uid, now);
+    if (verdict === undefined) throw new Error('attest answered and left no verdict');
+  }
+  // A verdict speaks about one request: the same UID with another key, name or requester has none.
+  if (verdict.requestDigest !== digest) return refused(uidReused);
+  // What was only audited was let pass for want of a rule; now there is one.
+  if (verdict.decision !== 'approve' || verdict.identity === undefined)
+    return { ok: false, violations: verdict.violations ?? [noIdentity] };
+
+  // 25 hours are long: whoever was revoked or reset since then gets nothing more.
+  const revoked = await checkActive(verdict.identity, verdict.nodeName, reader);
+  if (revoked !== undefined) return refused(revoked);
+  return { ok: true, identity: verdict.identity, ...(verdict.firstKey === true ? { firstKey: true } : {}) };
+}
+
+export interface VerdictQuestion {
+  readonly profile: Profile;
+  readonly request: CertificateRequest;
+  readonly uid: string;
+  /** contracts.md, Request digest. */
+  readonly digest: string;
+  readonly now: Instant;
+}
+
+async function checkActive(
+  identity: string,
+  nodeName: Verdict['nodeName'],
+  reader: AttestationReader,
+): Promise<Violation | undefined> {
+  const record = await reader.findIdentity(identity);
+  if (record === undefined) return violation('Revoked', 'the record of this machine was reset since it was let in');
+  if (record.state !== 'active') return violation('Revoked', `this machine was ${record.state} since it was let in`);
+  if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');
+  return undefined;
+}
+
+function refused(first: Violation): Standing {
+  return { ok: false, violations: [first] };
+}
+
+const unattested: Standing = { ok: true };
+const noIdentity = violation('AttestationMissing', 'no machine was proved for this request');
+const uidReused = violation(
+  'UidReused',
+  'a request with this UID and other content was judged before; create a new request',
+);
