@@ -29,6 +29,7 @@ export function createRelayMetrics() {
 
   const requests = counter('requests_total', 'Requests that left the relay, by how.', ['signer', 'outcome']);
   const retries = counter('retries_total', 'Tries that ended in another one, by why.', ['cause']);
+  const alarms = counter('alarms_total', 'Those of them that need a person.', ['cause']);
   const apiErrors = counter('api_errors_total', 'Calls to the API server without success.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
   const restarts = counter('watch_restarts_total', 'Watches and lists begun again unplanned.', ['signer', 'reason']);
@@ -61,6 +62,7 @@ export function createRelayMetrics() {
     registry,
     finished: (signer: string, outcome: End) => requests.inc({ signer, outcome }),
     retried: (cause: RetryCause) => retries.inc({ cause }),
+    alarmed: (cause: RetryCause) => alarms.inc({ cause }),
     apiError: (verb: string, code: string) => apiErrors.inc({ verb, code }),
     listed: (signer: string) => lists.inc({ signer }),
     restarted: (signer: string, reason: RestartReason) => restarts.inc({ signer, reason }),

@@ -3,6 +3,8 @@
  * once, and each ends or comes back.
  */
 import type { JsonObject } from '../../core/ports.ts';
+import { causes, createAttention } from './attention.ts';
+import type { Attention } from './attention.ts';
 import { judge, nameOf, uidOf } from './candidate.ts';
 import { deadline, fullJitter } from './clock.ts';
 import type { Backoff, Clock } from './clock.ts';
@@ -20,7 +22,7 @@ import type { RequestKey, RequestQueue } from './queue.ts';
 import { reflect } from './reflector.ts';
 import { approvedAt } from './status.ts';
 import { relayRequest } from './work.ts';
-import type { End, RetryCause, WorkResult } from './work.ts';
+import type { End, WorkResult } from './work.ts';
 
 /**
  * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
@@ -32,26 +34,12 @@ const triesBeforeEvent = 10;
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;
 
-/** `alarm`: somebody has to mend something. `congestion`: there are too many of us at once, or nobody is there. */
-const causes: Readonly<Record<RetryCause, { alarm: boolean; congestion: boolean }>> = {
-  EndpointBusy: { alarm: false, congestion: true },
-  EndpointUnreachable: { alarm: false, congestion: true },
-  EndpointUnauthorized: { alarm: true, congestion: true },
-  EndpointUnexpected: { alarm: true, congestion: true },
-  CertificateUnusable: { alarm: true, congestion: false },
-  ApiBusy: { alarm: false, congestion: true },
-  ApiUnreachable: { alarm: false, congestion: true },
-  ApiForbidden: { alarm: true, congestion: true },
-  ApiRejected: { alarm: true, congestion: false },
-  ApiConflict: { alarm: false, congestion: false },
-  Internal: { alarm: true, congestion: false },
-};
-
 interface Session {
   readonly queue: RequestQueue;
   readonly held: ObjectCache;
   readonly limiter: ConcurrencyLimiter;
   readonly events: EventSink;
+  readonly attention: Attention;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
 
@@ -73,6 +61,7 @@ export async function runSession(
     held: createObjectCache(heldBytes),
     limiter: createConcurrencyLimiter(options.concurrency, clock, random, pump),
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
+    attention: createAttention(clock),
   };
   const { queue, held, limiter, events } = session;
   metrics.watchGauges(() => ({
@@ -208,10 +197,11 @@ function isFinal(end: End): boolean {
 function finish(
   key: RequestKey,
   { end, object, violations }: WorkResult & { kind: 'done' },
-  { events }: Session,
+  { events, attention }: Session,
   { clock, log, metrics }: SessionPorts,
 ): void {
   metrics.finished(key.signerName, end);
+  if (end === 'issued' || end === 'refused') attention.allowed(key.signerName);
   const approved = end === 'issued' && object !== undefined ? approvedAt(object) : undefined;
   if (approved !== undefined) metrics.issuedAfter(key.signerName, Math.max(0, clock.now() - approved) / 1_000);
   if (end === 'refused' && violations !== undefined) {
@@ -225,7 +215,7 @@ function comeBack(
   key: RequestKey,
   failures: number,
   { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
-  { queue, events }: Session,
+  { queue, events, attention }: Session,
   { random, log, metrics }: SessionPorts,
 ): void {
   // What the far side asks for comes on top of the jitter, not instead: it tells everybody the same.
@@ -233,8 +223,10 @@ function comeBack(
   const delay = asked + fullJitter(failures, requestBackoff, random);
   metrics.retried(cause);
   const fields = { ...key, cause, detail: detail.slice(0, 300), failures: failures + 1, delay: Math.round(delay) };
-  if (causes[cause].alarm) log.error(fields, 'request tried again: needs attention');
-  else log.warn(fields, 'request tried again');
+  if (attention.needed(key.signerName, cause)) {
+    metrics.alarmed(cause);
+    log.error(fields, 'request tried again: needs attention');
+  } else log.warn(fields, 'request tried again');
   if (failures + 1 === triesBeforeEvent) events.delayed(key, cause);
   queue.retry(key, delay);
 }

@@ -126,7 +126,7 @@ describe.skipIf(skip)('the rights of the relay', () => {
       text: expect.stringContaining('update status for kubernetes.io/kube-apiserver-client') as unknown,
     });
     expect(await relay.metric('api_errors_total', 'verb="update"', 'code="Forbidden"')).toBeGreaterThanOrEqual(2);
-    expect(relay.logged('request tried again: needs attention')[0]).toMatchObject({ cause: 'ApiForbidden' });
+    expect(relay.logged('request tried again')[0]).toMatchObject({ cause: 'ApiForbidden' });
 
     await plane.kubectl([
       'patch',

@@ -372,13 +372,18 @@ test('an object nobody can read is counted and does no harm', async () => {
 
 test('a missing right to write is an alarm and not ready, until it is given', async () => {
   const world = setUp({
-    api: { fault: (verb) => (verb === 'updateStatus' && world.clock.monotonic() < 60_000 ? 'Forbidden' : undefined) },
+    api: { fault: (verb) => (verb === 'updateStatus' && world.clock.monotonic() < 90_000 ? 'Forbidden' : undefined) },
   });
   world.server.create(object('r'));
   world.start();
-  await world.clock.advance(50_000);
+  const alarmed = () =>
+    world.lines.some(({ level, fields }) => level === 'error' && fields['cause'] === 'ApiForbidden');
+  await world.clock.advance(29_000);
   expect(world.relay.health.problems()).toEqual([`not authorized: update status for ${signerName}`]);
-  expect(world.lines.some(({ level, fields }) => level === 'error' && fields['cause'] === 'ApiForbidden')).toBe(true);
+  expect(alarmed()).toBe(false);
+  await world.clock.advance(31_000);
+  expect(alarmed()).toBe(true);
+  expect(await world.metric(/alarms_total\{cause="ApiForbidden"/)).toBeGreaterThan(0);
   expect(await world.metric(/api_errors_total\{verb="update",code="Forbidden"/)).toBeGreaterThan(2);
   await world.clock.until(() => world.answered('r'));
   await world.clock.advance(10); // the answer is on its way
