@@ -9,6 +9,7 @@ interface Schema {
   readonly enum?: readonly string[];
   readonly default?: unknown;
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: Schema | boolean;
 }
@@ -44,6 +45,7 @@ function row(path: string, schema: Schema): string {
 
 function typeText(schema: Schema): string {
   if (schema.const !== undefined) return `\`${plain(schema.const)}\``;
+  if (schema.anyOf !== undefined) return schema.anyOf.map(typeText).join(' or ');
   if (schema.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(', ');
   if (schema.items !== undefined) return `list of ${schema.items.enum === undefined ? 'text' : typeText(schema.items)}`;
   if (typeof schema.additionalProperties === 'object') {

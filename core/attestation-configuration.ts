@@ -1,5 +1,9 @@
 /** What countersign.yaml says about attestation, resolved: defaults filled in, everything checked. */
 
+/** As on the wire and in signer names. */
+export const providerNames = ['aws', 'insecure'] as const;
+export type ProviderName = (typeof providerNames)[number];
+
 /** Of a profile. Absent = its requests are not attested. */
 export interface ProfileAttestation {
   /** Names of providers whose evidence counts, as on the wire. At least one. */

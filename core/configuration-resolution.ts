@@ -2,13 +2,21 @@
  * From what was written to what holds: defaults merged in, every value filled in, and everything that must fit
  * together checked. Problems are collected, each with the path of the value that is wrong.
  */
+import {
+  checkApproval,
+  resolveAttestation,
+  resolveProfileAttestation,
+  resolveRequester,
+} from './attestation-resolution.ts';
 import type { CaInput, ClusterInput, KeySpec, ProfileInput } from './configuration-schema.ts';
 import type { CaConfiguration, ClusterConfiguration } from './configuration.ts';
 import { resolveCustomRules } from './custom-profile.ts';
 import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
 import type { SignatureAlgorithm } from './ports.ts';
-import type { Profile, ProfileKind } from './profiles.ts';
+import type { Profile } from './profiles.ts';
 import { quoted } from './quoted.ts';
+import { isInTree, isNodeSigner, signerOf, whyNoSigner } from './signer-names.ts';
+import type { Signer } from './signer-names.ts';
 
 /** Keys from the cluster downwards. */
 export type Path = readonly (string | number)[];
@@ -50,7 +58,7 @@ export function resolveCluster(name: string, input: ClusterInput, report: Report
   }
   if (Object.keys(input.profiles ?? {}).length === 0)
     report('error', ['profiles'], 'a cluster needs at least one profile');
-  warnOfLogins(profiles, report);
+  checkLogins(profiles, report);
 
   for (const signerName of Object.keys(input.approval ?? {}))
     if (input.profiles?.[signerName] === undefined)
@@ -58,7 +66,9 @@ export function resolveCluster(name: string, input: ClusterInput, report: Report
   const approval = new Map(
     [...profiles.keys()].map((signer) => [signer, input.approval?.[signer] ?? 'manual'] as const),
   );
-  return { name, cas, profiles, approval };
+  checkApproval(profiles, approval, report);
+  const attestation = resolveAttestation(name, input, profiles, report);
+  return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
 }
 
 const rsaAlgorithms = [
@@ -112,11 +122,12 @@ function resolveProfile(
   report: Report,
 ): Profile | undefined {
   const at = ['profiles', signerName];
-  const kind = kindOf(signerName);
-  if (kind === undefined) {
-    report('error', at, whyNot(signerName));
+  const signer = signerOf(signerName);
+  if (signer === undefined) {
+    report('error', at, whyNoSigner(signerName));
     return undefined;
   }
+  const { kind } = signer;
   const [onlyCa] = cas.size === 1 ? [...cas.keys()] : [];
   const ca = input.ca ?? onlyCa;
   if (cas.size === 0) report('error', ['cas'], noCa);
@@ -132,7 +143,8 @@ function resolveProfile(
 
   const systemNames = input.subject?.systemNames ?? [];
   systemNames.forEach((name, index) => checkSystemName(name, [...at, 'subject', 'systemNames', index], report));
-  if (kind !== 'custom') checkFixed(kind, input, at, report);
+  if (kind !== 'custom') checkFixed(signerName, signer, input, at, report);
+  const attestation = resolveProfileAttestation(signer, input.attestation, at, report);
   const custom = kind === 'custom' ? resolveCustomRules(input, at, report) : undefined;
   return {
     signerName,
@@ -141,35 +153,17 @@ function resolveProfile(
     maxTtlSeconds,
     keys: input.keys ?? ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
     systemNames,
-    requester: { users: input.requester?.users ?? [], groups: input.requester?.groups ?? [] },
+    requester: resolveRequester(signer, attestation, input, at, report),
+    ...(attestation === undefined ? {} : { attestation }),
+    ...(input.freshKeys === true ? { freshKeys: true } : {}),
     ...(custom === undefined ? {} : { custom }),
   };
 }
 
-const inTreeKinds: readonly ProfileKind[] = [
-  'kube-apiserver-client',
-  'kube-apiserver-client-kubelet',
-  'kubelet-serving',
-  'legacy-unknown',
-];
-
-/** Only the four known names under kubernetes.io/ may be used; sig-auth reserves the rest of that domain (seed 003). */
-function kindOf(signerName: string): ProfileKind | undefined {
-  const [domain, path] = signerName.split('/');
-  if (domain === 'kubernetes.io') return inTreeKinds.find((kind) => kind === path);
-  return domain === 'cluster.x-k8s.io' ? undefined : 'custom';
-}
-
-function whyNot(signerName: string): string {
-  return signerName.startsWith('cluster.x-k8s.io/')
-    ? 'profiles under cluster.x-k8s.io/ demand attestation, which is not available yet'
-    : `names under kubernetes.io/ are reserved; the signers there are ${inTreeKinds.join(', ')}`;
-}
-
 /** What Kubernetes fixes for its own signers cannot be configured, so writing it down would mislead a reviewer. */
-function checkFixed(kind: ProfileKind, input: ProfileInput, at: Path, report: Report): void {
-  const kubelet = kind === 'kube-apiserver-client-kubelet' || kind === 'kubelet-serving';
-  const message = `is fixed by Kubernetes for kubernetes.io/${kind} and cannot be set`;
+function checkFixed(signerName: string, signer: Signer, input: ProfileInput, at: Path, report: Report): void {
+  const kubelet = isNodeSigner(signer);
+  const message = `is fixed ${isInTree({ signerName }) ? 'by Kubernetes ' : ''}for ${signerName} and cannot be set`;
   for (const key of ['usages', 'sans'] as const) if (input[key] !== undefined) report('error', [...at, key], message);
   for (const key of [
     'commonNames',
@@ -190,21 +184,35 @@ function checkSystemName(name: string, at: Path, report: Report): void {
     report('warning', at, 'whoever gets a certificate with system:masters is above all authorization');
 }
 
-/** A custom profile on a CA that the API server trusts for clients makes users, whatever its author had in mind. */
-function warnOfLogins(profiles: ReadonlyMap<string, Profile>, report: Report): void {
+/**
+ * A signer of an operator's own on a CA that the API server trusts for clients makes users, whatever its author had in
+ * mind; `system:` users and groups are for the signer whose purpose that is.
+ */
+function checkLogins(profiles: ReadonlyMap<string, Profile>, report: Report): void {
   const clientCas = new Set(
     [...profiles.values()].filter(({ kind }) => kind.startsWith('kube-apiserver-client')).map(({ ca }) => ca),
   );
-  for (const { signerName, ca, custom } of profiles.values())
-    if (
-      clientCas.has(ca) &&
-      custom?.usages.allowed.some((usage) => usage === 'client auth' || usage === 'any') === true
-    )
+  for (const { signerName, ca, kind, custom, systemNames } of profiles.values()) {
+    const logsIn = kind === 'legacy-unknown' || custom?.usages.allowed.some(isClientUsage) === true;
+    if (!clientCas.has(ca) || !logsIn) continue;
+    const at = ['profiles', signerName];
+    if (systemNames.length > 0)
+      report(
+        'error',
+        [...at, 'subject', 'systemNames'],
+        `${quoted(ca)} also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
+      );
+    else if (kind === 'custom')
       report(
         'warning',
-        ['profiles', signerName, 'ca'],
+        [...at, 'ca'],
         `${quoted(ca)} also signs client certificates for the API server: whoever this profile names can log in there`,
       );
+  }
+}
+
+function isClientUsage(usage: string): boolean {
+  return usage === 'client auth' || usage === 'any';
 }
 
 /** The schema let only such texts through. */

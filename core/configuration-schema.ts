@@ -6,6 +6,7 @@
  * must have, and how values must fit together, is checked in core/configuration-resolution.ts.
  */
 import { z } from 'zod';
+import { clusterAttestation, profileAttestation } from './attestation-schema.ts';
 import { deploymentShape } from './deployment-schema.ts';
 import { knownUsages } from './usages.ts';
 
@@ -90,9 +91,24 @@ const profile = z.strictObject({
     .strictObject({
       users: texts.optional().describe('User names, `*` = any run of characters.'),
       groups: texts.optional().describe('Groups of which the requester must have one, `*` = any run of characters.'),
+      nodeItself: z
+        .boolean('must be true or false')
+        .optional()
+        .describe(
+          'Whether the node itself may ask besides them: user `system:node:<name>` for that very name, in group `system:nodes`. Default: true where attestation is enforced and for `…-aws` signers, false elsewhere. Kubelet signers only.',
+        ),
     })
     .optional()
-    .describe('Who may ask: one matching user name or group is enough. Default: whoever the approver let through.'),
+    .describe(
+      'Who may ask: one matching user name or group is enough. Default: whoever the approver let through; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and nobody but the node itself for serving ones.',
+    ),
+  attestation: profileAttestation
+    .optional()
+    .describe('The proof of the machine that a request needs. Kubelet signers only. Default: none.'),
+  freshKeys: z.boolean('must be true or false').optional().meta({
+    description: 'Whether a key that was certified before is refused, so that each certificate has a key of its own.',
+    default: false,
+  }),
   subject: z
     .strictObject({
       commonNames: texts
@@ -149,13 +165,14 @@ const cluster = z.strictObject({
   cas: z.record(label, ca).optional().describe('The CAs of the cluster, by name. At least one.'),
   profiles: z.record(signerName, profile).optional().describe('What each signer permits, by signerName. At least one.'),
   approval: z
-    .record(signerName, z.enum(['manual']))
+    .record(signerName, z.enum(['manual', 'approve']))
     .optional()
     .meta({
       description:
-        'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve.',
+        'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only where `requester` names somebody.',
       default: 'manual',
     }),
+  attestation: clusterAttestation.optional().describe('Which machines may join, where profiles demand a proof.'),
   ...deploymentShape,
 });
 

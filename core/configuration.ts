@@ -6,6 +6,7 @@ import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yam
 import type { Document, Node, Pair } from 'yaml';
 import type { z } from 'zod';
 import type { ClusterAttestation } from './attestation-configuration.ts';
+import { checkAudiences } from './attestation-resolution.ts';
 import { resolveCa, resolveCluster, withDefaults } from './configuration-resolution.ts';
 import type { Path } from './configuration-resolution.ts';
 import { checkCaShape, checkShape, configurationSchema } from './configuration-schema.ts';
@@ -31,7 +32,7 @@ export interface ClusterConfiguration {
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
   readonly approval: ReadonlyMap<string, 'manual' | 'approve'>;
-  /** Present exactly when a profile demands attestation. */
+  /** Present exactly when a profile is attested, and where it is of use: not in the sign function's bundle. */
   readonly attestation?: ClusterAttestation;
 }
 
@@ -126,6 +127,10 @@ export function parseConfiguration(
     clusters.set(name, resolveCluster(name, input, report.bind(undefined, name)));
     deployments.set(name, resolveDeployment(input, report.bind(undefined, name)));
   }
+  checkAudiences(
+    [...clusters].map(([name, { attestation }]) => [name, attestation] as const),
+    report,
+  );
   if (toDeploy) checkDeployments(clusters, deployments, report);
   if (clusters.size === 0) add(problems, offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) };

@@ -88,6 +88,11 @@ const limits = z.strictObject({
     })
     .optional()
     .describe('What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.'),
+  inFlightPerRequester: count(1, 256).optional().meta({
+    description:
+      'Requests of one requester that the relay has in hand at once. More wait, and none is dropped: a whole pool of nodes may share one token.',
+    default: 8,
+  }),
 });
 
 const alarms = z.strictObject({

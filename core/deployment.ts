@@ -18,6 +18,8 @@ export interface DeploymentConfiguration {
     readonly reservedConcurrency: number;
     /** Of each way in; a function URL has none. */
     readonly throttle?: { readonly rate: number; readonly burst: number };
+    /** The relay's: nothing on AWS obeys it. */
+    readonly inFlightPerRequester: number;
   };
   readonly alarms: {
     readonly topics: readonly string[];
@@ -74,6 +76,7 @@ export function resolveDeployment(input: DeploymentInput, report: Report): Deplo
       ...(frontDoor === 'functionUrl'
         ? {}
         : { throttle: { rate: throttle?.rate ?? 200, burst: throttle?.burst ?? 400 } }),
+      inFlightPerRequester: input.limits?.inFlightPerRequester ?? 8,
     },
     alarms: {
       topics: input.alarms?.topics ?? [],

@@ -3,6 +3,7 @@
  * compare the texts. It stops at the first broken rule; we go on, so a message starts with the same text.
  * Source: pkg/apis/certificates/helpers.go, pkg/controller/certificates/signer/signer.go.
  */
+import type { RefusalCode } from './outcome.ts';
 import { atMost, printable, quoted, quotedList } from './quoted.ts';
 import { unless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
@@ -13,12 +14,15 @@ export const nodeUserPrefix = 'system:node:';
 /** Fixed by Kubernetes: no profile changes it, so none is looked at. */
 export interface InTreeRule extends Rule {
   readonly code: 'SignerValidationFailure';
+  /** The reason where the same rule holds for a signer that is not in-tree: nobody there speaks in-tree codes. */
+  readonly codeElsewhere: RefusalCode;
   wrong(question: Omit<Question, 'profile'>): readonly string[];
 }
 
 const organizationIsNodes: InTreeRule = {
   check: `organization is exactly ${nodesGroup}`,
   code: 'SignerValidationFailure',
+  codeElsewhere: 'SubjectNotPermitted',
   seen: ({ request }) => quotedList(request.subject.organizations),
   wrong: ({ request: { subject } }) =>
     unless(
@@ -30,6 +34,7 @@ const organizationIsNodes: InTreeRule = {
 const commonNameIsNode: InTreeRule = {
   check: `common name begins with ${nodeUserPrefix}`,
   code: 'SignerValidationFailure',
+  codeElsewhere: 'SubjectNotPermitted',
   seen: ({ request }) => quoted(request.subject.commonName),
   wrong: ({ request }) =>
     unless(
@@ -41,6 +46,7 @@ const commonNameIsNode: InTreeRule = {
 const dnsOrIpRequired: InTreeRule = {
   check: 'a DNS or IP subjectAltName is present',
   code: 'SignerValidationFailure',
+  codeElsewhere: 'SanNotPermitted',
   seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
   wrong: ({ request: { sans } }) =>
     unless(sans.dns.length > 0 || sans.ip.length > 0, 'DNS or IP subjectAltName is required'),
@@ -55,6 +61,7 @@ function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
   return {
     check: `no ${name} subjectAltNames`,
     code: 'SignerValidationFailure',
+    codeElsewhere: 'SanNotPermitted',
     seen: ({ request }) => quotedList(request.sans[type]),
     wrong: ({ request }) => unless(request.sans[type].length === 0, `${name} subjectAltNames are not allowed`),
   };
@@ -66,6 +73,7 @@ function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
   return {
     check: `usages are digital signature, ${purpose} and at will key encipherment`,
     code: 'SignerValidationFailure',
+    codeElsewhere: 'UsageNotPermitted',
     seen: ({ object }) => quotedList(object.usages),
     wrong: ({ object }) => {
       const asked = new Set(object.usages);
@@ -80,6 +88,7 @@ function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
 const clientUsages: InTreeRule = {
   check: 'usages are client auth and at most digital signature, key encipherment',
   code: 'SignerValidationFailure',
+  codeElsewhere: 'UsageNotPermitted',
   seen: ({ object }) => quotedList(object.usages),
   wrong: ({ object: { usages } }) => [
     ...atMost(

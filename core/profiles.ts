@@ -16,11 +16,12 @@ import {
 import type { InTreeRule } from './in-tree-rules.ts';
 import type { RequestObject } from './kubernetes.ts';
 import { violation } from './outcome.ts';
-import type { Violation } from './outcome.ts';
+import type { RefusalCode, Violation } from './outcome.ts';
 import { isSubdomain, nameMatches } from './patterns.ts';
 import { atMost, printable, quoted, quotedList } from './quoted.ts';
 import { unless } from './rule.ts';
-import type { Rule } from './rule.ts';
+import type { Question, Rule } from './rule.ts';
+import { isInTree } from './signer-names.ts';
 import { encodeSubject } from './subject.ts';
 import { isKnownUsage } from './usages.ts';
 
@@ -205,14 +206,23 @@ const requesterAllowed: Rule = {
   check: 'the requester is one the profile names, if it names any',
   code: 'RequesterNotAllowed',
   seen: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
-  wrong: ({ profile: { requester }, object: { username, groups } }) =>
-    unless(
-      (requester.users.length === 0 && requester.groups.length === 0) ||
+  wrong: (question) => {
+    const { requester } = question.profile;
+    const { username, groups } = question.object;
+    return unless(
+      (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
         requester.users.some((pattern) => nameMatches(pattern, username)) ||
-        requester.groups.some((pattern) => groups.some((group) => nameMatches(pattern, group))),
+        requester.groups.some((pattern) => groups.some((group) => nameMatches(pattern, group))) ||
+        (requester.nodeItself === true && isNodeItself(question)),
       `requester ${quoted(username)} is none of those this signer answers`,
-    ),
+    );
+  },
 };
+
+/** Exactly the node the certificate is for: a node's credential is worth nothing for the name of another. */
+function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
+  return username.startsWith(nodeUserPrefix) && username === subject.commonName && groups.includes(nodesGroup);
+}
 
 const keys = [keyKind, rsaSize, signatureHash];
 
@@ -244,7 +254,7 @@ const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
 /** Every rule the request breaks, in order; empty when it may be signed. */
 export function checkProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Violation[] {
   return rulesOf[profile.kind].flatMap((rule) =>
-    rule.wrong({ profile, object, request }).map((message) => violation(rule.code, message)),
+    rule.wrong({ profile, object, request }).map((message) => violation(codeFor(profile, rule), message)),
   );
 }
 
@@ -261,8 +271,13 @@ export function explainProfile(profile: Profile, object: RequestObject, request:
   return rulesOf[profile.kind].map((rule) => ({
     check: rule.check,
     seen: rule.seen(question),
-    violations: rule.wrong(question).map((message) => violation(rule.code, message)),
+    violations: rule.wrong(question).map((message) => violation(codeFor(profile, rule), message)),
   }));
+}
+
+/** contracts.md, Conditions: the in-tree reason only where the in-tree signer would give it. The texts are the same. */
+function codeFor(profile: Profile, rule: Rule): RefusalCode {
+  return isInTree(profile) ? rule.code : (rule.codeElsewhere ?? rule.code);
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Rule {
   /** What is checked, for `csr explain`. */
   readonly check: string;
   readonly code: RefusalCode;
+  /** Of in-tree rules: the code where they hold for a signer that is not in-tree. */
+  readonly codeElsewhere?: RefusalCode;
   /** The value that is judged, for people. */
   seen(question: Question): string;
   /** What is wrong with it, a sentence each; nothing when the rule holds. */

@@ -227,7 +227,7 @@ clusters:
     profiles:
       web: {}
       kubernetes.io/kubelet-serving: {maxTTL: 30d, keys: [P256], ca: 7}
-      k8s.example.com/web: {maxTtl: 1h30m, usages: {allowed: [server-auth]}, attestation: {}}
+      k8s.example.com/web: {maxTtl: 1h30m, usages: {allowed: [server-auth]}, attest: {}}
     frontdoor: httpApi
 `),
     ).toEqual([
@@ -242,7 +242,7 @@ clusters:
       '12:70 clusters.demo.profiles["kubernetes.io/kubelet-serving"].ca: must be text',
       '13:37 clusters.demo.profiles["k8s.example.com/web"].maxTtl: must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
       '13:63 clusters.demo.profiles["k8s.example.com/web"].usages.allowed[0]: "server-auth" is not known here; did you mean "server auth"?',
-      '13:78 clusters.demo.profiles["k8s.example.com/web"].attestation: unknown key "attestation" (known: ca, maxTtl, keys, requester, subject, usages, sans)',
+      '13:78 clusters.demo.profiles["k8s.example.com/web"].attest: unknown key "attest" (known: ca, maxTtl, keys, requester, attestation, freshKeys, subject, usages, sans)',
       '14:5 clusters.demo.frontdoor: unknown key "frontdoor"; did you mean "frontDoor"?',
     ]);
   });
@@ -313,10 +313,10 @@ describe('what must fit together', () => {
       'names under kubernetes.io/ are reserved; the signers there are kube-apiserver-client, kube-apiserver-client-kubelet, kubelet-serving, legacy-unknown',
     ],
     [
-      'an attested profile',
-      { signer: '§cluster.x-k8s.io/kubelet-serving-aws' },
-      at('cluster.x-k8s.io/kubelet-serving-aws'),
-      'profiles under cluster.x-k8s.io/ demand attestation, which is not available yet',
+      'a provider nobody has',
+      { signer: '§cluster.x-k8s.io/kubelet-serving-tpm' },
+      at('cluster.x-k8s.io/kubelet-serving-tpm'),
+      'names under cluster.x-k8s.io/ are those of attestation providers: kube-apiserver-client-kubelet-aws, kubelet-serving-aws, kube-apiserver-client-kubelet-insecure',
     ],
     [
       'usages of an in-tree signer',

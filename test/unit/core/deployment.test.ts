@@ -47,7 +47,7 @@ describe('what holds', () => {
     expect(deployment(`access: {iam: {principals: ['${role}']}}`)).toEqual({
       frontDoor: 'httpApi',
       access: { iam: { principals: [role] } },
-      limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 } },
+      limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 }, inFlightPerRequester: 8 },
       alarms: { topics: [], caDaysLeft: 90, refusals: 20 },
       keys: { deleters: [] },
       logRetentionDays: 365,
@@ -64,7 +64,7 @@ access:
     audience: countersign.demo
     subjects: ['system:serviceaccount:kube-system:relay']
     jwks: '${key}'
-limits: {reservedConcurrency: 5, throttle: {rate: 10, burst: 20}}
+limits: {reservedConcurrency: 5, throttle: {rate: 10, burst: 20}, inFlightPerRequester: 3}
 alarms: {topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 30, refusals: 3}
 keys: {administrators: ['arn:aws:iam::111122223333:role/path/admin'], deleters: ['arn:aws:iam::111122223333:user/bob@x']}
 logs: {retentionDays: 30}
@@ -82,7 +82,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
           jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }] },
         },
       },
-      limits: { reservedConcurrency: 5, throttle: { rate: 10, burst: 20 } },
+      limits: { reservedConcurrency: 5, throttle: { rate: 10, burst: 20 }, inFlightPerRequester: 3 },
       alarms: { topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 30, refusals: 3 },
       keys: {
         administrators: ['arn:aws:iam::111122223333:role/path/admin'],
@@ -94,7 +94,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
 
   test('a function URL has no throttle', () => {
     const { frontDoor, limits } = deployment(`frontDoor: functionUrl\naccess: {iam: {principals: ['${role}']}}`);
-    expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40 }]);
+    expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40, inFlightPerRequester: 8 }]);
   });
 
   test('without deploying, no way in is needed and any cluster name will do', () => {
