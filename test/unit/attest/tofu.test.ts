@@ -1,0 +1,169 @@
+/** The decision table of trust on first use, row by row (docs/attestation.md). */
+import { describe, expect, test } from 'vitest';
+import type { IdentityRecord } from '../../../core/attestation-store.ts';
+import type { MachineState } from '../../../core/attestation/provider.ts';
+import {
+  checkHolderGone,
+  checkRestarted,
+  decideFirstUse,
+  firstRecord,
+  seenRecord,
+  usedRecord,
+} from '../../../core/tofu.ts';
+import type { FirstUse, FirstUseQuestion } from '../../../core/tofu.ts';
+
+const hour = 3_600_000;
+const now = Date.UTC(2026, 0, 2);
+
+const recorded: IdentityRecord = {
+  identity: 'aws#m1',
+  nodeName: 'node-1',
+  state: 'active',
+  spkiSha256: 'key-1',
+  previousSpkis: [],
+  providerId: 'aws:///a/m1',
+  startedAt: now - 10 * hour,
+  addresses: [],
+  firstSeen: now - 9 * hour,
+  lastSeen: now - 2 * hour,
+  renewals: 0,
+  uses: 1,
+  lastUid: 'u1',
+  rev: 1,
+};
+const other: IdentityRecord = { ...recorded, identity: 'aws#m2', spkiSha256: 'key-2', providerId: 'aws:///a/m2' };
+
+function ask(more: Partial<FirstUseQuestion>): string {
+  const decided = decideFirstUse({
+    identity: 'aws#m1',
+    nodeName: 'node-1',
+    spkiSha256: 'key-1',
+    byNodeItself: false,
+    secure: true,
+    allowRestart: false,
+    now,
+    record: undefined,
+    holder: undefined,
+    ...more,
+  });
+  return 'code' in decided ? decided.code : decided.kind;
+}
+
+type Row = readonly [
+  presented: string,
+  question: Partial<FirstUseQuestion>,
+  decision: FirstUse['kind'] | 'TofuReuse' | 'TofuNodeMismatch' | 'TofuNodeTaken' | 'Revoked',
+];
+const adopted: IdentityRecord = (({ spkiSha256: _, ...rest }) => rest)(recorded);
+
+const table: readonly Row[] = [
+  ['a new machine, a free name', {}, 'first'],
+  ['the same machine, node and key', { record: recorded }, 'repeat'],
+  ['the same by the node itself', { record: recorded, byNodeItself: true }, 'repeat'],
+  ['a new key by the node itself', { record: recorded, spkiSha256: 'new', byNodeItself: true }, 'renewal'],
+  ['a new key by a bootstrap user', { record: recorded, spkiSha256: 'new' }, 'TofuReuse'],
+  [
+    'the same where restarts are allowed: the start of the machine decides',
+    { record: recorded, spkiSha256: 'new', allowRestart: true },
+    'restart',
+  ],
+  [
+    'a new key where the provider cannot prove a renewal, even by the node itself',
+    { record: recorded, spkiSha256: 'new', byNodeItself: true, secure: false },
+    'TofuReuse',
+  ],
+  ['the same key there', { record: recorded, secure: false }, 'repeat'],
+  ['another node name', { record: recorded, nodeName: 'node-2' }, 'TofuNodeMismatch'],
+  [
+    'another node name with the same key, by that node',
+    { record: recorded, nodeName: 'node-2', byNodeItself: true },
+    'TofuNodeMismatch',
+  ],
+  ['another machine, the name taken: whether its machine is gone decides', { holder: other }, 'takeover'],
+  ['a name whose machine was revoked', { holder: { ...other, state: 'revoked' } }, 'TofuNodeTaken'],
+  ['a name whose machine was retired', { holder: { ...other, state: 'retired' } }, 'TofuNodeTaken'],
+  ['a name that a table somebody edited gives to two', { record: recorded, holder: other }, 'TofuNodeTaken'],
+  ['a revoked machine', { record: { ...recorded, state: 'revoked' } }, 'Revoked'],
+  ['a revoked machine renewing', { record: { ...recorded, state: 'revoked' }, byNodeItself: true }, 'Revoked'],
+  ['a retired machine that came back', { record: { ...recorded, state: 'retired' } }, 'Revoked'],
+  ['an adopted machine, by the node itself', { record: adopted, byNodeItself: true }, 'renewal'],
+  ['an adopted machine, by a bootstrap user', { record: adopted }, 'TofuReuse'],
+  ['the same where restarts are allowed', { record: adopted, allowRestart: true }, 'TofuReuse'],
+  ['after a reset: no record', { record: undefined, spkiSha256: 'new' }, 'first'],
+];
+test.each(table)('%s', (_, question, decision) => expect(ask(question)).toBe(decision));
+
+describe('whether the machine that had the name is gone', () => {
+  const machine = {} as Extract<MachineState, { kind: 'running' }>['machine'];
+  const states: readonly (readonly [string, MachineState, number, 'gone' | 'TofuNodeTaken'])[] = [
+    ['terminated', { kind: 'gone' }, 0, 'gone'],
+    ['running', { kind: 'running', machine, violations: [] }, 100 * hour, 'TofuNodeTaken'],
+    ['stopped', { kind: 'stopped' }, 100 * hour, 'TofuNodeTaken'],
+    ['unknown to its platform, seen two hours ago', { kind: 'unknown' }, 2 * hour, 'gone'],
+    ['unknown to its platform, seen an hour ago to the millisecond', { kind: 'unknown' }, hour, 'TofuNodeTaken'],
+    ['unknown to its platform, seen a minute ago', { kind: 'unknown' }, 60_000, 'TofuNodeTaken'],
+  ];
+  test.each(states)('%s', (_, state, ago, expected) => {
+    expect(checkHolderGone({ ...other, lastSeen: now - ago }, state, now)?.code ?? 'gone').toBe(expected);
+  });
+});
+
+test('a restart is a start strictly later than the recorded one', () => {
+  expect(checkRestarted(recorded, (recorded.startedAt ?? 0) + 1)).toBeUndefined();
+  expect(checkRestarted(recorded, recorded.startedAt)?.code).toBe('TofuReuse');
+  expect(checkRestarted(recorded, (recorded.startedAt ?? 0) - 1)?.code).toBe('TofuReuse');
+  expect(checkRestarted(recorded, undefined)?.code).toBe('TofuReuse');
+  const { startedAt: _, ...unknown } = recorded;
+  expect(checkRestarted(unknown, now)?.code).toBe('TofuReuse');
+});
+
+describe('what is recorded', () => {
+  const use = {
+    identity: 'aws#m1',
+    nodeName: 'node-1',
+    spkiSha256: 'key-1',
+    providerId: 'aws:///a/m1',
+    startedAt: now - hour,
+    uid: 'u2',
+    now,
+  };
+  test('a first use', () => {
+    expect(firstRecord(use)).toEqual({
+      identity: 'aws#m1',
+      nodeName: 'node-1',
+      state: 'active',
+      spkiSha256: 'key-1',
+      previousSpkis: [],
+      providerId: 'aws:///a/m1',
+      startedAt: now - hour,
+      addresses: [],
+      firstSeen: now,
+      lastSeen: now,
+      renewals: 0,
+      uses: 1,
+      lastUid: 'u2',
+      rev: 1,
+    });
+  });
+  test('the same key again counts a use and no renewal', () => {
+    expect(usedRecord(recorded, use)).toMatchObject({
+      spkiSha256: 'key-1',
+      renewals: 0,
+      uses: 2,
+      rev: 2,
+      lastSeen: now,
+    });
+  });
+  test('a renewal keeps the four keys before', () => {
+    let record = recorded;
+    for (const key of ['k2', 'k3', 'k4', 'k5', 'k6', 'k7']) record = usedRecord(record, { ...use, spkiSha256: key });
+    expect(record).toMatchObject({ spkiSha256: 'k7', previousSpkis: ['k6', 'k5', 'k4', 'k3'], renewals: 6, rev: 7 });
+  });
+  test("an adopted machine's first key is no renewal", () => {
+    expect(usedRecord(adopted, use)).toMatchObject({ spkiSha256: 'key-1', previousSpkis: [], renewals: 0 });
+  });
+  test('a serving certificate leaves the key alone; time never goes back', () => {
+    const late = seenRecord({ ...recorded, lastSeen: now + 5 }, 'u3', now);
+    expect(late).toEqual({ ...recorded, lastSeen: now + 5, uses: 2, lastUid: 'u3', rev: 2 });
+  });
+});
