@@ -1,7 +1,15 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import type { RequestOptions } from 'node:https';
 import { ThrottledError } from '../core/ports.ts';
-import type { ApiAnswer, ApiRefusal, JsonObject, RequestApi, RequestPage, WatchEvent } from '../core/ports.ts';
+import type {
+  AccessQuestion,
+  ApiAnswer,
+  ApiRefusal,
+  JsonObject,
+  RequestApi,
+  RequestPage,
+  WatchEvent,
+} from '../core/ports.ts';
 import { createTransport } from './kubernetes-transport.ts';
 import type { HttpCall, HttpResult, KubernetesTransport } from './kubernetes-transport.ts';
 import { decodeWatch } from './kubernetes-watch.ts';
@@ -21,10 +29,8 @@ export interface KubernetesApi {
 }
 
 /** What a node and an approver do with a request. */
-export interface RequesterApi {
+export interface RequesterApi extends Pick<RequestApi, 'updateApproval'> {
   create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Replaces the decisions among the conditions, only if the object still has its resourceVersion. */
-  updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
@@ -36,6 +42,7 @@ export interface KubernetesLease {
 }
 
 const group = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const reviewsPath = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
 /** A page of 500 ordinary requests is 2 MiB; one of hostile ones is asked for again in smaller pages. */
 const maxPageBytes = 64 * 1_048_576;
@@ -130,13 +137,16 @@ function requestApi(transport: KubernetesTransport): RequestApi {
 
     get: (name, signal) => ask(transport, { method: 'GET', path: `${group}/${encodeURIComponent(name)}`, signal }),
 
-    updateStatus(object, signal) {
-      const { name, uid, resourceVersion } = metadataOf(object);
-      // Without these two the API server would take the update whatever the object has become.
-      if (typeof name !== 'string' || !uid || !resourceVersion)
-        return Promise.resolve({ ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' });
-      const path = `${group}/${encodeURIComponent(name)}/status`;
-      return ask(transport, { method: 'PUT', path, query: { fieldManager }, body: object, signal });
+    updateStatus: (object, signal) => replace(transport, 'status', object, signal),
+    updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
+
+    async reviewAccess(question, signal) {
+      const answer = await ask(transport, { method: 'POST', path: reviewsPath, body: reviewOf(question), signal });
+      if (!answer.ok) return answer;
+      const { status } = answer.value;
+      const allowed = isObject(status) ? status['allowed'] : undefined;
+      if (typeof allowed !== 'boolean') throw new Error('a SubjectAccessReview without an answer');
+      return { ok: true, value: allowed };
     },
 
     createEvent: (event, signal) =>
@@ -144,14 +154,41 @@ function requestApi(transport: KubernetesTransport): RequestApi {
   };
 }
 
+/** PUT of one subresource. */
+async function replace(
+  transport: KubernetesTransport,
+  subresource: 'status' | 'approval',
+  object: JsonObject,
+  signal: AbortSignal,
+): Promise<ApiAnswer<JsonObject>> {
+  const { name, uid, resourceVersion } = metadataOf(object);
+  // Without these two the API server would take the update whatever the object has become.
+  if (typeof name !== 'string' || !uid || !resourceVersion)
+    return { ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' };
+  const path = `${group}/${encodeURIComponent(name)}/${subresource}`;
+  return ask(transport, { method: 'PUT', path, query: { fieldManager }, body: object, signal });
+}
+
+/** Word for word what the in-tree approver asks (pkg/controller/certificates/approver/sarapprove.go), `version` included. */
+function reviewOf({ user, uid, groups, extra, ...attributes }: AccessQuestion): JsonObject {
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: {
+      user,
+      ...(uid === undefined ? {} : { uid }),
+      groups,
+      extra,
+      resourceAttributes: { ...attributes, version: '*' },
+    },
+  };
+}
+
 function requesterApi(transport: KubernetesTransport): RequesterApi {
   const path = (name: unknown): string => `${group}/${encodeURIComponent(String(name))}`;
   return {
     create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
-    updateApproval(object, signal) {
-      const { name } = metadataOf(object);
-      return ask(transport, { method: 'PUT', path: `${path(name)}/approval`, body: object, signal });
-    },
+    updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
     remove: (name, signal) => ask(transport, { method: 'DELETE', path: path(name), signal }),
   };
 }

@@ -1,10 +1,10 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { isRefusalCode, violation } from '../core/outcome.ts';
-import type { Violation } from '../core/outcome.ts';
-import type { JsonObject, SignAnswer, SigningEndpoint } from '../core/ports.ts';
+import type { SigningEndpoint } from '../core/ports.ts';
+import { interpretAttest, interpretSign } from './signer-answers.ts';
+import type { RawAnswer } from './signer-answers.ts';
 
 /** API Gateway ends a call after 30 s: give up before, so that it is always we who know that nothing came. */
 const answerMilliseconds = 29_000;
@@ -14,7 +14,7 @@ const maxAnswerBytes = 4 * 1_048_576;
 const idleMilliseconds = 30_000;
 
 export interface SignerHttpOptions {
-  /** `https://…/v1/clusters/<name>`; `/sign` is added. */
+  /** `https://…/v1/clusters/<name>`; `/sign` and `/attest` are added. */
   readonly url: string;
   /** Connections at once; as many as calls at once. */
   readonly connections: number;
@@ -41,9 +41,11 @@ export type Credentials =
 /** Throws when it is only a matter of time. */
 export type Authorize = (call: OutgoingCall) => Promise<Credentials>;
 
-/** The sign function behind HTTP. No redirects are followed: whoever may answer is named in the URL. */
+/** The sign and attest functions behind HTTP. No redirects are followed: whoever may answer is named in the URL. */
 export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { close(): void } {
   const url = signUrl(options.url);
+  const attestUrl = new URL(url);
+  attestUrl.pathname = url.pathname.replace(/sign$/, 'attest');
   const secure = url.protocol === 'https:';
   const agentOptions = {
     keepAlive: true,
@@ -56,7 +58,8 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
     : new HttpAgent(agentOptions);
 
   /** One call between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
-  function post(body: Buffer, signal: AbortSignal): Promise<RawAnswer | NoCredentials> {
+  function post(url: URL, json: unknown, signal: AbortSignal): Promise<RawAnswer | NoCredentials> {
+    const body = Buffer.from(JSON.stringify(json), 'utf8');
     return new Promise((resolve, reject) => {
       let outgoing: ClientRequest | undefined;
       let over = false;
@@ -105,8 +108,12 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
 
   return {
     async sign(object, signal) {
-      const answer = await post(Buffer.from(JSON.stringify(object), 'utf8'), signal);
-      return 'status' in answer ? interpret(answer) : { kind: 'unauthorized', message: answer.message };
+      const answer = await post(url, object, signal);
+      return 'status' in answer ? interpretSign(answer) : { kind: 'unauthorized', message: answer.message };
+    },
+    async attest(request, context, signal) {
+      const answer = await post(attestUrl, { request, ...(context === undefined ? {} : { context }) }, signal);
+      return 'status' in answer ? interpretAttest(answer) : { kind: 'unauthorized', message: answer.message };
     },
     close: () => agent.destroy(),
   };
@@ -129,68 +136,6 @@ const loopback: LookupFunction = (_name, { all }, done) =>
 
 type NoCredentials = Credentials & { readonly ok: false };
 
-interface RawAnswer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-}
-
-/**
- * What the far side said (contracts.md, HTTP). Only an answer that is ours beyond doubt can end a request: the header,
- * the status that belongs to it, and a body that keeps its form. Everything else is somebody else talking.
- */
-function interpret({ status, headers, body }: RawAnswer): SignAnswer {
-  const outcome = headers['x-countersign-outcome'];
-  // Of ours and of API Gateway alike: no more now.
-  if (status === 429 || status === 503) return { kind: 'busy', ...retryAfter(parse(body)) };
-  if (status === 401 || status === 403) return { kind: 'unauthorized', message: `HTTP ${status}` };
-  const unexpected = (message: string): SignAnswer => ({ kind: 'unexpected', status, message });
-  if (outcome === undefined) return unexpected('not an answer of countersign');
-  const json = parse(body);
-  if (outcome === 'issued' && status === 200) {
-    const certificatePem = certificateIn(json);
-    return certificatePem === undefined ? unexpected('no certificate in it') : { kind: 'issued', certificatePem };
-  }
-  if (outcome === 'refused' && (status === 422 || status === 413)) {
-    const [first, ...more] = violationsIn(json);
-    return first === undefined
-      ? unexpected('a refusal without reasons we know')
-      : { kind: 'refused', violations: [first, ...more] };
-  }
-  if (outcome === 'ignored' && status === 409) return { kind: 'ignored' };
-  if (outcome === 'invalid' && status === 400) return { kind: 'invalid' };
-  return unexpected('outcome and status do not go together');
-}
-
-/** All or none: a reason we do not know may mean "wait" in the newer version that wrote it. */
-function violationsIn(json: JsonObject | undefined): readonly Violation[] {
-  if (json?.['kind'] !== 'Status' || json['status'] !== 'Failure') return [];
-  const details = json['details'];
-  const causes = isObject(details) ? details['causes'] : undefined;
-  if (!Array.isArray(causes)) return [];
-  const violations: Violation[] = [];
-  for (const cause of causes as readonly unknown[]) {
-    if (!isObject(cause)) return [];
-    const { reason, message } = cause;
-    if (!isRefusalCode(reason) || typeof message !== 'string') return [];
-    violations.push(violation(reason, message));
-  }
-  return violations;
-}
-
-function certificateIn(json: JsonObject | undefined): string | undefined {
-  const status = json?.['status'];
-  const encoded = isObject(status) ? status['certificate'] : undefined;
-  if (typeof encoded !== 'string' || encoded === '') return undefined;
-  const bytes = Buffer.from(encoded, 'base64');
-  return bytes.toString('base64') === encoded ? bytes.toString('utf8') : undefined;
-}
-
-function retryAfter(json: JsonObject | undefined): { retryAfterSeconds?: number } {
-  const seconds = json?.['retryAfterSeconds'];
-  return typeof seconds === 'number' && seconds >= 0 && Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {};
-}
-
 async function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -200,17 +145,4 @@ async function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
     chunks.push(chunk);
   }
   return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) };
-}
-
-function parse(body: Buffer): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString('utf8'));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -38,6 +38,8 @@ const endpoint: SigningEndpoint = {
     const outcome = await issue(decoded.object, cluster, ports);
     return outcome.kind === 'ignored' || outcome.kind === 'invalid' ? { kind: outcome.kind } : outcome;
   },
+  // Somebody else approves what is measured here.
+  attest: () => Promise.reject(new Error('nothing is attested')),
 };
 const kubernetes = connectKubernetes({ kind: 'kubeconfig', path: kubeconfig });
 const relay = createRelay(

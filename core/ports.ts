@@ -3,7 +3,7 @@
  * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
  * taken effect or not, and callers must be right in both cases.
  */
-import type { Violations } from './outcome.ts';
+import type { IgnoredWhy, RefusalCode, Violations } from './outcome.ts';
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
@@ -164,18 +164,45 @@ export interface RequestApi {
   get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Replaces `status`, only if the object still has this UID and resourceVersion. Gives the object as stored. */
   updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Likewise the decisions among the conditions, and metadata.annotations in the same write. The rest stays as it is. */
+  updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Whether the cluster's own authorization lets somebody do something. Nothing is written by asking. */
+  reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;
   /** An Event of events.k8s.io/v1 in namespace `default`, where those about cluster-wide objects live. */
   createEvent(event: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
+/** The spec of a SubjectAccessReview (authorization.k8s.io/v1) about a cluster-wide resource. */
+export interface AccessQuestion {
+  readonly user: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  /** What authenticators said besides; passed on unread, since authorizers may look at it. */
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+}
+
 /**
- * The sign function of one cluster as its clients see it. `sign` gives what the far side said, and throws when it said
- * nothing: no connection, no whole answer in time. It asks once; the far side may have issued without our hearing it,
- * and answers a repetition with the same certificate.
+ * The sign and attest functions of one cluster as their clients see them. A call gives what the far side said, and
+ * throws when it said nothing: no connection, no whole answer in time. It asks once; the far side may have issued or
+ * decided without our hearing it, and answers a repetition with the same certificate or verdict.
  */
 export interface SigningEndpoint {
   sign(object: JsonObject, signal: AbortSignal): Promise<SignAnswer>;
+  /** May this request, approved or not, be approved? `context` only narrows: the far side believes none of it. */
+  attest(object: JsonObject, context: JsonObject | undefined, signal: AbortSignal): Promise<AttestAnswer>;
 }
+
+/** Why no answer of the far side's own came, or not now. None of them is ever final for a request. */
+export type NoAnswer =
+  | { readonly kind: 'busy'; readonly retryAfterSeconds?: number }
+  /** 401, 403, or no credentials to ask with: about the caller. */
+  | { readonly kind: 'unauthorized'; readonly message: string }
+  /** Anything else, from whoever answered: a proxy, a front door, a newer version. */
+  | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
 
 export type SignAnswer =
   /** Nothing is checked yet but that it is text. */
@@ -184,8 +211,28 @@ export type SignAnswer =
   | { readonly kind: 'refused'; readonly violations: Violations }
   | { readonly kind: 'ignored' }
   | { readonly kind: 'invalid' }
-  | { readonly kind: 'busy'; readonly retryAfterSeconds?: number }
-  /** 401, 403, or no credentials to ask with: about the caller. */
-  | { readonly kind: 'unauthorized'; readonly message: string }
-  /** Anything else, from whoever answered: a proxy, a front door, a newer version. Never final for a request. */
-  | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
+  | NoAnswer;
+
+export type AttestAnswer =
+  /** Ours without doubt: our header, a decision we know, and a reason that goes with it. */
+  | { readonly kind: 'verdict'; readonly verdict: AttestVerdict }
+  /** Too large to be read. */
+  | { readonly kind: 'refused'; readonly violations: Violations }
+  | { readonly kind: 'invalid' }
+  | NoAnswer;
+
+/** `annotations` belong on the object, beside whatever is decided. Only names of this project's own. */
+export type AttestVerdict =
+  | {
+      readonly decision: 'approve';
+      readonly message: string;
+      readonly annotations: Readonly<Record<string, string>>;
+    }
+  | {
+      readonly decision: 'deny' | 'challenge';
+      /** Of the first rule broken; the message holds them all. */
+      readonly reason: RefusalCode;
+      readonly message: string;
+      readonly annotations: Readonly<Record<string, string>>;
+    }
+  | { readonly decision: 'ignore'; readonly reason: IgnoredWhy };

@@ -1,7 +1,7 @@
 /**
  * A small stand-in for the part of a Kubernetes API server that the relay uses: list, watch, approval and status of
- * CertificateSigningRequests, on loopback, in memory. Not an emulator: no RBAC, Events, Leases or discovery (404). Who
- * asks is whom he says he is (Impersonate-User and -Group), an administrator otherwise.
+ * CertificateSigningRequests, and SubjectAccessReviews, on loopback, in memory. Not an emulator: no RBAC, Events, Leases
+ * or discovery (404). Who asks is whom he says he is (Impersonate-User and -Group), an administrator otherwise.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -17,14 +17,32 @@ export interface CsrApi {
   readonly close: () => Promise<void>;
 }
 
+/** What a SubjectAccessReview asks, as far as an answer can depend on it here. */
+export interface Review {
+  readonly user: string;
+  readonly groups: readonly string[];
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+}
+
 const collection = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const maxBodyBytes = 3 * 1024 * 1024;
 const bookmarkMilliseconds = 5_000;
 
-export async function startCsrApi(options: { readonly port?: number } = {}): Promise<CsrApi> {
+export async function startCsrApi(
+  options: {
+    readonly port?: number;
+    /** What SubjectAccessReviews are answered with, besides yes to system:masters. */
+    readonly allows?: (review: Review) => boolean;
+  } = {},
+): Promise<CsrApi> {
+  const allows = options.allows ?? allowedByKubeadm;
   const store = createCsrStore(Date.now);
   const server = createServer({ keepAliveTimeout: 30_000 }, (request, response) => {
-    answer(store, request, response).catch(() => response.destroy());
+    answer(store, allows, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -50,8 +68,17 @@ export async function startCsrApi(options: { readonly port?: number } = {}): Pro
   };
 }
 
-async function answer(store: CsrStore, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  store: CsrStore,
+  allows: (review: Review) => boolean,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
+  if (pathname === reviews && request.method === 'POST') {
+    const body = await readObject(request, 'authorization.k8s.io/v1', 'SubjectAccessReview');
+    return send(response, body.ok ? reviewed(body.object, allows) : body, 201);
+  }
   const rest = pathname.startsWith(collection) ? pathname.slice(collection.length).split('/').slice(1) : undefined;
   const [name, subresource, ...more] = rest ?? [];
   if (rest === undefined || more.length > 0)
@@ -63,13 +90,13 @@ async function answer(store: CsrStore, request: IncomingMessage, response: Serve
     return send(response, list(store, searchParams));
   }
   if (name === undefined && request.method === 'POST') {
-    const body = await readObject(request);
+    const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
     return send(response, body.ok ? store.create(body.object, requesterOf(request)) : body, 201);
   }
   if (name !== undefined && subresource === undefined && request.method === 'GET')
     return send(response, store.get(name));
   if (name !== undefined && (subresource === 'approval' || subresource === 'status') && request.method === 'PUT') {
-    const body = await readObject(request);
+    const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
     return send(response, body.ok ? store.update(name, subresource, body.object) : body);
   }
   return send(
@@ -157,7 +184,7 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   });
 }
 
-async function readObject(request: IncomingMessage): Promise<Stored> {
+async function readObject(request: IncomingMessage, apiVersion: string, kind: string): Promise<Stored> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -167,8 +194,8 @@ async function readObject(request: IncomingMessage): Promise<Stored> {
   }
   try {
     const object = record(JSON.parse(Buffer.concat(chunks).toString('utf8')));
-    if (object['kind'] !== 'CertificateSigningRequest' || object['apiVersion'] !== 'certificates.k8s.io/v1')
-      return problem(400, 'BadRequest', 'the object is not a certificates.k8s.io/v1 CertificateSigningRequest');
+    if (object['kind'] !== kind || object['apiVersion'] !== apiVersion)
+      return problem(400, 'BadRequest', `the object is not a ${apiVersion} ${kind}`);
     return { ok: true, object };
   } catch {
     return problem(400, 'BadRequest', 'the body is not JSON');
@@ -179,8 +206,42 @@ function requesterOf(request: IncomingMessage): Requester {
   const username = request.headers['impersonate-user'];
   if (typeof username !== 'string')
     return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
-  const groups = request.headersDistinct['impersonate-group'] ?? [];
+  const groups = request.headersDistinct['impersonate-group'] ?? groupsOf(username);
   return { username, groups: [...groups, 'system:authenticated'] };
+}
+
+/** What the authenticators of bootstrap tokens and node certificates say of them. */
+function groupsOf(username: string): readonly string[] {
+  if (username.startsWith('system:bootstrap:')) return ['system:bootstrappers', kubeadmTokens];
+  return username.startsWith('system:node:') ? ['system:nodes'] : [];
+}
+
+const kubeadmTokens = 'system:bootstrappers:kubeadm:default-node-token';
+
+function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stored {
+  const spec = record(object['spec']);
+  const { user, groups = [], resourceAttributes } = spec;
+  if (!Array.isArray(groups) || (groups.length === 0 && !user))
+    return problem(422, 'Invalid', 'spec.user: Required value: at least one of user or group must be specified');
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const { verb, group, resource, subresource } = record(resourceAttributes);
+  const review: Review = {
+    user: text(user),
+    groups: groups.map(text),
+    verb: text(verb),
+    group: text(group),
+    resource: text(resource),
+    subresource: text(subresource),
+  };
+  const allowed = review.groups.includes('system:masters') || allows(review);
+  return { ok: true, object: { ...object, status: { allowed } } };
+}
+
+/** The bindings `kubeadm init` makes: who may have a node's requests approved by nobody in particular (seed 002). */
+function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review): boolean {
+  if (verb !== 'create' || group !== 'certificates.k8s.io' || resource !== 'certificatesigningrequests') return false;
+  if (subresource === 'nodeclient') return groups.includes(kubeadmTokens);
+  return subresource === 'selfnodeclient' && groups.includes('system:nodes');
 }
 
 function send(response: ServerResponse, stored: Stored, success = 200): void {

@@ -56,6 +56,14 @@ export function createRelayMetrics() {
     registers,
   });
 
+  const attesting = new Histogram({
+    name: 'countersign_relay_attest_duration_seconds',
+    help: 'Calls to the attest endpoint.',
+    labelNames: ['outcome'] as const,
+    buckets: signBuckets,
+    registers,
+  });
+
   let gauges = (): RelayGauges => ({ ready: 0, delayed: 0, inFlight: 0, concurrencyLimit: 0, heldBytes: 0 });
 
   return {
@@ -71,6 +79,7 @@ export function createRelayMetrics() {
     event: (result: string) => events.inc({ result }),
     issuedAfter: (signer: string, seconds: number) => latency.observe({ signer }, seconds),
     signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),
+    attested: (outcome: string, seconds: number) => attesting.observe({ outcome }, seconds),
     leads: (yes: boolean) => leader.set(yes ? 1 : 0),
     /** Who to ask for the gauges from now on: the session at work. */
     watchGauges: (read: () => RelayGauges) => {

@@ -33,6 +33,10 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
     // By signer: the right to write is given for each (verb `sign` on `signers`).
     updateStatus: (object, signal) =>
       observe('update', `status for ${signerNameOf(object)}`, signal, () => api.updateStatus(object, signal)),
+    updateApproval: (object, signal) =>
+      observe('update', `approval for ${signerNameOf(object)}`, signal, () => api.updateApproval(object, signal)),
+    reviewAccess: (question, signal) =>
+      observe('create', 'subjectaccessreviews', signal, () => api.reviewAccess(question, signal)),
     // Events are a courtesy: without the right to write them the relay is as ready as ever.
     createEvent: async (event, signal) => {
       const answer = await api.createEvent(event, signal);
@@ -49,21 +53,30 @@ export function observedEndpoint(
   health: Health,
   metrics: RelayMetrics,
 ): SigningEndpoint {
+  async function observe<A extends { readonly kind: string }>(
+    name: string,
+    signal: AbortSignal,
+    count: (outcome: string, seconds: number) => void,
+    call: () => Promise<A>,
+  ): Promise<A> {
+    const begun = clock.monotonic();
+    const seconds = (): number => (clock.monotonic() - begun) / 1_000;
+    try {
+      const answer = await call();
+      count(answer.kind, seconds());
+      if (answer.kind === 'unauthorized') health.unauthorized(name);
+      else health.authorized(name);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) count('none', seconds());
+      throw error;
+    }
+  }
+
   return {
-    async sign(object, signal) {
-      const begun = clock.monotonic();
-      const seconds = (): number => (clock.monotonic() - begun) / 1_000;
-      try {
-        const answer = await endpoint.sign(object, signal);
-        metrics.signed(answer.kind, seconds());
-        if (answer.kind === 'unauthorized') health.unauthorized('sign endpoint');
-        else health.authorized('sign endpoint');
-        return answer;
-      } catch (error) {
-        if (!signal.aborted) metrics.signed('none', seconds());
-        throw error;
-      }
-    },
+    sign: (object, signal) => observe('sign endpoint', signal, metrics.signed, () => endpoint.sign(object, signal)),
+    attest: (object, context, signal) =>
+      observe('attest endpoint', signal, metrics.attested, () => endpoint.attest(object, context, signal)),
   };
 }
 

@@ -21,7 +21,7 @@ import { withCertificate } from './status.ts';
 
 export interface WebhookPorts {
   readonly api: Pick<RequestApi, 'get'>;
-  readonly endpoint: SigningEndpoint;
+  readonly endpoint: Pick<SigningEndpoint, 'sign'>;
   readonly log: Log;
 }
 

@@ -254,6 +254,38 @@ export function csrApiContract(name: string, make: () => Promise<CsrApiUnderTest
       });
     });
 
+    describe('SubjectAccessReview', () => {
+      const review = (spec: object, change: object = {}) =>
+        api.request('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+          method: 'POST',
+          body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec, ...change },
+        });
+      const nodeclient = {
+        group: 'certificates.k8s.io',
+        resource: 'certificatesigningrequests',
+        verb: 'create',
+        subresource: 'nodeclient',
+        version: '*',
+      };
+      const who = { user: 'jane', uid: 'u-1', extra: { 'example.com/scope': ['a', 'b'] } };
+
+      test.each([
+        [['system:masters', 'system:authenticated'], true],
+        [['system:authenticated'], false],
+      ])('answers for groups %j: %s', async (groups, allowed) => {
+        const answer = await review({ ...who, groups, resourceAttributes: nodeclient });
+        expect(answer.status).toBe(201);
+        const body = answer.json() as { spec: object; status: { allowed: boolean } };
+        expect(body.status.allowed).toBe(allowed);
+        expect(body.spec).toMatchObject({ ...who, groups, resourceAttributes: nodeclient });
+      });
+
+      test('refuses a question about nobody, and what is no review', async () => {
+        expect((await review({ resourceAttributes: nodeclient })).status).toBe(422);
+        expect((await review({ ...who, resourceAttributes: nodeclient }, { kind: 'Pod' })).status).toBe(400);
+      });
+    });
+
     interface List {
       kind: string;
       apiVersion: string;

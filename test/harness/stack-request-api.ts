@@ -34,6 +34,12 @@ export function createInProcessApi(now: () => number): InProcessApi {
       async updateStatus(object) {
         return answerOf(store.update(metadataOf(object).name, 'status', object));
       },
+      async updateApproval(object) {
+        return answerOf(store.update(metadataOf(object).name, 'approval', object));
+      },
+      async reviewAccess() {
+        return { ok: true, value: true };
+      },
       async createEvent(event) {
         const { name } = metadataOf(event);
         if (events.has(name)) return { ok: false, why: 'Conflict', message: 'it exists' };

@@ -102,21 +102,23 @@ export async function createWire(first: SignFunction): Promise<Wire> {
   });
   const signer = connectSigner({ url: `${service.url}/v1/clusters/${clusterName}`, connections: 8 });
   let pending = 0;
+  async function call<A>(ask: () => Promise<A>): Promise<A> {
+    const { current } = wire;
+    pending += 1;
+    try {
+      const answer = await ask();
+      // Its process died over this call: a dead process answers nothing.
+      if (current.dead()) throw new Error('socket hang up');
+      return answer;
+    } finally {
+      pending -= 1;
+    }
+  }
   const wire: Wire = {
     current: first,
     endpoint: {
-      async sign(object, signal) {
-        const { current } = wire;
-        pending += 1;
-        try {
-          const answer = await signer.sign(object, signal);
-          // Its process died over this call: a dead process answers nothing.
-          if (current.dead()) throw new Error('socket hang up');
-          return answer;
-        } finally {
-          pending -= 1;
-        }
-      },
+      sign: (object, signal) => call(() => signer.sign(object, signal)),
+      attest: (object, context, signal) => call(() => signer.attest(object, context, signal)),
     },
     pending: () => pending,
     async close() {

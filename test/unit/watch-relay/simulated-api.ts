@@ -1,10 +1,10 @@
 import { ThrottledError } from '../../../core/ports.ts';
-import type { ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../../core/ports.ts';
+import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../../core/ports.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** What can go wrong with one call. The first two look alike from outside; the write of `after` has been done. */
 export type Fault = 'before' | 'after' | 'throttled' | ApiRefusal;
-export type Verb = 'list' | 'watch' | 'get' | 'updateStatus' | 'createEvent';
+export type Verb = 'list' | 'watch' | 'get' | 'updateStatus' | 'updateApproval' | 'reviewAccess' | 'createEvent';
 
 type Stored = JsonObject & { metadata: JsonObject; spec: JsonObject; status: JsonObject };
 interface Change {
@@ -26,6 +26,7 @@ export interface SimulatedApiOptions {
   readonly watchLag?: number;
   /** Asked once per call, when it arrives. */
   readonly fault?: (verb: Verb, subject: string) => Fault | undefined;
+  readonly allows?: (question: AccessQuestion) => boolean;
 }
 
 /**
@@ -37,6 +38,7 @@ export function createSimulatedApi({
   latency = () => 1,
   watchLag = 0,
   fault = () => undefined,
+  allows = () => true,
 }: SimulatedApiOptions) {
   let version = 10;
   /** No history before this: watches and continue tokens from earlier are Expired. */
@@ -47,6 +49,7 @@ export function createSimulatedApi({
   const events = new Map<string, JsonObject>();
   const calls: { verb: Verb; subject: string; fault?: Fault }[] = [];
   const crimes: string[] = [];
+  const reviews: AccessQuestion[] = [];
   /** Consistent snapshots that lists page through. */
   const lists = new Map<string, { version: number; rest: Stored[] }>();
 
@@ -166,6 +169,47 @@ export function createSimulatedApi({
       });
     },
 
+    updateApproval: (sent, signal) => {
+      const { metadata } = sent as Stored;
+      const name = String(metadata['name']);
+      return arrive('updateApproval', name, signal, () => {
+        const old = objects.get(name);
+        if (old === undefined) return no('NotFound');
+        if (metadata['uid'] !== old.metadata['uid']) return no('Conflict');
+        if (metadata['resourceVersion'] !== old.metadata['resourceVersion']) return no('Conflict');
+        const before = conditionsOf(old);
+        const after = conditionsOf(sent as Stored);
+        const types = after.map((condition) => condition['type']);
+        if (before.some((condition) => !after.some((kept) => JSON.stringify(kept) === JSON.stringify(condition))))
+          return no('Invalid');
+        if (types.includes('Approved') && types.includes('Denied')) return no('Invalid');
+        if (after.some(({ type, status }) => (type === 'Approved' || type === 'Denied') && status !== 'True'))
+          return no('Invalid');
+        if (before.length > 0 || old.status['certificate'] !== undefined) crimes.push(`decided ${name} a second time`);
+        const unchanged = ({ metadata: { annotations: _, ...rest }, ...object }: Stored) =>
+          JSON.stringify({ ...object, metadata: rest, status: 0 });
+        if (unchanged(sent as Stored) !== unchanged(old))
+          crimes.push(`${name}: more than its conditions and annotations was changed`);
+        const annotations = { ...(old.metadata['annotations'] as JsonObject) };
+        const sentAnnotations = (metadata['annotations'] ?? {}) as JsonObject;
+        if (Object.entries(annotations).some(([key, value]) => sentAnnotations[key] !== value))
+          crimes.push(`${name}: an annotation was changed or lost`);
+        const stored = record('MODIFIED', {
+          ...old,
+          metadata: { ...old.metadata, annotations: sentAnnotations },
+          status: { ...old.status, conditions: after },
+        });
+        objects.set(name, stored);
+        return yes<JsonObject>(stored);
+      });
+    },
+
+    reviewAccess: (question, signal) =>
+      arrive('reviewAccess', question.user, signal, () => {
+        reviews.push(question);
+        return yes(allows(question));
+      }),
+
     createEvent: (event, signal) => {
       const name = String((event['metadata'] as JsonObject)['name']);
       return arrive('createEvent', name, signal, () => {
@@ -219,6 +263,7 @@ export function createSimulatedApi({
     calls,
     /** Things no client may do, whatever the API server lets pass. */
     crimes,
+    reviews,
     count: (verb: Verb) => calls.filter((call) => call.verb === verb).length,
     watching: () => watchers.size,
     get version() {

@@ -1,4 +1,4 @@
-import type { JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
+import type { AttestAnswer, JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
 import { goodPem } from './fixtures.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -7,49 +7,70 @@ export interface SimulatedEndpointOptions {
   readonly latency?: () => number;
   /** What to say; an Error is thrown, before or after the far side did its work makes no difference to us. */
   readonly answer?: (name: string, callOfThisRequest: number) => SignAnswer | Error;
+  readonly attest?: (name: string, callOfThisRequest: number) => AttestAnswer | Error;
 }
 
-/** A sign function that counts. */
-export function createSimulatedEndpoint({ clock, latency = () => 5, answer = () => issued }: SimulatedEndpointOptions) {
+/** Sign and attest functions that count. */
+export function createSimulatedEndpoint({
+  clock,
+  latency = () => 5,
+  answer = () => issued,
+  attest = () => approval,
+}: SimulatedEndpointOptions) {
   const calls = new Map<string, number>();
+  const attestCalls = new Map<string, number>();
   let underWay = 0;
   let mostAtOnce = 0;
-  let total = 0;
+
+  async function call<A>(
+    counts: Map<string, number>,
+    object: JsonObject,
+    signal: AbortSignal,
+    say: (name: string, call: number) => A | Error,
+  ): Promise<A> {
+    const name = String((object['metadata'] as JsonObject)['name']);
+    const number = (counts.get(name) ?? 0) + 1;
+    counts.set(name, number);
+    underWay += 1;
+    mostAtOnce = Math.max(mostAtOnce, underWay);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const cancel = clock.after(latency(), resolve);
+        const aborted = () => {
+          cancel();
+          reject(signal.reason as Error);
+        };
+        if (signal.aborted) aborted();
+        signal.addEventListener('abort', aborted, { once: true });
+      });
+    } finally {
+      underWay -= 1;
+    }
+    const said = say(name, number);
+    if (said instanceof Error) throw said;
+    return said;
+  }
+
   const endpoint: SigningEndpoint = {
-    async sign(object, signal) {
-      const name = String((object['metadata'] as JsonObject)['name']);
-      const call = (calls.get(name) ?? 0) + 1;
-      calls.set(name, call);
-      total += 1;
-      underWay += 1;
-      mostAtOnce = Math.max(mostAtOnce, underWay);
-      try {
-        await new Promise<void>((resolve, reject) => {
-          const cancel = clock.after(latency(), resolve);
-          const aborted = () => {
-            cancel();
-            reject(signal.reason as Error);
-          };
-          if (signal.aborted) aborted();
-          signal.addEventListener('abort', aborted, { once: true });
-        });
-      } finally {
-        underWay -= 1;
-      }
-      const said = answer(name, call);
-      if (said instanceof Error) throw said;
-      return said;
-    },
+    sign: (object, signal) => call(calls, object, signal, answer),
+    attest: (object, _context, signal) => call(attestCalls, object, signal, attest),
   };
+  const sum = (counts: Map<string, number>) => [...counts.values()].reduce((total, count) => total + count, 0);
   return {
     endpoint,
     calls,
-    total: () => total,
+    attestCalls,
+    total: () => sum(calls),
+    attestTotal: () => sum(attestCalls),
     underWay: () => underWay,
     mostAtOnce: () => mostAtOnce,
   };
 }
 
+export const approval: AttestAnswer = {
+  kind: 'verdict',
+  verdict: { decision: 'approve', message: '', annotations: {} },
+};
 export const issued: SignAnswer = { kind: 'issued', certificatePem: goodPem };
 export const refusal: SignAnswer = {
   kind: 'refused',
