@@ -2,16 +2,30 @@
  * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
  * and every Kubernetes tool, and `error`, the only part the webhook client shows. http-api.md
  */
-import { httpStatus, refusalMessage } from '../core/outcome.ts';
+import { httpStatus, refusalMessage, refused, violation } from '../core/outcome.ts';
+import type { AttestOutcome } from '../core/attest.ts';
+import { refusalReason } from '../core/outcome.ts';
 import type { IgnoredWhy, SignOutcome } from '../core/outcome.ts';
 import { jsonAnswer } from './lambda-http.ts';
 import type { HttpAnswer } from './lambda-http.ts';
 
 /** `ok` is of the endpoints that sign nothing: no answer of theirs can be taken for an issued certificate. */
-type OutcomeName = SignOutcome['kind'] | 'ok';
+type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict';
 
 export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
   return { 'x-countersign-outcome': outcome };
+}
+
+/** The answer to a call whose body cannot be read: too large is final, so that the relay ends the request. */
+export function rejected({ message, tooLarge }: { readonly message: string; readonly tooLarge?: true }): SignOutcome {
+  return tooLarge === true ? refused(violation('RequestTooLarge', message)) : { kind: 'invalid', message };
+}
+
+/** A web page can post text/plain to a loopback server without asking, and application/json it cannot. */
+export function wrongContentType(headers: ReadonlyMap<string, string>): HttpAnswer | undefined {
+  const contentType = headers.get('content-type');
+  if (contentType === undefined || /^application\/json *(;|$)/i.test(contentType)) return undefined;
+  return errorAnswer(415, 'invalid', 'send application/json');
 }
 
 interface Cause {
@@ -53,6 +67,45 @@ const ignoredMessages: Readonly<Record<IgnoredWhy, string>> = {
   Failed: 'the request has failed',
   AlreadyIssued: 'the request has its certificate',
 };
+
+/** What attest concluded, in the words the relay writes into conditions. Any conclusion is a 200 (contracts.md, HTTP). */
+export function verdictAnswer(outcome: AttestOutcome): HttpAnswer {
+  return jsonAnswer(200, verdictBody(outcome), outcomeHeader('verdict'));
+}
+
+interface VerdictBody {
+  readonly decision: AttestOutcome['kind'];
+  /** UpperCamelCase: a refusal code, why it is ignored, or one of `Attested`, `Unattested`, `Audited`. */
+  readonly reason: string;
+  readonly message: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+function verdictBody(outcome: AttestOutcome): VerdictBody {
+  const { kind: decision } = outcome;
+  switch (decision) {
+    case 'approve':
+      return { decision, ...approvalWords(outcome), annotations: outcome.annotations };
+    case 'deny':
+    case 'challenge': {
+      const { violations, annotations } = outcome;
+      return { decision, reason: refusalReason(violations), message: refusalMessage(violations), annotations };
+    }
+    case 'ignore':
+      return { decision, reason: outcome.why, message: ignoredMessages[outcome.why], annotations: {} };
+  }
+}
+
+function approvalWords({ identity, audit }: AttestOutcome & { readonly kind: 'approve' }): {
+  readonly reason: string;
+  readonly message: string;
+} {
+  if (audit === 'unjudged') return { reason: 'Audited', message: 'audit mode: it could not be judged now' };
+  if (audit !== undefined)
+    return { reason: 'Audited', message: `audit mode: it would be refused: ${refusalMessage(audit)}` };
+  if (identity === undefined) return { reason: 'Unattested', message: 'this signer demands no proof' };
+  return { reason: 'Attested', message: `attested as ${identity}` };
+}
 
 /** Says nothing of what is wrong: that is for the operator's log. */
 const busyMessage = 'temporarily unable to sign; try again';

@@ -15,6 +15,7 @@ import { notAfterOf, serialFrom, validity } from './lifetime.ts';
 import type { Validity } from './lifetime.ts';
 import { refused, violation } from './outcome.ts';
 import type { SignOutcome, Violations } from './outcome.ts';
+import { CertificateDefectError } from './ports.ts';
 import type { CertificateLedger, Instant, Intent, IssuingRecord } from './ports.ts';
 import { checkProfile, defaultSignerName } from './profiles.ts';
 import type { Profile } from './profiles.ts';
@@ -255,8 +256,3 @@ const intentExpired = refused(
   violation('IntentExpired', 'signing was begun and not finished in time; create a new request'),
 );
 const inProgress: SignOutcome = { kind: 'busy', why: 'InProgress', retryAfterSeconds: inProgressRetrySeconds };
-
-/** Something of ours or the CA's is broken: no certificate leaves, an alarm is raised, the request stays retryable. */
-export class CertificateDefectError extends Error {
-  override readonly name = 'CertificateDefectError';
-}

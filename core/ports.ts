@@ -76,6 +76,24 @@ export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | '
 export type LedgerWrite = { readonly written: true } | { readonly written: false; readonly found: IssuingRecord };
 
 /**
+ * A key that must not have been certified before. The first intent that brings one leaves a mark of it for good.
+ *
+ * It may come again with the very same bytes, and for the same machine as long as its caller allows: until the machine
+ * renews, an answer that it lost leaves it nothing but that key to ask with.
+ */
+export interface FreshKey {
+  /** Of the key asked for, lower-case hex. */
+  readonly spkiSha256: string;
+  /** Of spec.request, lower-case hex. */
+  readonly requestSha256: string;
+  /** The key is this machine's first: its own mark does not stand in the way. Else absent. */
+  readonly identity?: string;
+}
+
+/** `keyUsed`: another request brought this key, and none of the exceptions holds. No intent was written. */
+export type OpenWrite = LedgerWrite | { readonly written: false; readonly why: 'keyUsed' };
+
+/**
  * Remembers what was begun and what was issued. Every method is one conditional write or one consistent read, atomic
  * across processes, and durable when it returns. Time is never the store's own: callers pass it.
  */
@@ -84,6 +102,8 @@ export interface CertificateLedger {
   find(uid: string): Promise<IssuingRecord | undefined>;
   /** Writes an intent (attempt 1) only if the UID has no record. */
   open(intent: Intent): Promise<LedgerWrite>;
+  /** The same, and in the same write the mark of its key. A UID that has a record is told as above, used key or not. */
+  open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
   takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerWrite>;
   /** Ends the lease early so that the next try need not wait, only for an intent of this attempt; otherwise nothing. */
@@ -105,6 +125,11 @@ export class ThrottledError extends Error {
  */
 export class MisconfigurationError extends Error {
   override readonly name = 'MisconfigurationError';
+}
+
+/** Something of ours or the CA's is broken: no certificate leaves, an alarm is raised, the request stays retryable. */
+export class CertificateDefectError extends Error {
+  override readonly name = 'CertificateDefectError';
 }
 
 /** Any JSON object, as received: fields we do not know are kept and sent back. */

@@ -6,7 +6,7 @@ import { connectKubernetes } from '../adapters/kubernetes-api.ts';
 import type { KubernetesApi } from '../adapters/kubernetes-api.ts';
 import { connectSigner } from '../adapters/signer-http.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
-import type { SignLogEntry } from '../lambdas/sign/log.ts';
+import type { CallLogEntry } from '../adapters/lambda-log.ts';
 import { createRelay } from '../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../lambdas/watch-relay/system-clock.ts';
 import { startCsrApi } from './csr-api.ts';
@@ -122,7 +122,7 @@ async function standIn(cleanups: (() => unknown)[]): Promise<{ admin: string; no
   };
 }
 
-function whyOf({ error }: SignLogEntry): string {
+function whyOf({ error }: CallLogEntry): string {
   const { name, message } = (error ?? {}) as { name?: string; message?: string };
   return `${name ?? ''} ${message ?? ''}`.trim();
 }

@@ -7,7 +7,7 @@ import { durationText } from '../cli/output.ts';
 import { problemText } from '../cli/cluster-choice.ts';
 import { defaultCluster, parseConfiguration } from '../core/configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
-import type { SignLogEntry } from '../lambdas/sign/log.ts';
+import type { CallLogEntry } from '../adapters/lambda-log.ts';
 import { openSignService, serveSignService } from './sign-service.ts';
 
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
@@ -187,7 +187,7 @@ function webhookKubeconfig(server: string): string {
 }
 
 /** A line for people on a terminal; JSON on standard error for everything else. */
-function requestLog(): (entry: SignLogEntry) => void {
+function requestLog(): (entry: CallLogEntry) => void {
   if (process.stdout.isTTY) return (entry) => process.stdout.write(`${logLine(entry)}\n`);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
   return ({ level, ...entry }) => log[level](entry);
@@ -204,7 +204,7 @@ function logLine({
   path,
   error,
   durationMilliseconds,
-}: SignLogEntry): string {
+}: CallLogEntry): string {
   const details = [
     name ?? path,
     signerName,

@@ -10,7 +10,7 @@ import type { HttpHandler } from '../adapters/lambda-http.ts';
 import type { Authority } from '../core/certificate.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import { createSignHandler, tooLarge } from '../lambdas/sign/handler.ts';
-import type { SignLogEntry } from '../lambdas/sign/log.ts';
+import type { CallLogEntry } from '../adapters/lambda-log.ts';
 import { maxObjectBytes } from '../core/kubernetes.ts';
 import { serveHttp } from './node-http.ts';
 import type { HttpService } from './node-http.ts';
@@ -19,7 +19,7 @@ export interface SignServiceOptions {
   readonly clusters: readonly ClusterConfiguration[];
   /** Where ledgers and CAs are kept; without it they end with this process. */
   readonly dataFolder?: string;
-  readonly log: (entry: SignLogEntry) => void;
+  readonly log: (entry: CallLogEntry) => void;
   /** Stands before each CA; only for tests that need a key which does not behave. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
 }

@@ -8,15 +8,14 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { issue } from '../../core/issue.ts';
 import { decodeBody, objectTooLarge } from '../../core/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes.ts';
-import { refused, violation } from '../../core/outcome.ts';
 import type { SignOutcome } from '../../core/outcome.ts';
 import type { CertificateLedger, Instant } from '../../core/ports.ts';
 import { printable } from '../../core/quoted.ts';
 import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
 import type { HttpAnswer, HttpEvent, HttpHandler, HttpRequest } from '../../adapters/lambda-http.ts';
-import { errorAnswer, outcomeHeader, signAnswer } from '../../adapters/lambda-answers.ts';
-import { busyAfter, logEntry, requestNames } from './log.ts';
-import type { SignLogEntry } from './log.ts';
+import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
+import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 
 export interface SignHandlerPorts {
   readonly version: string;
@@ -28,7 +27,7 @@ export interface SignHandlerPorts {
   readonly now: () => Instant;
   /** Cryptographically strong. */
   readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: SignLogEntry) => void;
+  readonly log: (entry: CallLogEntry) => void;
 }
 
 /** What a call is about, read off its path; cluster and CA names are DNS labels, so nothing here is ever escaped. */
@@ -41,7 +40,7 @@ const paths = {
 type Endpoint = keyof typeof paths;
 
 /** An answer, and what the log says about it. */
-type Answered = readonly [HttpAnswer, Partial<SignLogEntry>];
+type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
 
 export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
   return async (event) => {
@@ -95,10 +94,8 @@ async function sign(
   cluster: ClusterConfiguration,
   ports: SignHandlerPorts,
 ): Promise<Answered> {
-  const contentType = headers.get('content-type');
-  // A web page can post text/plain to a loopback server without asking, and application/json it cannot.
-  if (contentType !== undefined && !/^application\/json *(;|$)/i.test(contentType))
-    return [errorAnswer(415, 'invalid', 'send application/json'), { cluster: cluster.name }];
+  const wrongType = wrongContentType(headers);
+  if (wrongType !== undefined) return [wrongType, { cluster: cluster.name }];
 
   let json: unknown;
   let outcome: SignOutcome;
@@ -116,7 +113,7 @@ async function sign(
 }
 
 /** The part of an outcome that the log may tell. */
-function told(outcome: SignOutcome): Partial<SignLogEntry> {
+function told(outcome: SignOutcome): Partial<CallLogEntry> {
   switch (outcome.kind) {
     case 'issued':
       return { outcome: 'issued', serial: outcome.serial, repeat: outcome.repeat };
@@ -144,11 +141,6 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
 /** For a front that knows a body to be over the limit without reading it; the size limit is core/kubernetes.ts's. */
 export function tooLarge(): HttpAnswer {
   return signAnswer(rejected(objectTooLarge), undefined);
-}
-
-/** Too large is final, so that the relay ends the request; anything else unreadable is an answer about the call. */
-function rejected({ message, tooLarge }: { readonly message: string; readonly tooLarge?: true }): SignOutcome {
-  return tooLarge === true ? refused(violation('RequestTooLarge', message)) : { kind: 'invalid', message };
 }
 
 /** What kube-apiserver's --client-ca-file takes. */

@@ -8,7 +8,7 @@ import type { HttpHandler } from '../../adapters/lambda-http.ts';
 import { clusterConfiguration } from './configuration.ts';
 import { parseSettings } from './env.ts';
 import type { LogLevel } from './env.ts';
-import type { SignLogEntry } from './log.ts';
+import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 import { createSignService, refuseToServe } from './service.ts';
 
 /** Once for each process; thrown errors would only make Lambda start another, with nothing in the log to filter on. */
@@ -32,7 +32,7 @@ function connect(): HttpHandler {
 const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
 
 /** One JSON line each, as pino writes them: alarms filter on `level`, `why` and `codes`. */
-function writeLog(lowest: LogLevel): (entry: SignLogEntry) => void {
+function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
   return (entry) => {
     if (severity[entry.level] < severity[lowest]) return;
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);

@@ -14,8 +14,8 @@ import { version } from '../../core/version.ts';
 import { signAnswer } from '../../adapters/lambda-answers.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
-import { logEntry } from './log.ts';
-import type { SignLogEntry } from './log.ts';
+import { logEntry } from '../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 
 export interface SignWorld {
   readonly dynamodb: DynamoDBClient;
@@ -23,7 +23,7 @@ export interface SignWorld {
   readonly now: () => Instant;
   /** Cryptographically strong. */
   readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: SignLogEntry) => void;
+  readonly log: (entry: CallLogEntry) => void;
 }
 
 export function createSignService(
@@ -69,7 +69,7 @@ function onceEach(load: (ca: string) => Promise<Authority>): (cluster: string, c
 }
 
 /** What serves instead when the function was not put together right: it signs nothing, and each call raises the alarm. */
-export function refuseToServe(problems: readonly string[], log: (entry: SignLogEntry) => void): HttpHandler {
+export function refuseToServe(problems: readonly string[], log: (entry: CallLogEntry) => void): HttpHandler {
   const error = new MisconfigurationError(problems.join('; '));
   const answer = signAnswer({ kind: 'busy', why: 'Internal', retryAfterSeconds: 5 }, undefined);
   return async () => {

@@ -21,7 +21,7 @@ import { parseConfiguration } from '../../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { createCaHandler } from '../../../lambdas/ca/handler.ts';
 import type { CaHandler, OperatorAnswer } from '../../../lambdas/ca/handler.ts';
-import type { SignLogEntry } from '../../../lambdas/sign/log.ts';
+import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { createSignService } from '../../../lambdas/sign/service.ts';
 import { startAwsProxy } from '../../harness/aws-proxy.ts';
 import type { AwsProxy } from '../../harness/aws-proxy.ts';
@@ -89,7 +89,7 @@ describeOnEmulators((_, emulator) => {
 
   /** As in a new process, with what it logs. */
   function signFunction(of: ClusterConfiguration = cluster, arn = keyArn) {
-    const log: SignLogEntry[] = [];
+    const log: CallLogEntry[] = [];
     const handler = createSignService(
       of,
       { certificatesTable: table, caKeys: new Map([['ca', arn]]) },

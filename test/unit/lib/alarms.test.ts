@@ -6,7 +6,7 @@ import { httpStatus, refusalCodes, refused, violation } from '../../../core/outc
 import type { SignOutcome } from '../../../core/outcome.ts';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import { createCaHandler } from '../../../lambdas/ca/handler.ts';
-import { logEntry } from '../../../lambdas/sign/log.ts';
+import { logEntry } from '../../../adapters/lambda-log.ts';
 import { clusters } from './clusters.ts';
 import { matches } from './filter-pattern.ts';
 import { configuration, ofType, plain, root, synthesise, template } from './synthesis.ts';

@@ -8,7 +8,7 @@ import { defaultCluster } from '../../../core/configuration.ts';
 import type { CertificateLedger, Signer } from '../../../core/ports.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import type { SignHandlerPorts } from '../../../lambdas/sign/handler.ts';
-import type { SignLogEntry } from '../../../lambdas/sign/log.ts';
+import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
@@ -18,7 +18,7 @@ export interface Stack {
   readonly ports: SignHandlerPorts;
   readonly ledger: CertificateLedger;
   readonly caPem: string;
-  readonly log: SignLogEntry[];
+  readonly log: CallLogEntry[];
   /** Signatures made, counted at the key. */
   readonly signatures: () => number;
   readonly clock: { now: number };
@@ -71,7 +71,7 @@ export async function startStack({ wrapLedger, wrapSigner, ...change }: StackCha
     signer: wrapSigner?.(counted) ?? counted,
   };
   const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400 });
-  const log: SignLogEntry[] = [];
+  const log: CallLogEntry[] = [];
   const clock = { now: Date.now() };
   const ports: SignHandlerPorts = {
     version: '1.2.3',

@@ -1,11 +1,10 @@
 /** What the log says of a call: names and codes, never a request's content, a certificate, a token or evidence. */
-import { CertificateUnreadableError } from '../../core/certificate-facts.ts';
-import { CertificateDefectError } from '../../core/issue.ts';
-import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome.ts';
-import { MisconfigurationError, ThrottledError } from '../../core/ports.ts';
-import type { HttpAnswer } from '../../adapters/lambda-http.ts';
+import { CertificateUnreadableError } from '../core/certificate-facts.ts';
+import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../core/outcome.ts';
+import { CertificateDefectError, MisconfigurationError, ThrottledError } from '../core/ports.ts';
+import type { HttpAnswer } from './lambda-http.ts';
 
-export interface SignLogEntry {
+export interface CallLogEntry {
   /** `error`: somebody should look. A refusal is the service at work. */
   readonly level: 'info' | 'warn' | 'error';
   readonly outcome: string;
@@ -20,12 +19,17 @@ export interface SignLogEntry {
   readonly codes?: readonly RefusalCode[];
   readonly why?: IgnoredWhy | BusyWhy;
   readonly serial?: string;
-  /** The certificate had been issued before. */
+  /** What attest concluded. */
+  readonly decision?: string;
+  readonly identity?: string;
+  /** Audit mode: what would have been refused, or that it could not be judged. */
+  readonly wouldRefuse?: readonly RefusalCode[] | 'unjudged';
+  /** The same was answered before. */
   readonly repeat?: boolean;
   readonly error?: unknown;
 }
 
-export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<SignLogEntry>): SignLogEntry {
+export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<CallLogEntry>): CallLogEntry {
   const { error, ...rest } = more;
   return {
     level: more.why === 'Internal' ? 'error' : more.why === 'Unavailable' ? 'warn' : 'info',
@@ -50,7 +54,7 @@ function describe(error: unknown, withStack: boolean): object {
 }
 
 /** Which request it was, as far as that can be said of JSON that may be anything. */
-export function requestNames(json: unknown): Partial<SignLogEntry> {
+export function requestNames(json: unknown): Partial<CallLogEntry> {
   const { metadata, spec } = record(json);
   const names = {
     uid: record(metadata)['uid'],

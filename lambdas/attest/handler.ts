@@ -1,0 +1,112 @@
+/**
+ * The attest function over HTTP: docs/signing-api.md. It reads the call, asks core/attest.ts and says what was
+ * concluded; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
+ */
+import type { AttestContext } from '../../core/attest-question.ts';
+import { attest } from '../../core/attest.ts';
+import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { decodeBody } from '../../core/json-body.ts';
+import { decodeRequestObject } from '../../core/kubernetes.ts';
+import type { RequestObject } from '../../core/kubernetes.ts';
+import type { Instant } from '../../core/ports.ts';
+import { printable } from '../../core/quoted.ts';
+import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
+import { decodeEvent } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
+import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../adapters/lambda-log.ts';
+import { decodeContext } from './context.ts';
+
+export interface AttestHandlerPorts {
+  readonly cluster: (name: string) => ClusterConfiguration | undefined;
+  /** Each cluster has a store and providers of its own. Rejects when they cannot be had. */
+  readonly attestation: (cluster: string) => Promise<Pick<AttestPorts, 'store' | 'providers'>>;
+  readonly now: () => Instant;
+  /** Cryptographically strong. */
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly log: (entry: CallLogEntry) => void;
+}
+
+const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
+
+/** An answer, and what the log says about it. */
+type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
+
+export function createAttestHandler(ports: AttestHandlerPorts): HttpHandler {
+  return async (event) => {
+    const started = ports.now();
+    const [answer, more] = await answerTo(event, ports);
+    ports.log(logEntry(answer, ports.now() - started, more));
+    return answer;
+  };
+}
+
+async function answerTo(event: HttpEvent, ports: AttestHandlerPorts): Promise<Answered> {
+  const { method, path, headers, body } = decodeEvent(event);
+  const name = attestPath.exec(path)?.[1];
+  if (name === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
+  if (method !== 'POST')
+    return [errorAnswer(405, 'invalid', 'only POST is allowed here', [], { headers: { allow: 'POST' } }), { path }];
+  const cluster = ports.cluster(name);
+  if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
+  const wrongType = wrongContentType(headers);
+  if (wrongType !== undefined) return [wrongType, { cluster: name }];
+
+  const call = decodeCall(body);
+  if (!call.ok) return [signAnswer(rejected(call), undefined), { cluster: name, ...requestNames(call.json) }];
+  const about = { cluster: name, ...requestNames(call.json) };
+  try {
+    const { now, randomBytes } = ports;
+    const attestation = await ports.attestation(name);
+    const outcome = await attest(call.object, call.context, cluster, { ...attestation, now, randomBytes });
+    return [verdictAnswer(outcome), { ...about, ...told(outcome) }];
+  } catch (error) {
+    // Throwing means "temporary": nothing was concluded, or it was recorded and the next delivery finds it.
+    const outcome = busyAfter(error, ports.randomBytes);
+    return [signAnswer(outcome, undefined), { ...about, why: outcome.why, error }];
+  }
+}
+
+type Call =
+  | { readonly ok: true; readonly json: unknown; readonly object: RequestObject; readonly context: AttestContext }
+  | { readonly ok: false; readonly json?: unknown; readonly message: string; readonly tooLarge?: true };
+
+/** `{"request": <CertificateSigningRequest>, "context"?: {"machine"?: …}}`, and nothing else. */
+function decodeCall(bytes: Uint8Array): Call {
+  const body = decodeBody(bytes);
+  if (!body.ok) return body;
+  if (typeof body.json !== 'object' || body.json === null || Array.isArray(body.json))
+    return { ok: false, message: 'body is not a JSON object' };
+  const { request, context, ...others } = body.json as Readonly<Record<string, unknown>>;
+  if (Object.keys(others).length > 0) return { ok: false, message: 'body has keys other than request and context' };
+  const decoded = decodeRequestObject(request);
+  if (!decoded.ok) return { ...decoded, message: `request: ${decoded.message}`, json: request };
+  const narrowed = decodeContext(context);
+  if (!narrowed.ok) return { ok: false, message: narrowed.message, json: request };
+  return { ok: true, json: request, object: decoded.object, context: narrowed.context };
+}
+
+/** The part of an outcome that the log may tell. */
+function told(outcome: AttestOutcome): Partial<CallLogEntry> {
+  switch (outcome.kind) {
+    case 'approve': {
+      const { identity, repeat, audit } = outcome;
+      return {
+        decision: 'approve',
+        repeat,
+        ...(identity === undefined ? {} : { identity }),
+        ...(audit === undefined ? {} : { wouldRefuse: audit === 'unjudged' ? audit : audit.map(({ code }) => code) }),
+      };
+    }
+    case 'deny':
+    case 'challenge':
+      return {
+        decision: outcome.kind,
+        repeat: outcome.repeat,
+        codes: outcome.violations.map(({ code }) => code),
+      };
+    case 'ignore':
+      return { decision: 'ignore', why: outcome.why };
+  }
+}
