@@ -37,6 +37,8 @@ export interface Assembly {
   readonly templates: ReadonlyMap<string, Template>;
   /** By object key, as zip archives. */
   readonly assets: ReadonlyMap<string, Buffer>;
+  /** The files of each, by the same keys. */
+  readonly code: ReadonlyMap<string, ReadonlyMap<string, Buffer>>;
   readonly bucket: string;
 }
 
@@ -63,23 +65,24 @@ export function synthesise(configuration: string): Assembly {
     const read = (name: string): unknown => JSON.parse(readFileSync(join(folder.path, name), 'utf8'));
     const names = [...parsed.configuration.clusters.keys()].flatMap((name) => [`${name}-state`, name]);
     const templates = new Map(names.map((name) => [name, read(`${name}.template.json`) as Template]));
-    const assets = new Map<string, Buffer>();
+    const code = new Map<string, ReadonlyMap<string, Buffer>>();
     let bucket = '';
     for (const name of names)
       for (const { source, destinations } of Object.values((read(`${name}.assets.json`) as AssetManifest).files))
         for (const { bucketName, objectKey } of Object.values(destinations)) {
           if (source.packaging !== 'zip') continue;
-          assets.set(objectKey, zipOf(join(folder.path, source.path)));
+          code.set(objectKey, filesOf(join(folder.path, source.path)));
           bucket = bucketName;
         }
-    return { templates, assets, bucket };
+    const assets = new Map([...code].map(([key, files]) => [key, zip(files)]));
+    return { templates, assets, code, bucket };
   } finally {
     folder.remove();
   }
 }
 
-function zipOf(folder: string): Buffer {
-  return zip(new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))])));
+function filesOf(folder: string): ReadonlyMap<string, Buffer> {
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
 /** Once for each emulator, before stacks: the part of `cdk bootstrap` and of publishing that templates rely on. */

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { kubernetesVersion } from './pins.ts';
@@ -28,6 +28,8 @@ export interface PythonRecipe {
   roughly: string;
   /** The only Python it runs on, such as `3.13`; any from 3.10 on when absent. */
   python?: string;
+  /** The only system it is made for. */
+  platform?: NodeJS.Platform;
 }
 
 /** Java programs, as the folder of their jars. */
@@ -36,6 +38,17 @@ export interface MavenRecipe {
   /** Folder beside this file that holds pom.xml. */
   folder: string;
   roughly: string;
+}
+
+/** A package that brings sources to compile: it must not be among what every clone of the project installs. */
+export interface NpmRecipe {
+  kind: 'npm';
+  /** Folder beside this file that holds package.json and package-lock.json. */
+  folder: string;
+  package: string;
+  roughly: string;
+  /** The only system it is made for. */
+  platform?: NodeJS.Platform;
 }
 
 const MINIMUM_GO = [1, 26] as const;
@@ -101,6 +114,7 @@ export async function buildPythonTool(
   entry: string,
   progress: Progress,
 ): Promise<string | undefined> {
+  if (madeForOthers(recipe)) return `is made for ${recipe.platform} only`;
   const python = usablePython(recipe.python);
   if (python === undefined)
     return recipe.python === undefined
@@ -172,6 +186,44 @@ export async function fetchMavenTool(
   );
   if (failure === undefined) renameSync(temporary, entry);
   return failure;
+}
+
+export async function buildNpmTool(
+  name: string,
+  recipe: NpmRecipe,
+  entry: string,
+  progress: Progress,
+): Promise<string | undefined> {
+  if (madeForOthers(recipe)) return `is made for ${recipe.platform} only`;
+  const needed = ['npm', 'python3', 'cmake', 'make', 'c++'].filter(
+    (tool) => firstLine(tool, ['--version']) === undefined,
+  );
+  if (needed.length > 0) return `needs ${needed.join(', ')} to be compiled (Debian: g++ make cmake python3)`;
+  const temporary = temporaryName(entry);
+  mkdirSync(temporary);
+  for (const file of ['package.json', 'package-lock.json'])
+    copyFileSync(join(import.meta.dirname, recipe.folder, file), join(temporary, file));
+  const failure = await run(
+    `${name}: installing its pinned packages and compiling`,
+    recipe.roughly,
+    progress,
+    'npm',
+    // Its scripts are the compiling; `ci` holds every package against the hash in the lock file.
+    ['ci', '--prefix', temporary, '--ignore-scripts=false', '--no-audit', '--no-fund', '--loglevel=error'],
+    { cwd: temporary, env: { ...process.env, ...nodeHeaders() } },
+  );
+  if (failure === undefined) renameSync(temporary, entry);
+  return failure;
+}
+
+/** The pinned Node brings the headers it was built with; without them node-gyp would fetch some. */
+function nodeHeaders(): NodeJS.ProcessEnv {
+  const home = dirname(dirname(process.execPath));
+  return existsSync(join(home, 'include', 'node', 'node_api.h')) ? { npm_config_nodedir: home } : {};
+}
+
+function madeForOthers({ platform }: { readonly platform?: NodeJS.Platform }): boolean {
+  return platform !== undefined && platform !== process.platform;
 }
 
 /** The first line a program prints, or nothing if it does not run. */

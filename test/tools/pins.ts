@@ -16,7 +16,7 @@ export const kubernetesMinor: string = kubernetesVersion.split('.', 2).join('.')
 /** A short name for everything a folder pins: a changed pin has a place of its own in the cache. */
 export function pinsDigest(folder: string): string {
   const hash = createHash('sha256');
-  for (const file of ['go.mod', 'go.sum', 'requirements.txt', 'pom.xml']) {
+  for (const file of ['go.mod', 'go.sum', 'requirements.txt', 'pom.xml', 'package-lock.json']) {
     const path = join(import.meta.dirname, folder, file);
     if (existsSync(path)) hash.update(`${file}\0`).update(readFileSync(path));
   }

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { buildGoTool, buildPythonTool, fetchMavenTool, firstLine } from './build.ts';
-import type { GoRecipe, MavenRecipe, PythonRecipe } from './build.ts';
+import { buildGoTool, buildNpmTool, buildPythonTool, fetchMavenTool, firstLine } from './build.ts';
+import type { GoRecipe, MavenRecipe, NpmRecipe, PythonRecipe } from './build.ts';
 import { withCacheLock } from './cache-lock.ts';
 import { kubernetesMinor, pinsDigest } from './pins.ts';
 
@@ -10,7 +10,7 @@ import { kubernetesMinor, pinsDigest } from './pins.ts';
  * The real components the tests run against, and how each gets onto this machine.
  *
  * Order of search: KUBEBUILDER_ASSETS (the envtest convention), our cache folder, and at last a build from the pinned
- * sources beside this file. Versions are in the go.mod, requirements.txt and pom.xml files only.
+ * sources beside this file. Versions are in the go.mod, requirements.txt, pom.xml and package.json files only.
  */
 const RECIPES = {
   etcd: go('kubernetes', 'go.etcd.io/etcd/server/v3', '1 min', ['--version']),
@@ -25,6 +25,9 @@ const RECIPES = {
   ministack: { kind: 'python', folder: 'ministack', roughly: '20 s' },
   // `path` of this one is the folder of its jars; Java itself is the machine's.
   'dynamodb-local': { kind: 'maven', folder: 'dynamodb-local', roughly: '30 s' },
+  // AWS builds both for Linux only. `path` of the first is the interpreter beside it, of the second its own folder.
+  'lambda-rie': { kind: 'python', folder: 'lambda-rie', roughly: '10 s', platform: 'linux' },
+  'lambda-ric': { kind: 'npm', folder: 'lambda-ric', package: 'aws-lambda-ric', roughly: '1 min', platform: 'linux' },
 } as const satisfies Record<string, Recipe>;
 
 export type ToolName = keyof typeof RECIPES;
@@ -33,7 +36,7 @@ export const toolNames = Object.keys(RECIPES) as ToolName[];
 /** Where a tool is, or, in a sentence for the user, why it cannot be had here. */
 export type ToolLocation = { path: string } | { missing: string };
 
-type Recipe = GoRecipe | PythonRecipe | MavenRecipe;
+type Recipe = GoRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
 
 function go(folder: string, goPackage: string, roughly: string, versionArgs?: readonly string[]): GoRecipe {
   return { kind: 'go', folder, package: goPackage, roughly, versionArgs };
@@ -88,7 +91,7 @@ async function locate(name: ToolName): Promise<ToolLocation> {
   if (asset !== undefined) return { path: asset };
 
   const entry = join(cacheFolder(), `${recipe.folder}-${pinsDigest(recipe.folder)}`);
-  const path = { go: join(entry, name), python: join(entry, 'bin', 'python'), maven: entry }[recipe.kind];
+  const path = pathIn(entry, name, recipe);
   if (existsSync(path)) return { path };
 
   return withCacheLock(
@@ -102,6 +105,19 @@ async function locate(name: ToolName): Promise<ToolLocation> {
   );
 }
 
+function pathIn(entry: string, name: ToolName, recipe: Recipe): string {
+  switch (recipe.kind) {
+    case 'go':
+      return join(entry, name);
+    case 'python':
+      return join(entry, 'bin', 'python');
+    case 'maven':
+      return entry;
+    case 'npm':
+      return join(entry, 'node_modules', recipe.package);
+  }
+}
+
 function build(name: ToolName, recipe: Recipe, entry: string, path: string): Promise<string | undefined> {
   switch (recipe.kind) {
     case 'go':
@@ -110,6 +126,8 @@ function build(name: ToolName, recipe: Recipe, entry: string, path: string): Pro
       return buildPythonTool(name, recipe, entry, progress);
     case 'maven':
       return fetchMavenTool(name, recipe, entry, progress);
+    case 'npm':
+      return buildNpmTool(name, recipe, entry, progress);
   }
 }
 

@@ -1,0 +1,159 @@
+/**
+ * The functions that a deployment makes, to be run one by one: their code as `cdk synth` wrote it, their environment as
+ * CloudFormation resolved it, their tables and keys in an emulated AWS.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { GetFunctionConfigurationCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { functionName } from '../../core/deployment.ts';
+import type { Service } from '../../lib/functions.ts';
+import { audience, cluster, issuer, jwks, makeToken, nowSeconds, subject } from '../unit/authorizer/tokens.ts';
+import { eventOf } from '../unit/authorizer/case.ts';
+import type { TokenSpec } from '../unit/authorizer/tokens.ts';
+import { csrFixture, eventFixture } from '../unit/sign/stack.ts';
+import { startAwsProxy, type AwsProxy } from './aws-proxy.ts';
+import { createStack, publishAssets, synthesise } from './aws-sdk-stacks.ts';
+import type { Template } from './aws-sdk-stacks.ts';
+import { emulatedRegion } from './emulator.ts';
+import { startLambda, type LambdaEnvironment } from './lambda-runtime.ts';
+import { startMiniStack } from './ministack.ts';
+import { temporaryFolder } from './processes.ts';
+
+/** Every service that has a function, and an ordinary event for each: a request to sign, a token to check, a question. */
+export const ordinaryEvents: Readonly<Record<Service, () => unknown>> = {
+  sign: () => signEvent(csrFixture()),
+  ca: () => ({ action: 'show' }),
+  authorizer: () => eventOf(freshToken()),
+};
+export const services = Object.keys(ordinaryEvents) as Service[];
+
+export { cluster, subject };
+
+export interface DeployedFunction {
+  readonly name: string;
+  readonly handler: string;
+  /** The folder with its code. */
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly timeoutSeconds: number;
+  readonly memoryMegabytes: number;
+}
+
+export interface DeployedFunctions {
+  readonly functions: Readonly<Record<Service, DeployedFunction>>;
+  /** The names of all functions in the templates. */
+  readonly synthesised: readonly string[];
+  /** What AWS is asked by the functions started here. */
+  readonly aws: AwsProxy;
+  /** A new execution environment, whose handler starts with the first call. Stopped with the rest. */
+  start(service: Service): Promise<LambdaEnvironment>;
+  stop(): Promise<void>;
+}
+
+const configuration = {
+  version: 1,
+  clusters: {
+    [cluster]: {
+      cas: { ca: { subject: { commonName: 'prod ca' } } },
+      profiles: { 'kubernetes.io/kube-apiserver-client-kubelet': { ca: 'ca', maxTtl: '1d' } },
+      access: {
+        iam: { principals: ['arn:aws:iam::000000000000:role/relay'] },
+        jwt: { issuer, audience, subjects: [subject], jwks: JSON.stringify(jwks) },
+      },
+      aws: { account: '000000000000', region: emulatedRegion },
+    },
+  },
+};
+
+/** The stacks without the custom resource: no CA has been made, and nothing has run, when this resolves. */
+export async function deployFunctions(): Promise<DeployedFunctions> {
+  const assembly = synthesise(JSON.stringify(configuration));
+  const folder = temporaryFolder('functions');
+  const emulator = await startMiniStack({ auth: false });
+  const lambda = new LambdaClient(emulator.client);
+  const started: LambdaEnvironment[] = [];
+  let aws: AwsProxy | undefined;
+  const stop = async (): Promise<void> => {
+    for (const each of started) await each.stop();
+    lambda.destroy();
+    await aws?.close();
+    await emulator.stop();
+    folder.remove();
+  };
+  try {
+    await publishAssets(emulator, assembly);
+    for (const [name, template] of assembly.templates) await createStack(emulator, name, withoutCas(template));
+    const proxy = (aws = await startAwsProxy(emulator.url));
+
+    const resources = [...assembly.templates.values()].flatMap(({ Resources }) => Object.values(Resources));
+    const codeOf = (name: string): ReadonlyMap<string, Buffer> => {
+      const made = resources.find(({ Properties }) => Properties?.['FunctionName'] === name);
+      const key = (made?.Properties?.['Code'] as { readonly S3Key?: string } | undefined)?.S3Key ?? '';
+      const files = assembly.code.get(key);
+      if (files === undefined) throw new Error(`there is no code for ${name}`);
+      return files;
+    };
+    const read = async (service: Service): Promise<DeployedFunction> => {
+      const name = functionName(cluster, service);
+      const made = await lambda.send(new GetFunctionConfigurationCommand({ FunctionName: name }));
+      const at = join(folder.path, service);
+      mkdirSync(at);
+      for (const [file, content] of codeOf(name)) writeFileSync(join(at, file), content);
+      return {
+        name,
+        handler: made.Handler ?? '',
+        folder: at,
+        environment: {
+          ...emulator.environment,
+          // A resolved one: nothing in it may still be for CloudFormation to say.
+          ...made.Environment?.Variables,
+          AWS_ENDPOINT_URL: proxy.url,
+        },
+        timeoutSeconds: made.Timeout ?? 0,
+        memoryMegabytes: made.MemorySize ?? 0,
+      };
+    };
+    const functions = Object.fromEntries(
+      await Promise.all(services.map(async (service) => [service, await read(service)] as const)),
+    ) as Record<Service, DeployedFunction>;
+    return {
+      functions,
+      synthesised: resources.flatMap(({ Type, Properties }) =>
+        Type === 'AWS::Lambda::Function' ? [String(Properties?.['FunctionName'])] : [],
+      ),
+      aws: proxy,
+      async start(service) {
+        const { name, ...rest } = functions[service];
+        const environment = await startLambda({ functionName: name, ...rest });
+        started.push(environment);
+        return environment;
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function withoutCas(template: Template): Template {
+  const kept = Object.entries(template.Resources).filter(([, { Type }]) => Type !== 'Custom::CountersignCas');
+  return { ...template, Resources: Object.fromEntries(kept) };
+}
+
+/** As an HTTP API hands it on. */
+export function signEvent(object: object): unknown {
+  return eventFixture({
+    method: 'POST',
+    path: `/v1/clusters/${cluster}/sign`,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(object),
+  });
+}
+
+/** Valid now; `tokens.ts` has a time of its own. */
+export function freshToken(spec: TokenSpec = {}): string {
+  const shift = Math.floor(Date.now() / 1_000) - nowSeconds;
+  const times = { exp: nowSeconds + shift + 3_000, iat: nowSeconds + shift - 60, nbf: nowSeconds + shift - 60 };
+  return makeToken({ ...spec, claims: { ...times, ...spec.claims } });
+}

@@ -1,0 +1,232 @@
+/**
+ * The functions as `cdk synth` makes them, on AWS's own runtime interface emulator and Node.js runtime client: what the
+ * suites that call handlers, and the emulators that have runtimes of their own, cannot show.
+ */
+import { X509Certificate } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuthorizerAnswer } from '../../../lambdas/authorizer/authorizer.ts';
+import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
+import type { OperatorAnswer } from '../../../lambdas/ca/handler.ts';
+import type { Service } from '../../../lib/functions.ts';
+import {
+  cluster,
+  deployFunctions,
+  freshToken,
+  ordinaryEvents,
+  services,
+  signEvent,
+  subject,
+  type DeployedFunctions,
+} from '../../harness/lambda-functions.ts';
+import type { LambdaEnvironment } from '../../harness/lambda-runtime.ts';
+import { requireTools } from '../../tools/tools.ts';
+import { eventOf } from '../../unit/authorizer/case.ts';
+import { audience, ecKey, strangerKey } from '../../unit/authorizer/tokens.ts';
+import { csrFixture } from '../../unit/sign/stack.ts';
+import { listeners, processFamily } from './listeners.ts';
+
+const { skip } = await requireTools('lambda-rie', 'lambda-ric', 'ministack');
+
+const signCalls = 'TrentService.Sign';
+
+describe.skipIf(skip)('the functions, under the official Lambda runtime', () => {
+  let deployed: DeployedFunctions;
+  let caEnvironment: LambdaEnvironment;
+  /** What the first process of the ca function answered to `show`, and then to `init`. */
+  let first: { readonly shown: OperatorAnswer; readonly made: OperatorAnswer; readonly signatures: number };
+  beforeAll(async () => {
+    deployed = await deployFunctions();
+    caEnvironment = await deployed.start('ca');
+    const shown = await payload<OperatorAnswer>(caEnvironment, { action: 'show' });
+    const made = await payload<OperatorAnswer>(caEnvironment, { action: 'init' });
+    first = { shown, made, signatures: deployed.aws.count(signCalls) };
+  });
+  afterAll(() => deployed?.stop());
+
+  const payload = async <T>(environment: LambdaEnvironment, event: unknown): Promise<T> =>
+    (await environment.invoke(event)).payload as T;
+  const entries = (environment: LambdaEnvironment): Record<string, unknown>[] =>
+    environment
+      .log()
+      .split('\n')
+      .filter((line) => line.startsWith('{"time":'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  describe('ca', () => {
+    const ask = async (action: string, environment = caEnvironment): Promise<OperatorAnswer['cas']> =>
+      (await payload<OperatorAnswer>(environment, { action })).cas;
+
+    test('makes the CA that is missing, once, and from then on shows it', async () => {
+      expect(first.shown.cas).toEqual([expect.objectContaining({ ok: false, name: 'ca', why: 'Missing' })]);
+      const [made] = first.made.cas;
+      expect(made).toMatchObject({ ok: true, name: 'ca', created: true, signatureAlgorithm: 'ECDSA_SHA_256' });
+      expect(first.signatures).toBe(1);
+
+      const before = deployed.aws.count(signCalls);
+      for (const action of ['show', 'init']) expect(await ask(action)).toEqual([{ ...made, created: false }]);
+      // A process that knows nothing of the first finds the same.
+      expect(await ask('init', await deployed.start('ca'))).toEqual([{ ...made, created: false }]);
+      expect(deployed.aws.count(signCalls) - before).toBe(0);
+      expect(entries(caEnvironment).map(({ cas }) => cas)).toEqual(
+        ['Missing', 'made', 'there', 'there'].map((state) => ({ ca: state })),
+      );
+    });
+
+    test('answers what is no event of its own with an error, and goes on', async () => {
+      expect(await payload(caEnvironment, { action: 'delete' })).toMatchObject({ errorType: 'TypeError' });
+      expect(await ask('show')).toEqual([expect.objectContaining({ ok: true })]);
+    });
+  });
+
+  describe('sign', () => {
+    let environment: LambdaEnvironment;
+    beforeAll(async () => {
+      environment = await deployed.start('sign');
+    });
+
+    async function trusted(): Promise<X509Certificate> {
+      const event = { ...(signEvent({}) as object), ...get('trust-bundle') };
+      return new X509Certificate((await payload<HttpAnswer>(environment, event)).body);
+    }
+
+    test('issues one certificate for a request, under the CA that KMS holds, however often it is delivered', async () => {
+      const before = deployed.aws.count(signCalls);
+      const csr = csrFixture();
+      const answers = [
+        await payload<HttpAnswer>(environment, signEvent(csr)),
+        await payload<HttpAnswer>(environment, signEvent(csr)),
+      ];
+      expect(answers.map(outcomeOf)).toEqual(['200 issued', '200 issued']);
+      const [leaf, again] = answers.map(certificateIn) as [X509Certificate, X509Certificate];
+      const ca = await trusted();
+      expect(leaf.subject).toBe('O=system:nodes\nCN=system:node:n1');
+      expect(leaf.checkIssued(ca) && leaf.verify(ca.publicKey)).toBe(true);
+      expect(again.raw).toEqual(leaf.raw);
+      expect(deployed.aws.count(signCalls) - before).toBe(1);
+      expect(entries(environment)).toContainEqual(expect.objectContaining({ level: 'info', outcome: 'issued' }));
+    });
+
+    test('refuses what no profile permits, and asks KMS for nothing', async () => {
+      const before = deployed.aws.count(signCalls);
+      const csr = csrFixture({ spec: { usages: ['digital signature', 'key encipherment', 'server auth'] } });
+      expect(outcomeOf(await payload<HttpAnswer>(environment, signEvent(csr)))).toBe('422 refused');
+      expect(deployed.aws.count(signCalls) - before).toBe(0);
+    });
+
+    test('is well, and knows no other path', async () => {
+      for (const [path, status] of [
+        ['healthz', 200],
+        ['nothing', 404],
+      ] as const) {
+        const event = { ...(signEvent({}) as object), ...get(path) };
+        expect((await payload<HttpAnswer>(environment, event)).statusCode).toBe(status);
+      }
+    });
+
+    test('in several environments at once signs a request once, and every answer has that certificate', async () => {
+      const environments = [environment, ...(await Promise.all([deployed.start('sign'), deployed.start('sign')]))];
+      const before = deployed.aws.count(signCalls);
+      const event = signEvent(csrFixture());
+      const deliver = async (to: LambdaEnvironment): Promise<HttpAnswer> => {
+        for (let attempt = 1; ; attempt++) {
+          const answer = await payload<HttpAnswer>(to, event);
+          // Who comes while another holds the request is told to come again.
+          if (outcomeOf(answer) !== '503 busy' || attempt === 50) return answer;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      };
+      // Two deliveries to each: the second waits for its turn, as Lambda lets it.
+      const answers = await Promise.all([...environments, ...environments].map(deliver));
+      expect(answers.map(outcomeOf)).toEqual(answers.map(() => '200 issued'));
+      expect(new Set(answers.map((answer) => certificateIn(answer).fingerprint256)).size).toBe(1);
+      expect(deployed.aws.count(signCalls) - before).toBe(1);
+    });
+  });
+
+  describe('authorizer', () => {
+    let environment: LambdaEnvironment;
+    beforeAll(async () => {
+      environment = await deployed.start('authorizer');
+    });
+
+    test.each<readonly [string, () => unknown, string | undefined]>([
+      ['lets in a token of its issuer, RS256', () => eventOf(freshToken()), undefined],
+      ['lets in a token of its issuer, ES256', () => eventOf(freshToken({ key: ecKey })), undefined],
+      ['nobody without a token', () => eventOf(undefined), 'TokenMissing'],
+      ['nobody else’s token', () => eventOf(freshToken({ key: strangerKey })), 'KeyUnknown'],
+      [
+        'no token that another has signed in its issuer’s name',
+        () => eventOf(freshToken({ key: { ...strangerKey, kid: 'rsa' } })),
+        'SignatureInvalid',
+      ],
+      ['no token for others', () => eventOf(freshToken({ claims: { aud: [`${audience}.not`] } })), 'AudienceWrong'],
+      ['no token that is over', () => eventOf(freshToken({ claims: { exp: 1, iat: 0, nbf: 0 } })), 'Expired'],
+      [
+        'no path of another cluster',
+        () => eventOf(freshToken(), { rawPath: '/v1/clusters/other/sign' }),
+        'OtherCluster',
+      ],
+      ['nothing that is no event of a front door', () => null, 'Internal'],
+    ])('%s', async (_, event, reason) => {
+      const answer = await payload<AuthorizerAnswer>(environment, event());
+      expect(answer).toEqual(
+        reason === undefined ? { isAuthorized: true, context: { cluster, subject } } : { isAuthorized: false },
+      );
+      const { authorized, reason: logged } = entries(environment).at(-1)!;
+      expect([authorized, logged]).toEqual([reason === undefined, reason]);
+    });
+
+    test('asks nothing of AWS', async () => {
+      const before = deployed.aws.calls.length;
+      await environment.invoke(ordinaryEvents.authorizer());
+      expect(deployed.aws.calls.length).toBe(before);
+    });
+  });
+
+  describe.each(services)('%s', (service: Service) => {
+    let environment: LambdaEnvironment;
+    beforeAll(async () => {
+      environment = await deployed.start(service);
+    });
+
+    test('listens on loopback only, and is gone when it is stopped', async () => {
+      await environment.invoke(ordinaryEvents[service]());
+      const family = processFamily(environment.pid);
+      // The emulator, and what runs the handler.
+      expect(family).toHaveLength(2);
+      const places = family.flatMap(listeners);
+      expect(places.filter((place) => !place.startsWith('127.0.0.1:'))).toEqual([]);
+      // For calls, and for the runtime.
+      expect(places).toHaveLength(2);
+      await environment.stop();
+      await expect.poll(() => family.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 10_000 }).toEqual([]);
+    });
+  });
+
+  test('these are all functions that synth makes', () => {
+    expect(deployed.synthesised.toSorted()).toEqual(
+      services.map((service) => deployed.functions[service].name).toSorted(),
+    );
+    for (const { handler, folder } of Object.values(deployed.functions)) {
+      expect(handler).toBe('index.handler');
+      // Loads by itself, with no package.json above it that would say what kind of module it is.
+      expect(createRequire(`${folder}/`).resolve('./index.js')).toBe(`${folder}/index.js`);
+    }
+  });
+});
+
+function get(path: string): object {
+  const rawPath = `/v1/clusters/${cluster}/${path}`;
+  return { rawPath, body: '', requestContext: { http: { method: 'GET', path: rawPath } } };
+}
+
+function outcomeOf({ statusCode, headers }: HttpAnswer): string {
+  return `${statusCode} ${headers['x-countersign-outcome']}`;
+}
+
+function certificateIn({ body }: HttpAnswer): X509Certificate {
+  const { status } = JSON.parse(body) as { status: { certificate: string } };
+  return new X509Certificate(Buffer.from(status.certificate, 'base64'));
+}
