@@ -1,5 +1,13 @@
-/** What EC2 says about an instance (DescribeInstances), and the rules about it. */
+/** What EC2 says about an instance (DescribeInstances): the rules about it, and what belongs to it. */
+import type { AwsAttestation, NodeNameRule } from '../attestation-configuration.ts';
+import { violation } from '../outcome.ts';
+import type { Violation } from '../outcome.ts';
+import { isHostName, isSubdomain, nameMatches, parseRange } from '../patterns.ts';
 import type { Instant } from '../ports.ts';
+import { quoted } from '../quoted.ts';
+import { unless } from '../rule.ts';
+import { ipText } from '../subject-alt-names.ts';
+import type { Machine } from './provider.ts';
 
 /** Of DescribeInstances only what is used, times as instants; what EC2 leaves out is left out. */
 export interface InstanceDescription {
@@ -29,4 +37,161 @@ export interface InstanceDescription {
   readonly addresses: readonly string[];
   /** Likewise, private and public; the two names above need not be repeated. */
   readonly dnsNames: readonly string[];
+}
+
+/** Which instance was asked about, and what its document says of it where there is one. */
+export interface ExpectedInstance {
+  readonly identity: string;
+  readonly account: string;
+  readonly region: string;
+  readonly instanceId: string;
+  readonly availabilityZone?: string;
+  readonly privateIp?: string;
+}
+
+/** Every rule it breaks. A running instance is assumed: state is the caller's question. */
+export function checkInstance(
+  policy: AwsAttestation,
+  expected: ExpectedInstance,
+  instance: InstanceDescription,
+): readonly Violation[] {
+  return [
+    ...agree(expected, instance).map((message) => violation('AttestationInvalid', message)),
+    ...[...placed(policy, instance), ...marked(policy, instance), ...hardened(policy, instance)].map((message) =>
+      violation('IdentityNotAllowed', message),
+    ),
+  ];
+}
+
+/**
+ * EC2's answer is about the machine that proved itself. It is not when the role to assume for the account is one of
+ * another account, where an instance of the same name means nothing to us.
+ */
+function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
+  const { availabilityZone: zone, privateIp } = expected;
+  return [
+    ...unless(instance.instanceId === expected.instanceId, 'EC2 describes another instance'),
+    ...unless(instance.ownerId === expected.account, 'EC2 describes an instance of another account'),
+    ...unless(
+      zone === undefined ? instance.availabilityZone.startsWith(expected.region) : instance.availabilityZone === zone,
+      'EC2 describes an instance in another availability zone',
+    ),
+    ...unless(
+      privateIp === undefined || instance.addresses.includes(privateIp),
+      'EC2 describes an instance without the address in its document',
+    ),
+  ];
+}
+
+/** Account and region alone would admit every instance in them. */
+function placed(policy: AwsAttestation, { vpcId, subnetId }: InstanceDescription): readonly string[] {
+  return [
+    ...unless(isListed(policy.vpcs, vpcId), `the instance is in VPC ${vpcId ?? 'none'}, which may not join`),
+    ...unless(
+      isListed(policy.subnets, subnetId),
+      `the instance is in subnet ${subnetId ?? 'none'}, which may not join`,
+    ),
+  ];
+}
+
+function isListed(list: readonly string[], value: string | undefined): boolean {
+  return list.length === 0 || (value !== undefined && list.includes(value));
+}
+
+function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: InstanceDescription): readonly string[] {
+  return [
+    ...[...policy.tags].flatMap(([key, value]) =>
+      unless(
+        value === '*' ? tags.has(key) : tags.get(key) === value,
+        `the instance does not have the tag ${quoted(key)} with the value ${quoted(value)}`,
+      ),
+    ),
+    ...unless(
+      policy.instanceProfiles.length === 0 ||
+        policy.instanceProfiles.some((pattern) => profileMatches(pattern, instanceProfile)),
+      'the instance does not have one of the instance profiles that may join',
+    ),
+  ];
+}
+
+/** By ARN, or by name alone, which comes last in it. No instance profile matches nothing, not even `*`. */
+function profileMatches(pattern: string, arn: string): boolean {
+  const name = arn.slice(arn.lastIndexOf('/') + 1);
+  return arn !== '' && nameMatches(pattern, pattern.startsWith('arn:') ? arn : name);
+}
+
+/** Who else than the machine itself can get at its document and credentials, or has given it another disk. */
+function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
+  const { maxHopLimit, maxAttachSkewSeconds } = rules;
+  const { httpPutResponseHopLimit: hops } = instance;
+  return [
+    ...unless(
+      !rules.httpTokensRequired || instance.httpTokens === 'required',
+      'the instance answers IMDSv1: set HttpTokens to required',
+    ),
+    // Each hop lets one more network namespace, such as a pod's, reach the metadata.
+    ...unless(
+      maxHopLimit === undefined || (hops !== undefined && hops <= maxHopLimit),
+      `the instance has a metadata hop limit of ${hops ?? 'unknown size'}, and ${maxHopLimit ?? 'any'} is the most`,
+    ),
+    ...unless(
+      maxAttachSkewSeconds === undefined || attachSkew(instance) <= maxAttachSkewSeconds * 1000,
+      `the root volume and the first interface were not attached within ${maxAttachSkewSeconds ?? 0} s of each other`,
+    ),
+  ];
+}
+
+/** Whoever may stop an instance could put another disk into it. One on instance-store cannot be changed. */
+function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: InstanceDescription): number {
+  if (rootDeviceType === 'instance-store') return 0;
+  if (rootAttachedAt === undefined || interfaceAttachedAt === undefined) return Number.POSITIVE_INFINITY;
+  return Math.abs(rootAttachedAt - interfaceAttachedAt);
+}
+
+/** What EC2 says belongs to it. */
+export function describeMachine(
+  rules: readonly NodeNameRule[],
+  { identity }: ExpectedInstance,
+  instance: InstanceDescription,
+): Machine {
+  const dnsNames = [instance.privateDnsName, instance.publicDnsName, ...instance.dnsNames]
+    .map((name) => (name ?? '').toLowerCase())
+    .filter(isHostName);
+  return {
+    identity,
+    providerId: `aws:///${instance.availabilityZone}/${instance.instanceId}`,
+    nodeNames: [...new Set(rules.flatMap((rule) => nodeNames(rule, instance)))],
+    addresses: [...new Set(instance.addresses.flatMap((text) => canonicalAddress(text) ?? []))],
+    dnsNames: [...new Set(dnsNames)],
+    startedAt: instance.launchTime,
+  };
+}
+
+function nodeNames(rule: NodeNameRule, instance: InstanceDescription): readonly string[] {
+  if (rule.kind === 'pattern') return [rule.pattern];
+  const name = factOf(rule, instance).toLowerCase();
+  // Names are read as patterns, and a tag is written by whoever may tag: `*` in it must not become every name.
+  return isSubdomain(name) ? [name] : [];
+}
+
+function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: InstanceDescription): string {
+  switch (rule.kind) {
+    case 'privateDnsName':
+      return instance.privateDnsName ?? '';
+    case 'privateDnsLabel':
+      return (instance.privateDnsName ?? '').split('.')[0] ?? '';
+    case 'instanceId':
+      return instance.instanceId;
+    case 'tag':
+      return instance.tags.get(rule.key) ?? '';
+  }
+}
+
+/** As in SubjectAltNames.ip; nothing for what is no single address. */
+function canonicalAddress(text: string): string | undefined {
+  const range = parseRange(text);
+  if (range === undefined || range.prefix !== range.bits) return undefined;
+  const octets = range.bits / 8;
+  const hex = range.base.toString(16).padStart(octets * 2, '0');
+  return ipText(Buffer.from(hex, 'hex'));
 }

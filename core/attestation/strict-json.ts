@@ -28,8 +28,8 @@ export function readEvidence<Required extends string, Optional extends string = 
 ): { readonly fields: Readonly<Record<Required, unknown> & Partial<Record<Optional, unknown>>> } | Problem {
   const read = readJsonObject(data);
   if ('problem' in read) return read;
-  const known: readonly string[] = [...schema.required, ...(schema.optional ?? [])];
-  if (!Object.keys(read.object).every((key) => known.includes(key))) return { problem: 'has an unknown key' };
+  const known = new Set<string>([...schema.required, ...(schema.optional ?? [])]);
+  if (!Object.keys(read.object).every((key) => known.has(key))) return { problem: 'has an unknown key' };
   if (!schema.required.every((key) => Object.hasOwn(read.object, key)))
     return { problem: `lacks one of ${schema.required.join(', ')}` };
   return { fields: read.object as Record<Required, unknown> & Partial<Record<Optional, unknown>> };
