@@ -6,7 +6,7 @@
  *                 /authority.json     what the key signs with
  *
  * The folder appears whole or not at all: it is filled under another name and renamed into place, which no crash can
- * interrupt halfway and which never replaces a CA that is there.
+ * interrupt halfway and which never replaces a CA that is there. What a killed process left is removed by the next one.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -63,12 +63,15 @@ export async function createEmbeddedCa(
   files: CaFiles = realFiles,
 ): Promise<{ readonly created: boolean; readonly authority: Authority }> {
   const existing = await loadUnlessMissing(dir, ca.name);
-  if (existing !== undefined) return { created: false, authority: existing };
+  if (existing !== undefined) {
+    await removeDrafts(dir, ca.name, files);
+    return { created: false, authority: existing };
+  }
 
   const { authority, privateKey } = await newCa(ca, origin);
   const { algorithm } = authority.signer;
   await files.makeFolder(dir);
-  const draft = await files.makeTemporaryFolder(join(dir, `.${ca.name}-`));
+  const draft = await files.makeTemporaryFolder(join(dir, draftPrefix(ca.name)));
   try {
     await files.writeNew(join(draft, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), 0o600);
     await files.writeNew(join(draft, 'certificate.pem'), toPem('CERTIFICATE', authority.certificate), 0o644);
@@ -89,7 +92,23 @@ export async function createEmbeddedCa(
     throw error;
   }
   await files.syncFolder(dir);
+  await removeDrafts(dir, ca.name, files);
   return { created: true, authority };
+}
+
+/** No CA's name has a dot in it, and nobody keeps anything of his own under such a name. */
+function draftPrefix(name: string): string {
+  return `.${name}.draft-`;
+}
+
+/**
+ * Only where the CA is there. Then any draft of it has lost, also one that another process fills at this moment: it
+ * fails now instead of at its rename, and takes the CA that is there.
+ */
+async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<void> {
+  const entries = (await readdir(dir).catch(() => [])).filter((entry) => entry.startsWith(draftPrefix(name)));
+  // The key in it certified nothing. If it cannot be removed, the next start tries again.
+  for (const entry of entries) await files.remove(join(dir, entry)).catch(() => undefined);
 }
 
 /** The CA of that name, after checking that its parts belong together. Throws CaUnusableError. */

@@ -164,11 +164,48 @@ describe('while it is being made', () => {
         const next = await createEmbeddedCa(dir, ca(), origin());
         expect(next.created).toBe(found === undefined);
         expect((await loadEmbeddedCa(dir, 'ca')).signer.keyId).toBe(next.authority.signer.keyId);
-        expect(readdirSync(dir).filter((entry) => !entry.startsWith('.'))).toEqual(['ca']);
+        // With no draft left behind, and no key in it.
+        expect(readdirSync(dir)).toEqual(['ca']);
       },
       { depth: 2 },
     );
     expect(visited.length).toBeGreaterThan(8 * 2 * 2);
+  });
+
+  test('removes what a killed process left, once there is a CA, and nothing else', async () => {
+    const dir = newFolder();
+    const others = ['.ca-web.draft-Ab12Cd', '.web.draft-Ab12Cd', '.ca-backup', '.ca.draft', 'ca.draft-Ab12Cd'];
+    for (const name of ['.ca.draft-Ab12Cd', '.ca.draft-zZ09xy', ...others])
+      mkdirSync(join(dir, name), { recursive: true });
+    writeFileSync(join(dir, '.ca.draft-Ab12Cd', 'key.pem'), 'a key that certified nothing');
+    await expect(loadEmbeddedCa(dir, 'ca')).rejects.toMatchObject({ why: 'Missing' });
+    expect((await createEmbeddedCa(dir, ca(), origin())).created).toBe(true);
+    expect(readdirSync(dir).toSorted()).toEqual(['ca', ...others].toSorted());
+
+    mkdirSync(join(dir, '.ca.draft-Ab12Cd'));
+    expect((await createEmbeddedCa(dir, ca(), origin())).created).toBe(false);
+    expect(readdirSync(dir).toSorted()).toEqual(['ca', ...others].toSorted());
+  });
+
+  test('and its draft is taken away by one that was faster, it takes the CA of that one', async () => {
+    const dir = newFolder();
+    const { mkdir, mkdtemp, rm, writeFile } = await import('node:fs/promises');
+    let faster: Awaited<ReturnType<typeof createEmbeddedCa>> | undefined;
+    const slow: CaFiles = {
+      makeFolder: (path) => mkdir(path, { recursive: true }),
+      makeTemporaryFolder: (prefix) => mkdtemp(prefix),
+      async writeNew(path, content, mode) {
+        faster ??= await createEmbeddedCa(dir, ca(), origin());
+        await writeFile(path, content, { mode, flag: 'wx' });
+      },
+      rename,
+      syncFolder: async () => {},
+      remove: (path) => rm(path, { recursive: true, force: true }),
+    };
+    const { created, authority } = await createEmbeddedCa(dir, ca(), origin(), slow);
+    expect([faster?.created, created]).toEqual([true, false]);
+    expect(authority.signer.keyId).toBe(faster?.authority.signer.keyId);
+    expect(readdirSync(dir)).toEqual(['ca']);
   });
 
   test('by several processes at once, all end up with the same one', async () => {
