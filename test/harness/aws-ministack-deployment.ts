@@ -3,7 +3,7 @@ import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/cli
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { createStack, publishAssets, synthesise } from './aws-sdk-stacks.ts';
 import type { Assembly, Template } from './aws-sdk-stacks.ts';
-import type { Emulator } from './emulator.ts';
+import { emulatedRegion, type Emulator } from './emulator.ts';
 import { startMiniStack } from './ministack.ts';
 
 export interface SessionCredentials {
@@ -28,22 +28,27 @@ export interface MiniStackDeployment {
 const account = '000000000000';
 const relayRole = (cluster: string): string => `relay-${cluster}`;
 
+/** What countersign.yaml says about a cluster, where it is to say something else. */
+export type ClusterSettings = Readonly<Record<string, unknown>>;
+
 /** The CAs have the name that the dev server gives its own. The front door is the default one, an HTTP API. */
-export function synthesiseClusters(...names: readonly string[]): Assembly {
-  const clusters = names.map(
-    (name) => `  ${name}:
-    cas:
-      ca: { subject: { commonName: ${name} ca } }
-    profiles:
-      kubernetes.io/kube-apiserver-client: { ca: ca, maxTtl: 1d }
-      kubernetes.io/kube-apiserver-client-kubelet: { ca: ca, maxTtl: 1d }
-      kubernetes.io/kubelet-serving: { ca: ca, maxTtl: 1d }
-    access:
-      iam: { principals: ['arn:aws:iam::${account}:role/${relayRole(name)}'] }
-    aws: { account: '${account}', region: eu-central-1 }
-`,
-  );
-  return synthesise(`version: 1\nclusters:\n${clusters.join('')}`);
+export function synthesiseClusters(settings: Readonly<Record<string, ClusterSettings>>): Assembly {
+  const profile = { ca: 'ca', maxTtl: '1d' };
+  const clusters = Object.entries(settings).map(([name, own]) => [
+    name,
+    {
+      cas: { ca: { subject: { commonName: `${name} ca` } } },
+      profiles: {
+        'kubernetes.io/kube-apiserver-client': profile,
+        'kubernetes.io/kube-apiserver-client-kubelet': profile,
+        'kubernetes.io/kubelet-serving': profile,
+      },
+      access: { iam: { principals: [`arn:aws:iam::${account}:role/${relayRole(name)}`] } },
+      aws: { account, region: emulatedRegion },
+      ...own,
+    },
+  ]);
+  return synthesise(JSON.stringify({ version: 1, clusters: Object.fromEntries(clusters) as unknown }));
 }
 
 /**
@@ -79,7 +84,8 @@ export async function deployOnMiniStack(
   const clusters = [...assembly.templates.keys()].filter((name) => !name.endsWith('-state'));
   try {
     await publishAssets(emulator, assembly);
-    for (const cluster of clusters) await createRelayRole(emulator, relayRole(cluster));
+    // As a cluster gives its relay's pods one. It may assume whatever lets it: who is let in is the other side's to say.
+    for (const cluster of clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
     const outputs: Record<string, Readonly<Record<string, string>>> = {};
     for (const [name, template] of assembly.templates)
       outputs[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
@@ -92,7 +98,11 @@ export async function deployOnMiniStack(
       outputs,
       relay,
       assume,
-      caller: async (cluster) => assume(outputs[cluster]?.['CallerRoleArn'] ?? '', await relay(cluster)),
+      async caller(cluster) {
+        const roleArn = outputs[cluster]?.['CallerRoleArn'] ?? '';
+        // With session tags, which a relay with EKS Pod Identity cannot help bringing.
+        return assumeRole({ ...client, credentials: await relay(cluster) }, roleArn, { cluster });
+      },
       stop: () => emulator.stop(),
     };
   } catch (error) {
@@ -101,28 +111,39 @@ export async function deployOnMiniStack(
   }
 }
 
-/** As a cluster gives its relay's pods one. It may assume whatever lets it: who is let in is the other side's to say. */
-async function createRelayRole({ client }: Emulator, name: string): Promise<void> {
+/** A role of this account that IAM lets do this, and whose sessions anybody of the account may have. */
+export async function createRole({ client }: Emulator, name: string, ...actions: readonly string[]): Promise<string> {
   const iam = new IAMClient(client);
   const policy = (statement: object): string =>
-    JSON.stringify({ Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', ...statement }] });
+    JSON.stringify({ Version: '2012-10-17', Statement: [{ Effect: 'Allow', ...statement }] });
   try {
-    const trust = policy({ Principal: { AWS: `arn:aws:iam::${account}:root` } });
+    const trust = policy({ Action: 'sts:AssumeRole', Principal: { AWS: `arn:aws:iam::${account}:root` } });
     await iam.send(new CreateRoleCommand({ RoleName: name, AssumeRolePolicyDocument: trust }));
-    const document = policy({ Resource: '*' });
-    await iam.send(new PutRolePolicyCommand({ RoleName: name, PolicyName: 'assume', PolicyDocument: document }));
+    if (actions.length > 0) {
+      const document = policy({ Action: actions, Resource: '*' });
+      await iam.send(new PutRolePolicyCommand({ RoleName: name, PolicyName: 'own', PolicyDocument: document }));
+    }
+    return `arn:aws:iam::${account}:role/${name}`;
   } finally {
     iam.destroy();
   }
 }
 
-async function assumeRole(
+/** Throws what STS refuses. */
+export async function assumeRole(
   client: ConstructorParameters<typeof STSClient>[0],
   roleArn: string,
+  tags: Readonly<Record<string, string>> = {},
 ): Promise<SessionCredentials> {
   const sts = new STSClient(client ?? {});
   try {
-    const { Credentials: made } = await sts.send(new AssumeRoleCommand({ RoleArn: roleArn, RoleSessionName: 'suite' }));
+    const { Credentials: made } = await sts.send(
+      new AssumeRoleCommand({
+        RoleArn: roleArn,
+        RoleSessionName: 'suite',
+        Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+      }),
+    );
     return {
       accessKeyId: made?.AccessKeyId ?? '',
       secretAccessKey: made?.SecretAccessKey ?? '',

@@ -34,7 +34,7 @@ describeSigning({
 async function startSigner() {
   const counted = await startCountedMiniStack();
   const { client, port, url: aws } = counted.emulator;
-  const deployment = await deployOnMiniStack(synthesiseClusters('demo'), { emulator: counted.emulator });
+  const deployment = await deployOnMiniStack(synthesiseClusters({ demo: {} }), { emulator: counted.emulator });
   const { SignUrl: signUrl = '', CallerRoleArn: callerRole = '' } = deployment.outputs['demo'] ?? {};
   // For names under localhost, the relay needs no resolver; neither do these.
   const connect = { host: '127.0.0.1', port };

@@ -7,7 +7,6 @@ import {
   ScanCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/client-iam';
 import {
   CreateGrantCommand,
   DescribeKeyCommand,
@@ -20,6 +19,7 @@ import {
 import { GetFunctionConfigurationCommand, InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  createRole,
   deployOnMiniStack,
   synthesiseClusters,
   type MiniStackDeployment,
@@ -144,7 +144,7 @@ describe.skipIf(skip)('roles of the stacks', () => {
   const sessions = new Map<Who, Clients>();
   const targets = new Map<string, Target>();
   beforeAll(async () => {
-    deployment = await deployOnMiniStack(synthesiseClusters('demo', 'other'));
+    deployment = await deployOnMiniStack(synthesiseClusters({ demo: {}, other: {} }));
     const { client } = deployment.emulator;
     const root = { ...client.credentials, sessionToken: '' };
     const lambda = new LambdaClient(client);
@@ -168,7 +168,8 @@ describe.skipIf(skip)('roles of the stacks', () => {
       add(who, await deployment.assume(role, root));
     }
     add('caller', await deployment.caller('demo'));
-    add('administrator', await deployment.assume(await createAdministrator(deployment), root));
+    // As many accounts have one.
+    add('administrator', await deployment.assume(await createRole(deployment.emulator, 'administrator', '*'), root));
     lambda.destroy();
   });
   afterAll(async () => {
@@ -194,31 +195,3 @@ describe.skipIf(skip)('roles of the stacks', () => {
     expect((error as Error).message).toContain(`not authorized to perform: ${name.split(': ').at(-1)}`);
   });
 });
-
-/** As many accounts have one. */
-async function createAdministrator({ emulator }: MiniStackDeployment): Promise<string> {
-  const iam = new IAMClient(emulator.client);
-  const policy = (statement: object) =>
-    JSON.stringify({ Version: '2012-10-17', Statement: [{ Effect: 'Allow', ...statement }] });
-  try {
-    const { Role: role } = await iam.send(
-      new CreateRoleCommand({
-        RoleName: 'administrator',
-        AssumeRolePolicyDocument: policy({
-          Action: 'sts:AssumeRole',
-          Principal: { AWS: 'arn:aws:iam::000000000000:root' },
-        }),
-      }),
-    );
-    await iam.send(
-      new PutRolePolicyCommand({
-        RoleName: 'administrator',
-        PolicyName: 'everything',
-        PolicyDocument: policy({ Action: '*', Resource: '*' }),
-      }),
-    );
-    return role?.Arn ?? '';
-  } finally {
-    iam.destroy();
-  }
-}

@@ -24,7 +24,7 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
   let deployment: MiniStackDeployment;
   let caller: SessionCredentials;
   beforeAll(async () => {
-    assembly = synthesiseClusters('demo', 'other');
+    assembly = synthesiseClusters({ demo: {}, other: {} });
     deployment = await deployOnMiniStack(assembly);
     caller = await deployment.caller('demo');
   });

@@ -2,21 +2,31 @@
 import { Sha256 } from '@aws-crypto/sha256-js';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { describe, expect, test } from 'vitest';
-import { httpClient } from '../../conformance/http-client.ts';
-import { ask, questionFor } from '../../conformance/questions.ts';
-import type { Template } from '../../harness/aws-sdk-stacks.ts';
 import {
   deployOnMiniStack,
   synthesiseClusters,
   type MiniStackDeployment,
 } from '../../harness/aws-ministack-deployment.ts';
 import { requireTools } from '../../tools/tools.ts';
+import { askBehind, doors, type Door } from './doors.ts';
+import { administration } from './key-administration.ts';
+import { permissionsOf, withoutPermissions } from './statements.ts';
 
 const { skip } = await requireTools('ministack');
-const assembly = skip ? undefined : synthesiseClusters('demo');
 
 /** By permission, what is refused without it. */
-const exercised = {
+type Exercised = Readonly<Record<string, string>>;
+type Reviewed = Readonly<Record<string, string>>;
+
+const log = 'MiniStack writes the logs of functions without asking their role; without it Lambda writes none';
+const service = 'MiniStack gives functions sessions of their roles without asking; Lambda could not run them';
+const invoker = 'MiniStack does not ask a function whether a service may call it; API Gateway could not';
+const schedule = 'MiniStack does not ask a function whether a service may call it; its status would never be measured';
+const byUrl = 'MiniStack asks for lambda:InvokeFunctionUrl only; AWS for both since October 2025';
+const elsewhere = 'left out in key-policy.test.ts, where somebody does what it is about';
+
+/** The permissions that each cluster has, whatever its door. */
+const exercised: Exercised = {
   'SignPolicy ReadRequestsAndCas dynamodb:GetItem': 'dynamodb:GetItem',
   'SignPolicy WriteRequests dynamodb:PutItem': 'dynamodb:PutItem',
   'SignPolicy WriteRequests dynamodb:UpdateItem': 'dynamodb:UpdateItem',
@@ -26,160 +36,103 @@ const exercised = {
   'CaPolicy KeepCas dynamodb:PutItem': 'dynamodb:PutItem',
   'CaKeyca SignCaCertificate kms:Sign CaRole': 'kms:Sign',
   'CaKeyca PublicKey kms:GetPublicKey CaRole': 'kms:GetPublicKey',
-  'CallerPolicy CallOwnEndpoint execute-api:Invoke': 'execute-api:Invoke',
-  'CallerRole - sts:AssumeRole role/relay-demo': 'sts:AssumeRole',
-} as const;
-
-const log = 'MiniStack writes the logs of functions without asking their role; without it Lambda writes none';
-const service = 'MiniStack gives functions sessions of their roles without asking; Lambda could not run them';
-/** For people and for CloudFormation, which MiniStack lets pass as the account itself. */
-const administration = 'no function needs it; the account must, or nobody could ever look after the key';
-const reviewed: Readonly<Record<string, string>> = {
+};
+const reviewed: Reviewed = {
   'SignPolicy WriteOwnLog logs:CreateLogStream': log,
   'SignPolicy WriteOwnLog logs:PutLogEvents': log,
   'CaPolicy WriteOwnLog logs:CreateLogStream': log,
   'CaPolicy WriteOwnLog logs:PutLogEvents': log,
   'SignRole - sts:AssumeRole lambda.amazonaws.com': service,
   'CaRole - sts:AssumeRole lambda.amazonaws.com': service,
-  'CallerRole - sts:TagSession role/relay-demo': 'nobody here brings session tags; EKS Pod Identity does',
+  'CaStatusAllowEventRuledemoCa lambda:InvokeFunction events.amazonaws.com': schedule,
+  'CaKeyca NoOtherDeletion Deny kms:ScheduleKeyDeletion *': elsewhere,
   ...Object.fromEntries(
-    [
-      'DescribeKey',
-      'GetKeyPolicy',
-      'ListKeyPolicies',
-      'GetKeyRotationStatus',
-      'ListResourceTags',
-      'GetPublicKey',
-      'PutKeyPolicy',
-      'UpdateKeyDescription',
-      'EnableKey',
-      'DisableKey',
-      'TagResource',
-      'UntagResource',
-      'ListGrants',
-      'RevokeGrant',
-      'CancelKeyDeletion',
-    ].map((action) => [`CaKeyca Administration kms:${action} :root`, administration]),
+    Object.keys(administration).map((action) => [`CaKeyca Administration ${action} :root`, elsewhere]),
   ),
 };
 
-describe.skipIf(skip)('permissions of the stacks', () => {
+/** Those of the caller role, whatever it calls. */
+const relayed: Exercised = {
+  'CallerRole - sts:AssumeRole role/relay-demo': 'sts:AssumeRole',
+  'CallerRole - sts:TagSession role/relay-demo': 'sts:TagSession',
+};
+
+/** Beside those above. */
+const ofDoors: readonly { readonly door: Door; readonly exercised: Exercised; readonly reviewed: Reviewed }[] = [
+  {
+    door: doors.httpApi,
+    exercised: { ...relayed, 'CallerPolicy CallOwnEndpoint execute-api:Invoke': 'execute-api:Invoke' },
+    reviewed: routesOf('IamApi'),
+  },
+  {
+    door: doors.functionUrl,
+    exercised: { ...relayed, 'CallerPolicy CallOwnUrl lambda:InvokeFunctionUrl': 'lambda:InvokeFunctionUrl' },
+    reviewed: { 'CallerPolicy OnlyByUrl lambda:InvokeFunction': byUrl },
+  },
+  {
+    door: doors.tokens,
+    exercised: {},
+    reviewed: {
+      ...routesOf('JwtApi'),
+      'AuthorizerPolicy WriteOwnLog logs:CreateLogStream': log,
+      'AuthorizerPolicy WriteOwnLog logs:PutLogEvents': log,
+      'AuthorizerRole - sts:AssumeRole lambda.amazonaws.com': service,
+    },
+  },
+];
+
+describe.skipIf(skip).each(ofDoors)('permissions of the stacks, behind $door.name', (own) => {
+  const { door } = own;
+  const assembly = skip ? undefined : synthesiseClusters({ demo: door.settings });
+  const all = { exercised: { ...exercised, ...own.exercised }, reviewed: { ...reviewed, ...own.reviewed } };
+
+  /** Deploys without these and has one certificate issued; gives the actions that were refused on the way. */
+  async function refusals(left: readonly string[]): Promise<readonly string[]> {
+    let deployment: MiniStackDeployment | undefined;
+    const said: string[] = [];
+    try {
+      deployment = await deployOnMiniStack(assembly!, { change: (template) => withoutPermissions(template, left) });
+      const answer = await askBehind(deployment, door, await door.authorize(deployment));
+      said.push(answer.text, await logOf(deployment));
+      if (left.some((permission) => permission in all.exercised)) expect(answer.outcome).not.toBe('issued');
+      else expect(answer).toMatchObject({ status: 200, outcome: 'issued' });
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.includes('not authorized to perform')) throw error;
+      said.push(error.message);
+    } finally {
+      await deployment?.stop();
+    }
+    const actions = said.join('\n').matchAll(/is not authorized to perform: ([a-z0-9-]+:\w+)/g);
+    return [...new Set([...actions].map(([, action = '']) => action))];
+  }
+
   test('are all exercised here, or reviewed', () => {
-    const given = [...assembly!.templates.values()].flatMap((template) => edit(template).permissions);
-    expect(given.toSorted()).toEqual([...Object.keys(exercised), ...Object.keys(reviewed)].toSorted());
+    const given = [...assembly!.templates.values()].flatMap(permissionsOf);
+    expect(given.toSorted()).toEqual([...Object.keys(all.exercised), ...Object.keys(all.reviewed)].toSorted());
   });
 
   test('are enough, all together', async () => {
-    expect(await refusals()).toEqual([]);
+    expect(await refusals([])).toEqual([]);
   });
 
-  test.each(Object.entries(exercised))('without %s, %s is refused', async (permission, action) => {
-    expect(await refusals(permission)).toContain(action);
+  test('are as little exercised as the review says: without all of those, the same is issued', async () => {
+    expect(await refusals(Object.keys(all.reviewed))).toEqual([]);
+  });
+
+  // What is the same behind each door is left out behind the first.
+  const tried = own === ofDoors[0] ? all.exercised : own.exercised;
+  test.each(Object.entries(tried))('without %s, %s is refused', async (permission, action) => {
+    expect(await refusals([permission])).toContain(action);
   });
 });
 
-/** Deploys without this permission and has one certificate issued; gives the actions that were refused on the way. */
-async function refusals(permission?: string): Promise<readonly string[]> {
-  let deployment: MiniStackDeployment | undefined;
-  const said: string[] = [];
-  try {
-    deployment = await deployOnMiniStack(assembly!, { change: (template) => edit(template, permission).template });
-    const answer = await issue(deployment);
-    said.push(answer.text, await logOf(deployment));
-    if (permission === undefined) expect(answer).toMatchObject({ status: 200, outcome: 'issued' });
-    else expect(answer.outcome).not.toBe('issued');
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.includes('not authorized to perform')) throw error;
-    said.push(error.message);
-  } finally {
-    await deployment?.stop();
-  }
-  const actions = said.join('\n').matchAll(/is not authorized to perform: ([a-z0-9-]+:\w+)/g);
-  return [...new Set([...actions].map(([, action = '']) => action))];
-}
-
-interface Statement {
-  readonly Sid?: string;
-  readonly Effect: string;
-  readonly Action: string | readonly string[];
-  readonly Principal?: Readonly<Record<string, unknown>>;
-}
-
-/** All that is allowed, each action to each principal by itself; and the template without one of these. */
-function edit(
-  template: Template,
-  without?: string,
-): { readonly permissions: readonly string[]; readonly template: Template } {
-  const permissions: string[] = [];
-  const resources = Object.entries(template.Resources).flatMap(([id, resource]) => {
-    const properties = { ...resource.Properties };
-    for (const field of ['PolicyDocument', 'KeyPolicy', 'AssumeRolePolicyDocument']) {
-      const document = properties[field] as { readonly Statement: readonly Statement[] } | undefined;
-      if (document === undefined) continue;
-      const statements = document.Statement.flatMap((statement) => {
-        if (statement.Effect !== 'Allow') return [statement];
-        // Apart, so that one can be left out; together they say the same.
-        return partsOf(statement).flatMap(({ part, text }) => {
-          const permission = `${id.replace(/[0-9A-F]{8}$/, '')} ${text}`;
-          permissions.push(permission);
-          return permission === without ? [] : [part];
-        });
-      });
-      if (statements.length === 0 && field === 'PolicyDocument') return [];
-      properties[field] = { ...document, Statement: statements };
-    }
-    return [[id, { ...resource, Properties: properties }] as const];
-  });
-  return { permissions, template: { ...template, Resources: Object.fromEntries(resources) } };
-}
-
-function partsOf(statement: Statement): { readonly part: Statement; readonly text: string }[] {
-  const { Sid: sid = '-', Action: action, Principal: principal } = statement;
-  return [action].flat().flatMap((each) => {
-    if (principal === undefined) return [{ part: { ...statement, Action: each }, text: `${sid} ${each}` }];
-    return Object.entries(principal).flatMap(([kind, who]) =>
-      [who].flat().map((one: unknown) => ({
-        part: { ...statement, Action: each, Principal: { [kind]: one } },
-        text: `${sid} ${each} ${nameOf(one)}`,
-      })),
-    );
-  });
-}
-
-function nameOf(principal: unknown): string {
-  const text = JSON.stringify(principal);
-  return /(SignRole|CaRole|:root|role\/[\w-]+|[a-z]+\.amazonaws\.com)/.exec(text)?.[1] ?? text;
-}
-
-async function issue(
-  deployment: MiniStackDeployment,
-): Promise<{ status: number; outcome: string | null; text: string }> {
-  const { region } = deployment.emulator.client;
-  const credentials = await deployment.caller('demo');
-  const signer = new SignatureV4({ service: 'execute-api', region, credentials, sha256: Sha256 });
-  const client = httpClient({
-    connect: { host: '127.0.0.1', port: deployment.emulator.port },
-    async authorize({ method, url, headers, body }) {
-      const { host = url.host, 'content-type': type = '' } = headers;
-      const { protocol, hostname, pathname: path } = url;
-      const signed = { host, 'content-type': type };
-      return (await signer.sign({ method, protocol, hostname, path, query: {}, headers: signed, body })).headers;
-    },
-  });
-  try {
-    const { object } = ask(questionFor('kubernetes.io/kubelet-serving', { username: 'suite', groups: [] }));
-    const answer = await client.fetch(`${deployment.outputs['demo']?.['SignUrl']}/sign`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: new Uint8Array(Buffer.from(JSON.stringify(object))),
-      signal: AbortSignal.timeout(60_000),
-      redirect: 'manual',
-    });
-    const text = Buffer.from(await answer.arrayBuffer()).toString();
-    return { status: answer.status, outcome: answer.headers.get('x-countersign-outcome'), text };
-  } finally {
-    client.close();
-  }
+/** A function says of each route by itself who may call it. */
+function routesOf(api: string): Reviewed {
+  const paths = ['POSTv1clustersdemosign', 'GETv1clustersdemohealthz'];
+  for (const bundle of ['', 'ca']) paths.push(`GETv1clustersdemotrustbundle${bundle}`);
+  const names = paths.map((path) => `${api}${path}${api}SignPermission`);
+  if (api === 'JwtApi') names.push('JwtApidemoJwtApiJwtAuthorizerPermission');
+  return Object.fromEntries(names.map((name) => [`${name} lambda:InvokeFunction apigateway.amazonaws.com`, invoker]));
 }
 
 /** What the functions wrote. The answer itself says nothing about permissions: that is for operators. */
