@@ -54,8 +54,10 @@ const resourceId = (kind: 'vpc' | 'subnet') =>
     .regex(new RegExp(`^${kind}-([0-9a-f]{8}|[0-9a-f]{17})$`), `must be the id of a ${kind}, such as ${kind}-0a1b2c3d`);
 
 /** `any` says it in words: an absent key is the default, not the absence of a limit. */
-const limit = (least: number, most: number) =>
-  z.union([z.int().min(least).max(most), z.literal('any')], `must be a whole number from ${least} to ${most}, or any`);
+const limit = (least: number, most: number) => {
+  const wanted = `must be a whole number from ${least} to ${most}, or any`;
+  return z.union([z.int(wanted).min(least, wanted).max(most, wanted), z.literal('any')], wanted);
+};
 
 const instance = z.strictObject({
   httpTokensRequired: yesNo.optional().meta({

@@ -5,19 +5,22 @@
  */
 import type { ClusterConfiguration } from './configuration.ts';
 import { nothingAllowed } from './custom-rules.ts';
+import type { RefusalCode } from './outcome.ts';
 import type { Profile, ProfileKind } from './profiles.ts';
+import { isInTree, isNodeSigner } from './signer-names.ts';
 
 /** Markdown, one chapter per signer, in the order of the configuration. */
 export function signerDocuments(cluster: ClusterConfiguration): string {
-  return [...cluster.profiles.values()].map((profile) => document(profile, cluster.name)).join('\n');
+  return [...cluster.profiles.values()].map((profile) => document(profile, cluster)).join('\n');
 }
 
-function document(profile: Profile, cluster: string): string {
-  const trust = `CA \`${profile.ca}\` (\`GET /v1/clusters/${cluster}/trust-bundle/${profile.ca}\`)`;
+function document(profile: Profile, { name, approval }: ClusterConfiguration): string {
+  const trust = `CA \`${profile.ca}\` (\`GET /v1/clusters/${name}/trust-bundle/${profile.ca}\`)`;
+  const approved = approval.get(profile.signerName) === 'approve';
   const { purpose, honoured, subjects, extensions, usages } = texts(profile);
   return `## ${profile.signerName}
 
-${purpose} ${requesters(profile)} Keys: ${profile.keys.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.
+${purpose} ${approved ? approver(profile) : 'Never approved by Countersign.'} ${requesters(profile)} ${keys(profile)}${proof(profile)}
 
 ### Trust distribution
 
@@ -57,40 +60,39 @@ interface Texts {
   readonly usages: string;
 }
 
-const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: \`SignerValidationFailure\`, and \`NameReserved\` for what no Node can be called.`;
 const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
 
 const nobody =
   'A certificate that would name nobody, neither in its subject nor in a subjectAltName, is refused, `SubjectNotPermitted`.';
 
 function texts(profile: Profile): Texts {
+  /** The in-tree reason only where the in-tree signer would give it. */
+  const code = (own: RefusalCode): string => `\`${isInTree(profile) ? 'SignerValidationFailure' : own}\``;
+  const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for what no Node can be called.`;
   const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
     'kube-apiserver-client': {
-      purpose: 'Signs client certificates for the kube-apiserver. Never approved by Countersign.',
+      purpose: 'Signs client certificates for the kube-apiserver.',
       honoured: clientTrust,
       subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
       usages: `Must hold \`client auth\`; may hold \`digital signature\` and \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`invalid usage for client certificate: …\`.`,
     },
     'kube-apiserver-client-kubelet': {
-      purpose:
-        'Signs client certificates with which kubelets log in to the kube-apiserver. Never approved by Countersign.',
+      purpose: 'Signs client certificates with which kubelets log in to the kube-apiserver.',
       honoured: clientTrust,
       subjects: nodeSubjects,
-      extensions:
-        'None: a request with DNS, email, IP or URI subjectAltNames is refused, `SignerValidationFailure`, `… subjectAltNames are not allowed`.',
-      usages: `Exactly \`client auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`usages did not match …\`.`,
+      extensions: `None: a request with DNS, email, IP or URI subjectAltNames is refused, ${code('SanNotPermitted')}, \`… subjectAltNames are not allowed\`.`,
+      usages: `Exactly \`client auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
     },
     'kubelet-serving': {
-      purpose: 'Signs the certificates with which kubelets serve. Never approved by Countersign.',
+      purpose: 'Signs the certificates with which kubelets serve.',
       honoured: `Certificates are honoured by the kube-apiserver as those of a kubelet when its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
       subjects: nodeSubjects,
-      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: \`SignerValidationFailure\`.`,
-      usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`usages did not match …\`.`,
+      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}.${profile.attestation === undefined ? '' : ' Each must belong to the machine that asks: by what its platform says of it, or first use of an address out of the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
+      usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
     },
     'legacy-unknown': {
-      purpose:
-        'Has no purpose of its own; only requests made through the v1beta1 API can carry it. Never approved by Countersign.',
+      purpose: 'Has no purpose of its own; only requests made through the v1beta1 API can carry it.',
       honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
       subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
@@ -109,7 +111,7 @@ function customTexts(profile: Profile): Texts {
     ['URIs', sans.uri],
   ] as const;
   return {
-    purpose: 'Signs for the purpose its operator gave it. Never approved by Countersign.',
+    purpose: 'Signs for the purpose its operator gave it.',
     honoured: 'By whoever trusts {trust}. The CA bundle is not distributed by any other means.',
     subjects: `- common name: ${patterns(subject.commonNames)}${subject.commonNameRequired ? '; required' : ''}
 - organizations: ${patterns(subject.organizations)}
@@ -132,13 +134,47 @@ function reserved({ systemNames }: Profile): string {
   return `a common name or organization that begins with \`system:\` is somebody to the API server, and ${given}. Otherwise refused, \`NameReserved\`.`;
 }
 
-function requesters({ requester: { users, groups } }: Profile): string {
-  if (users.length + groups.length === 0) return 'Anybody may ask whose request is approved.';
+function requesters({ requester: { users, groups, nodeItself } }: Profile): string {
+  if (users.length + groups.length === 0 && nodeItself !== true) return 'Anybody may ask whose request is approved.';
   const named = [
     ...(users.length > 0 ? [`the users ${patterns(users)}`] : []),
     ...(groups.length > 0 ? [`members of the groups ${patterns(groups)}`] : []),
+    ...(nodeItself === true ? ['the node itself (user `system:node:<name>` in group `system:nodes`)'] : []),
   ];
   return `Only ${named.join(' and ')} may ask; others are refused, \`RequesterNotAllowed\`.`;
+}
+
+/** Who gives leave where the relay approves: for attested signers the proof itself. */
+function approver({ attestation, ...profile }: Profile): string {
+  const denied = 'and denied where these rules refuse';
+  if (attestation?.mode === 'enforce' && attestation.required)
+    return `Approved by the watch-relay on proof of the machine${attestation.subjectAccessReview ? ' and after a SubjectAccessReview' : ''}, ${denied}.`;
+  if (isNodeSigner(profile)) return `Approved by the watch-relay after a SubjectAccessReview, ${denied}.`;
+  return `Approved by the watch-relay, ${denied}.`;
+}
+
+function keys({ keys: kinds, freshKeys }: Profile): string {
+  const fresh = freshKeys === true ? ' A key that was certified before is refused, `KeyReused`.' : '';
+  return `Keys: ${kinds.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.${fresh}`;
+}
+
+/** A paragraph of its own, where a machine must prove which one it is. */
+function proof({ kind, attestation }: Profile): string {
+  if (attestation === undefined) return '';
+  const { providers, required, mode } = attestation;
+  const wanted = `evidence of ${providers.map((provider) => `\`${provider}\``).join(' or ')}`;
+  const recorded = kind === 'kubelet-serving' ? ', or comes from a node whose machine is on record' : '';
+  const need = required
+    ? `Demands a proof of the machine: the request brings ${wanted}${recorded}.`
+    : `Takes a proof of the machine where the request brings ${wanted}${recorded}; without one it is answered as if none were asked for.`;
+  const first = providers.includes('insecure')
+    ? 'The evidence proves nothing: the first to ask for a node name gets it, nobody after, and there is no renewal.'
+    : kind === 'kubelet-serving'
+      ? 'It must be the machine that the node name belongs to.'
+      : 'The first machine that proves itself under a node name keeps it.';
+  return mode === 'audit'
+    ? `\n\n${need} For now failures are only counted (audit): nothing is refused for them.`
+    : `\n\n${need} ${first} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
 }
 
 function patterns(values: readonly string[]): string {

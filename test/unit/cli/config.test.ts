@@ -26,6 +26,12 @@ describe('config validate', () => {
     expect(ran.out).toContain('prod     k8s.example.com/web                          web  manual\n');
   });
 
+  test('so is the one whose nodes prove themselves', async () => {
+    const ran = await run(['config', 'validate', join(root, 'examples/attestation.yaml')]);
+    expect([ran.code, ran.err]).toEqual([0, '']);
+    expect(ran.out).toContain('prod     cluster.x-k8s.io/kube-apiserver-client-kubelet-aws  ca  approve\n');
+  });
+
   test('problems look as compilers print them', async () => {
     const ran = await run(['config', 'validate', 'c.yaml'], { files: { 'c.yaml': bad } });
     expect(ran).toEqual({

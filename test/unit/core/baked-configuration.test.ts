@@ -1,16 +1,56 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { bakeAccess, bakeCluster, readBakedAccess, readBakedCluster } from '../../../core/baked-configuration.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  bakeAccess,
+  bakeAttestation,
+  bakeCluster,
+  readBakedAccess,
+  readBakedCluster,
+} from '../../../core/baked-configuration.ts';
 import { parseConfiguration } from '../../../core/configuration.ts';
+import type { Configuration } from '../../../core/configuration.ts';
 
-const example = join(import.meta.dirname, '../../../examples/countersign.yaml');
-const parsed = parseConfiguration(readFileSync(example, 'utf8'), example);
-if (!parsed.ok) throw new Error('the example is wrong');
-const { clusters, deployments } = parsed.configuration;
+function configuration(file: string): Configuration {
+  const path = join(import.meta.dirname, '../../../examples', file);
+  const parsed = parseConfiguration(readFileSync(path, 'utf8'), path);
+  if (!parsed.ok) throw new Error('the example is wrong');
+  return parsed.configuration;
+}
+
+const { clusters, deployments } = configuration('countersign.yaml');
+const { clusters: attested } = configuration('attestation.yaml');
 
 test.each([...clusters.values()])('cluster $name comes out of the bundle as it went in', (cluster) => {
   expect(readBakedCluster(bakeCluster(cluster))).toStrictEqual(cluster);
+});
+
+describe('of a cluster whose nodes prove themselves', () => {
+  test.each([...attested.values()])('$name: each function has what it obeys and nothing else', (cluster) => {
+    const { attestation, ...rest } = cluster;
+    if (attestation?.aws === undefined) throw new Error('the example attests nothing');
+    expect(readBakedCluster(bakeCluster(cluster))).toStrictEqual(rest);
+    expect(readBakedCluster(bakeAttestation(cluster))).toStrictEqual({
+      ...cluster,
+      cas: new Map(),
+      approval: new Map(),
+    });
+    // Which machines may join is no business of the function that holds the key.
+    for (const account of attestation.aws.accounts.keys()) expect(bakeCluster(cluster)).not.toContain(account);
+  });
+
+  test('maps come back as maps, all of them', () => {
+    const [cluster] = attested.values();
+    const aws = cluster?.attestation?.aws;
+    if (cluster?.attestation === undefined || aws === undefined) throw new Error('the example attests nothing');
+    const full = {
+      ...cluster,
+      attestation: { ...cluster.attestation, aws: { ...aws, certificates: new Map([['eu-central-1', ['pem']]]) } },
+    };
+    expect(readBakedCluster(bakeAttestation(full)).attestation).toStrictEqual(full.attestation);
+    const insecure = { ...cluster, attestation: { audience: 'demo', serving: cluster.attestation.serving } };
+    expect(readBakedCluster(bakeAttestation(insecure)).attestation).toStrictEqual(insecure.attestation);
+  });
 });
 
 test('who may call is in no bundle but the authorizer’s', () => {

@@ -470,6 +470,70 @@ describe('a signer of one’s own', () => {
   });
 });
 
+describe('who may ask', () => {
+  const node = acceptable['kube-apiserver-client-kubelet'];
+  const itself = { username: 'system:node:n1', groups: ['system:nodes', 'system:authenticated'] };
+  const bootstrap = ['system:bootstrappers', 'system:bootstrappers:*'];
+  const rows: readonly [string, Profile['requester'], Asked, boolean][] = [
+    ['the node itself', { users: [], groups: [], nodeItself: true }, itself, true],
+    ['the node itself, where groups are named too', { users: [], groups: bootstrap, nodeItself: true }, itself, true],
+    ['the node itself, where only groups are', { users: [], groups: bootstrap }, itself, false],
+    [
+      'a bootstrap token',
+      { users: [], groups: bootstrap, nodeItself: true },
+      { groups: ['system:bootstrappers:x'] },
+      true,
+    ],
+    ['a token file', { users: [], groups: bootstrap, nodeItself: true }, { groups: ['system:bootstrappers'] }, true],
+    ['another group', { users: [], groups: bootstrap, nodeItself: true }, { groups: ['system:bootstrappersx'] }, false],
+    ['another node', { users: [], groups: [], nodeItself: true }, { ...itself, username: 'system:node:n2' }, false],
+    ['a longer name', { users: [], groups: [], nodeItself: true }, { ...itself, username: 'system:node:n11' }, false],
+    ['the node in no group', { users: [], groups: [], nodeItself: true }, { ...itself, groups: [] }, false],
+    ['the group alone', { users: [], groups: [], nodeItself: true }, { ...itself, username: 'n1' }, false],
+    ['somebody with a wide group', { users: [], groups: [], nodeItself: true }, { groups: ['system:masters'] }, false],
+  ];
+  test.each(rows)('%s', (_, requester, asked, passes) => {
+    const given = profile('kube-apiserver-client-kubelet', { requester });
+    expect(check(given, { ...node, ...asked }).codes).toEqual(passes ? [] : ['RequesterNotAllowed']);
+  });
+
+  test('a user with the very name asked for is no node', () => {
+    const given = profile('kube-apiserver-client', { requester: { users: [], groups: [], nodeItself: true } });
+    const asked = { ...acceptable['kube-apiserver-client'], username: 'alice', groups: ['system:nodes'] };
+    expect(check(given, asked).codes).toEqual(['RequesterNotAllowed']);
+  });
+});
+
+/** contracts.md, Conditions: no in-tree reason where no in-tree signer answers; the texts are the same. */
+describe('in-tree rules of signers that are not in-tree', () => {
+  const rows: readonly [ProfileKind & keyof typeof acceptable, Asked, readonly string[]][] = [
+    ['kube-apiserver-client-kubelet', { organizations: ['dev'] }, ['SubjectNotPermitted']],
+    ['kube-apiserver-client-kubelet', { commonName: 'n1' }, ['SubjectNotPermitted']],
+    [
+      'kube-apiserver-client-kubelet',
+      { sans: { dns: ['a'], email: ['a@b'], ip: ['10.0.0.1'], uri: ['a:b'] } },
+      Array<string>(4).fill('SanNotPermitted'),
+    ],
+    ['kube-apiserver-client-kubelet', { usages: ['server auth'] }, ['UsageNotPermitted']],
+    ['kubelet-serving', { organizations: ['dev'] }, ['SubjectNotPermitted']],
+    ['kubelet-serving', { commonName: 'n1' }, ['SubjectNotPermitted']],
+    ['kubelet-serving', { sans: {} }, ['SanNotPermitted']],
+    ['kubelet-serving', { sans: { dns: ['a'], email: ['a@b'], uri: ['a:b'] } }, ['SanNotPermitted', 'SanNotPermitted']],
+    ['kubelet-serving', { usages: ['client auth'] }, ['UsageNotPermitted']],
+  ];
+  test.each(rows)('%s %j', (kind, changed, codes) => {
+    const elsewhere = profile(kind, { signerName: `cluster.x-k8s.io/${kind}-aws` });
+    const asked = { ...acceptable[kind], ...changed };
+    expect(check(elsewhere, asked)).toEqual({ codes, messages: check(profile(kind), asked).messages });
+    expect(check(profile(kind), asked).codes).toEqual(codes.map(() => 'SignerValidationFailure'));
+    expect(
+      explainProfile(elsewhere, object(asked), request(asked)).flatMap(({ violations }) =>
+        violations.map(({ code }) => code),
+      ),
+    ).toEqual(codes);
+  });
+});
+
 /** Names as an attacker would choose them, and some that are fine. */
 const names = fc.oneof(
   fc.constantFrom(

@@ -102,3 +102,39 @@ describe('the document follows the profile', () => {
     expect(signerDocuments(custom(profile))).toContain(expected);
   });
 });
+
+describe('of signers that demand a proof of the machine', () => {
+  const file = join(import.meta.dirname, '../../../examples/attestation.yaml');
+  const parsed = parseConfiguration(readFileSync(file, 'utf8'), file);
+  const clusters = parsed.ok ? parsed.configuration.clusters : new Map<string, ClusterConfiguration>();
+  const chapter = (cluster: string, signer: string): string =>
+    signerDocuments(clusters.get(cluster) ?? defaultCluster('none', { maxTtlSeconds: 60 }))
+      .split(/^## /m)
+      .find((text) => text.startsWith(`${signer}\n`)) ?? '';
+  const attested = chapter('prod', 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws');
+  const serving = chapter('prod', 'kubernetes.io/kubelet-serving');
+  const audited = chapter('legacy', 'kubernetes.io/kube-apiserver-client-kubelet');
+
+  test.each([
+    ['who approves', attested, 'Approved by the watch-relay on proof of the machine, and denied'],
+    [
+      'who may ask',
+      attested,
+      'members of the groups `system:bootstrappers`, `system:bootstrappers:*` and the node itself',
+    ],
+    ['what proof', attested, 'Demands a proof of the machine: the request brings evidence of `aws`.'],
+    ['fresh keys', attested, 'A key that was certified before is refused, `KeyReused`.'],
+    ['codes that are not in-tree ones', attested, 'Otherwise refused: `SubjectNotPermitted`, and `NameReserved`'],
+    ['a stock kubelet without evidence', serving, '`aws`, or comes from a node whose machine is on record.'],
+    ['whose names they are', serving, 'Otherwise refused, `NameNotOwned`.'],
+    ['in-tree codes of in-tree signers', serving, 'is refused: `SignerValidationFailure`.'],
+    ['audit', audited, 'For now failures are only counted (audit): nothing is refused for them.'],
+    ['who approves meanwhile', audited, 'Never approved by Countersign. Anybody may ask whose request is approved.'],
+  ])('%s', (_, text, expected) => {
+    expect(text).toContain(expected);
+  });
+
+  test('no in-tree code where no in-tree signer would answer', () => {
+    expect(attested).not.toContain('SignerValidationFailure');
+  });
+});
