@@ -13,9 +13,11 @@ import {
   PutItemCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import type { AttributeValue, DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import type { CertificateLedger, Intent, IssuingRecord, LedgerWrite } from '../core/ports.ts';
+import type { DynamoDBClient, DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { CertificateLedger, FreshKey, Intent, IssuingRecord, LedgerWrite, OpenWrite } from '../core/ports.ts';
 import { certificatesTable, expiryPartition, itemKey, tableError } from './dynamodb-table.ts';
+import { newToken, transactWrite } from './dynamodb-transactions.ts';
+import type { Item } from './dynamodb-values.ts';
 
 /**
  * For the client that is given to the ledger. Its writes bear repetition, so the SDK may: a lost connection or a hot
@@ -33,15 +35,13 @@ export interface DynamoDbLedgerOptions {
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-type Item = Record<string, AttributeValue>;
-
-export function dynamoDbLedger({ client, tableName, randomBytes }: DynamoDbLedgerOptions): CertificateLedger {
-  const newToken = (): string => Buffer.from(randomBytes(16)).toString('base64url');
+export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedger {
+  const { client, tableName, randomBytes } = options;
   const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
 
   /** Changes a record that is still an intent, and of exactly this attempt if one is given. */
   function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerWrite> {
-    const token = newToken();
+    const token = newToken(randomBytes);
     const command = new UpdateItemCommand({
       TableName: tableName,
       Key: keyOf(uid),
@@ -59,22 +59,53 @@ export function dynamoDbLedger({ client, tableName, randomBytes }: DynamoDbLedge
     return write(uid, token, () => client.send(command));
   }
 
+  function open(intent: Intent): Promise<LedgerWrite>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+    const token = newToken(randomBytes);
+    const put = {
+      TableName: tableName,
+      Item: { ...keyOf(intent.uid), ...itemOf(intent), writer: { S: token } },
+      ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey})`,
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+    };
+    if (freshKey === undefined) return write(intent.uid, token, () => client.send(new PutItemCommand(put)));
+    const answer = await transactWrite(options, token, [{ Put: put }, keyMark(freshKey, intent)]);
+    if (answer.written) return answer;
+    const [standing] = answer.failed;
+    if (standing === undefined) return { written: false, why: 'keyUsed' };
+    if (standing['writer']?.S === token) return { written: true };
+    return { written: false, found: recordFrom(standing, intent.uid) };
+  }
+
+  /** A mark that is there stays as it is, and so has an identity from the start or never: NULL is nobody's. */
+  function keyMark({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): TransactWriteItem {
+    const own = identity === undefined ? '' : ' OR #identity = :allowed';
+    const marks = ['requestSha256 = if_not_exists(requestSha256, :request)', 'uid = if_not_exists(uid, :uid)'];
+    return {
+      Update: {
+        TableName: tableName,
+        Key: { [certificatesTable.partitionKey]: { S: itemKey('spki', spkiSha256) } },
+        UpdateExpression: `SET ${marks.join(', ')}, #identity = if_not_exists(#identity, :identity)`,
+        ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey}) OR requestSha256 = :request${own}`,
+        ExpressionAttributeNames: { '#identity': 'identity' },
+        ExpressionAttributeValues: {
+          ':request': { S: requestSha256 },
+          ':uid': { S: intent.uid },
+          ':identity': intent.identity === undefined ? { NULL: true } : { S: intent.identity },
+          ...(identity === undefined ? {} : { ':allowed': { S: identity } }),
+        },
+      },
+    };
+  }
+
   return {
     async find(uid) {
       const command = new GetItemCommand({ TableName: tableName, Key: keyOf(uid), ConsistentRead: true });
       const { Item: item } = await told(() => client.send(command));
       return item === undefined ? undefined : recordFrom(item, uid);
     },
-    open(intent) {
-      const token = newToken();
-      const command = new PutItemCommand({
-        TableName: tableName,
-        Item: { ...keyOf(intent.uid), ...itemOf(intent), writer: { S: token } },
-        ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey})`,
-        ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-      });
-      return write(intent.uid, token, () => client.send(command));
-    },
+    open,
     takeOver(uid, attempt, leaseUntil) {
       const values = { ':one': { N: '1' }, ':lease': { N: String(leaseUntil) } };
       return change(uid, 'attempt = attempt + :one, leaseUntil = :lease', values, attempt);

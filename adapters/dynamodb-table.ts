@@ -1,6 +1,25 @@
 /**
- * The certificates table of one cluster: what its items are called. Issuing records (dynamodb-ledger.ts) and CA
- * certificates (dynamodb-ca.ts) lie in it side by side, told apart by the beginning of their key.
+ * The two tables of one cluster: what their items are called. Items of several kinds lie side by side, told apart by the
+ * beginning of their key.
+ *
+ * certificates: `uid#` and `spki#` (dynamodb-ledger.ts), `ca#` (dynamodb-ca.ts).
+ * attestations: all of dynamodb-attestations.ts and dynamodb-register.ts.
+ *
+ * What each role needs, action by action (a transaction needs those of the writes in it), with dynamodb:LeadingKeys:
+ *
+ *     attestations  attest    GetItem             id#* node#* once#* verdict#* machine#*
+ *                             PutItem             id#* node#* once#* verdict#* audit#*
+ *                             UpdateItem          id#*
+ *                             ConditionCheckItem  node#*
+ *                             DeleteItem          once#address#*
+ *                   sign      GetItem             id#* verdict#*
+ *                   operator  GetItem             id#* node#* once#* verdict#* machine#*
+ *                             PutItem             id#* node#* once#address#* machine#* audit#*
+ *                             UpdateItem          id#* machine#*
+ *                             DeleteItem          id#* node#* once#address#* machine#*
+ *                             Scan                (the whole table: a scan has no leading keys)
+ *     certificates  sign      GetItem, PutItem, UpdateItem  uid#*
+ *                             UpdateItem          spki#*     (only where a profile has freshKeys)
  */
 import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
 import type { Instant } from '../core/ports.ts';
@@ -19,8 +38,17 @@ export const certificatesTable = {
   },
 } as const;
 
+/** What attestation remembers. */
+export const attestationsTable = {
+  partitionKey: 'pk',
+  /** Seconds since 1970, on verdicts and spent proofs only. It cleans up: what has expired counts as none before that. */
+  timeToLive: 'ttl',
+} as const;
+
+type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'audit';
+
 /** `kind#value…`. A `#` inside a value would make two keys of one: it is percent-encoded, and so is `%`. */
-export function itemKey(kind: 'uid' | 'ca', ...values: readonly string[]): string {
+export function itemKey(kind: ItemKind, ...values: readonly string[]): string {
   return [kind, ...values.map((value) => value.replaceAll('%', '%25').replaceAll('#', '%23'))].join('#');
 }
 

@@ -1,15 +1,19 @@
 import { join } from 'node:path';
 
 /**
- * Where one cluster's state lies under a data folder: its ledger, and beside it a folder for each CA, where
+ * Where one cluster's state lies under a data folder: its ledger, what attestation remembers, and beside them a folder for each CA, where
  * `countersign ca show --data <data folder>/<cluster>` finds them.
  */
 export function embeddedData(
   dataFolder: string,
   cluster: string,
-): { readonly ledgerFile: string; readonly caFolder: string } {
+): { readonly ledgerFile: string; readonly attestationsFile: string; readonly caFolder: string } {
   // Cluster names are DNS labels (core/configuration-schema.ts); this is where any other would leave the folder.
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster)) throw new Error('a cluster name is a DNS label');
   const folder = join(dataFolder, cluster);
-  return { ledgerFile: join(folder, 'ledger.sqlite'), caFolder: folder };
+  return {
+    ledgerFile: join(folder, 'ledger.sqlite'),
+    attestationsFile: join(folder, 'attestations.sqlite'),
+    caFolder: folder,
+  };
 }

@@ -1,27 +1,18 @@
 /**
  * The issuing record in one SQLite file per cluster: for the demo, development and tests, behind the same port and the
  * same contract suite as DynamoDB's.
- *
- * Each write is in a transaction that takes the write lock before it looks (BEGIN IMMEDIATE), so what it answers is
- * what stood there when it decided, also when several processes share the file. WAL with synchronous=FULL: the commit
- * is on the disk before the method returns. Writes that come together share one commit, so one wait for the disk.
  */
-import { DatabaseSync } from 'node:sqlite';
-import type { SQLOutputValue, StatementSync } from 'node:sqlite';
-import type { CertificateLedger, IssuingRecord, LedgerWrite } from '../core/ports.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { CertificateLedger, FreshKey, Intent, IssuingRecord, LedgerWrite, OpenWrite } from '../core/ports.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
+import { groupCommits, openDatabase } from './embedded-database.ts';
+import type { DatabaseKind, Row, SqlValue } from './embedded-database.ts';
 
 export interface EmbeddedLedger {
   readonly ledger: CertificateLedger;
   /** Afterwards every method throws. */
   readonly close: () => void;
 }
-
-/** Marks the file as ours: "CSgn". Any other SQLite file that lies at the path is refused, not filled. */
-const applicationId = 0x43_53_67_6e;
-const schemaVersion = 2;
-/** Every transaction is a fraction of a millisecond; who waits this long for the lock waits for a hung process. */
-const defaultLockTimeoutMilliseconds = 5_000;
 
 const schema = `
   CREATE TABLE issuing (
@@ -51,42 +42,28 @@ const schema = `
   CREATE TRIGGER issuing_is_for_good BEFORE DELETE ON issuing
   BEGIN SELECT RAISE(ABORT, 'an issuing record is never deleted'); END;
 
-  PRAGMA application_id = ${applicationId};
-  PRAGMA user_version = ${schemaVersion};
+  -- Which request brought a key first.
+  CREATE TABLE fresh_key (
+    spki_sha256    TEXT PRIMARY KEY,
+    request_sha256 TEXT NOT NULL,
+    identity       TEXT,
+    uid            TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TRIGGER fresh_key_is_for_good BEFORE UPDATE ON fresh_key
+  BEGIN SELECT RAISE(ABORT, 'the first use of a key never changes'); END;
+
+  CREATE TRIGGER fresh_key_stays BEFORE DELETE ON fresh_key
+  BEGIN SELECT RAISE(ABORT, 'the first use of a key is never deleted'); END;
 `;
 
-/** Opens or creates a cluster's ledger; `:memory:` for one that ends with the process. */
-export function openEmbeddedLedger(
-  fileOrMemory: string,
-  lockTimeoutMilliseconds = defaultLockTimeoutMilliseconds,
-): EmbeddedLedger {
-  refuseInsideLambda('the embedded ledger', process.env);
-  const database = new DatabaseSync(fileOrMemory, { timeout: lockTimeoutMilliseconds });
-  try {
-    prepareDatabase(database, fileOrMemory);
-    return { ledger: ledgerOver(database), close: () => database.close() };
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
+const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 3, schema };
 
-function prepareDatabase(database: DatabaseSync, file: string): void {
-  // Two processes may open a new file at once: the lock makes one of them create the schema and the other find it.
-  transaction(database, () => {
-    const found = pragma(database, 'application_id');
-    const tables = Number(database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.['n']);
-    if (found === 0 && tables === 0) {
-      database.exec(schema);
-      return;
-    }
-    if (found !== applicationId)
-      throw new Error(`${file} is a SQLite file of something else, not a Countersign ledger`);
-    const version = pragma(database, 'user_version');
-    if (version !== schemaVersion)
-      throw new Error(`${file} has ledger schema ${version}; this program knows ${schemaVersion}`);
-  });
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+/** Opens or creates a cluster's ledger; `:memory:` for one that ends with the process. */
+export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedLedger {
+  refuseInsideLambda('the embedded ledger', process.env);
+  const database = openDatabase(fileOrMemory, ledgerFile, lockTimeoutMilliseconds);
+  return { ledger: ledgerOver(database), close: () => database.close() };
 }
 
 function ledgerOver(database: DatabaseSync): CertificateLedger {
@@ -109,15 +86,44 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     `UPDATE issuing SET state = 'expired' WHERE uid = ? AND state = 'intent' AND attempt = ?`,
   );
 
+  const keyOf = database.prepare('SELECT request_sha256, identity FROM fresh_key WHERE spki_sha256 = ?');
+  const markKey = database.prepare(
+    'INSERT INTO fresh_key (spki_sha256, request_sha256, identity, uid) VALUES (?, ?, ?, ?)',
+  );
+
   const inTurn = groupCommits(database);
 
   /** Runs one conditional statement; when its condition does not hold, reads what stands there under the same lock. */
+  function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
+    if (statement.run(...values).changes === 1) return { written: true };
+    const row = select.get(uid);
+    if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
+    return { written: false, found: recordFrom(row) };
+  }
   function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
-    return inTurn(() => {
-      if (statement.run(...values).changes === 1) return { written: true };
+    return inTurn(() => writeNow(uid, statement, ...values));
+  }
+
+  /** Marks the key; false when it is another's already. */
+  function takeKey({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): boolean {
+    const mark = keyOf.get(spkiSha256);
+    if (mark === undefined) {
+      markKey.run(spkiSha256, requestSha256, intent.identity ?? null, intent.uid);
+      return true;
+    }
+    return mark['request_sha256'] === requestSha256 || (identity !== undefined && mark['identity'] === identity);
+  }
+
+  function open(intent: Intent): Promise<LedgerWrite>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+    const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
+    const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
+    return inTurn((): OpenWrite => {
       const row = select.get(uid);
-      if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
-      return { written: false, found: recordFrom(row) };
+      if (row !== undefined) return { written: false, found: recordFrom(row) };
+      if (freshKey !== undefined && !takeKey(freshKey, intent)) return { written: false, why: 'keyUsed' };
+      return writeNow(uid, insert, ...begun);
     });
   }
 
@@ -126,10 +132,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       const row = select.get(uid);
       return row === undefined ? undefined : recordFrom(row);
     },
-    async open({ uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity }) {
-      const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
-      return write(uid, insert, ...begun);
-    },
+    open,
     async takeOver(uid, attempt, leaseUntil) {
       return write(uid, takeOver, leaseUntil, uid, attempt);
     },
@@ -144,9 +147,6 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     },
   };
 }
-
-type SqlValue = string | number | Uint8Array | null;
-type Row = Readonly<Record<string, SQLOutputValue>>;
 
 function recordFrom(row: Row): IssuingRecord {
   const state = row['state'];
@@ -185,63 +185,4 @@ function bytes(row: Row, column: string): Uint8Array {
   const value = row[column];
   if (!(value instanceof Uint8Array)) throw new Error(`ledger column ${column} is not bytes`);
   return value;
-}
-
-function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {
-  return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
-}
-
-/**
- * Runs what came in one turn of the event loop in one transaction: waiting for the disk is most of what a write costs.
- * Each answers for itself, and none before the commit. `work` runs a single writing statement: if it fails, SQLite
- * takes back that statement and no other.
- */
-function groupCommits(database: DatabaseSync): <T>(work: () => T) => Promise<T> {
-  interface Waiting {
-    /** Gives what is to be told once the commit is done. */
-    readonly run: () => () => void;
-    readonly reject: (error: unknown) => void;
-  }
-  let waiting: Waiting[] = [];
-
-  function commit(): void {
-    const group = waiting;
-    waiting = [];
-    try {
-      const answers = transaction(database, () => group.map(({ run }) => run()));
-      for (const answer of answers) answer();
-    } catch (error) {
-      for (const { reject } of group) reject(error);
-    }
-  }
-
-  return (work) =>
-    new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(commit);
-      const run = (): (() => void) => {
-        try {
-          const result = work();
-          return () => resolve(result);
-        } catch (error) {
-          // Some errors (disk full) end the whole transaction: then nobody's write was done.
-          if (!database.isTransaction) throw error;
-          return () => reject(error instanceof Error ? error : new Error(String(error)));
-        }
-      };
-      waiting.push({ run, reject });
-    });
-}
-
-/** All or nothing, with the write lock from the first statement on, so that no reader's view can be out of date. */
-function transaction<T>(database: DatabaseSync, work: () => T): T {
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const result = work();
-    database.exec('COMMIT');
-    return result;
-  } catch (error) {
-    // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
 }

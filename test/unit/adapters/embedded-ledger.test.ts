@@ -70,9 +70,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedLedger(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 3');
+    later.exec('PRAGMA user_version = 4');
     later.close();
-    expect(() => openEmbeddedLedger(file)).toThrow(/schema 3; this program knows 2/);
+    expect(() => openEmbeddedLedger(file)).toThrow(/schema 4; this program knows 3/);
   });
 
   test('itself refuses to change what was begun, to undo an end, and to delete', async () => {

@@ -1,0 +1,257 @@
+/**
+ * What attestation remembers, in one SQLite file per cluster: for the demo, development and tests, behind the same ports
+ * and the same contract suite as DynamoDB's. Records lie in it as JSON; the columns beside them are what conditions look
+ * at. Nothing is ever cleaned up: what has expired counts as none.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { identityRecordFrom, verdictFrom } from '../core/attestation-records.ts';
+import type { Plain } from '../core/attestation-records.ts';
+import type {
+  AttestationRegister,
+  AttestationStore,
+  AuditItem,
+  Claim,
+  ClaimWrite,
+  IdentityRecord,
+  Look,
+  Seen,
+} from '../core/attestation-store.ts';
+import { checkClaim, checkLook } from '../core/claim-check.ts';
+import { nameMatches } from '../core/patterns.ts';
+import type { Instant } from '../core/ports.ts';
+import { refuseInsideLambda } from '../core/stand-in.ts';
+import { groupCommits, openDatabase, snapshot } from './embedded-database.ts';
+import type { DatabaseKind, Row } from './embedded-database.ts';
+import { embeddedRegister } from './embedded-register.ts';
+
+export interface EmbeddedAttestations {
+  readonly store: AttestationStore;
+  readonly register: AttestationRegister;
+  /** Afterwards every method throws. */
+  readonly close: () => void;
+}
+
+const schema = `
+  CREATE TABLE identity (
+    identity   TEXT PRIMARY KEY,
+    node_name  TEXT NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('active', 'retired', 'revoked')),
+    first_seen INTEGER NOT NULL,
+    rev        INTEGER NOT NULL CHECK (rev >= 1),
+    record     TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- Whose a node name is, and whose an address out of the operator's ranges.
+  CREATE TABLE node (
+    node_name TEXT PRIMARY KEY,
+    identity  TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE address (
+    address  TEXT PRIMARY KEY,
+    identity TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE once (
+    kind           TEXT NOT NULL,
+    id             TEXT NOT NULL,
+    request_sha256 TEXT NOT NULL,
+    expires_at     INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE verdict (
+    uid        TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    verdict    TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE machine (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE audit (
+    id   TEXT PRIMARY KEY,
+    item TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- Held here too, against a mistake in the statements above it.
+  CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
+  WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
+    OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'revoked' OR (OLD.state = 'retired' AND NEW.state = 'active')
+  BEGIN SELECT RAISE(ABORT, 'the record of a machine may only move forward'); END;
+
+  CREATE TRIGGER audit_keeps_its_items BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'an audit item never changes'); END;
+
+  CREATE TRIGGER audit_is_for_good BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'an audit item is never deleted'); END;
+`;
+
+const attestationsFile: DatabaseKind = {
+  name: 'attestation store',
+  applicationId: 0x43_53_61_74, // CSat
+  schemaVersion: 1,
+  schema,
+};
+
+/** Opens or creates a cluster's attestation store; `:memory:` for one that ends with the process. */
+export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedAttestations {
+  refuseInsideLambda('the embedded attestation store', process.env);
+  const database = openDatabase(fileOrMemory, attestationsFile, lockTimeoutMilliseconds);
+  const records = identityStatements(database);
+  const inTurn = groupCommits(database);
+  return {
+    store: storeOver(database, records, inTurn),
+    register: embeddedRegister(database, records, inTurn),
+    close: () => database.close(),
+  };
+}
+
+export type InTurn = ReturnType<typeof groupCommits>;
+export type IdentityStatements = ReturnType<typeof identityStatements>;
+
+/** What the store and the register both do to records, names and addresses. Each is for use inside a transaction. */
+function identityStatements(database: DatabaseSync) {
+  const select = database.prepare('SELECT record FROM identity WHERE identity = ?');
+  const selectHolder = database.prepare('SELECT identity FROM node WHERE node_name = ?');
+  const selectOwner = database.prepare('SELECT identity FROM address WHERE address = ?');
+  const insert = database.prepare(
+    'INSERT INTO identity (identity, node_name, state, first_seen, rev, record) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const update = database.prepare('UPDATE identity SET state = ?, rev = ?, record = ? WHERE identity = ?');
+  const give = database.prepare(
+    'INSERT INTO node (node_name, identity) VALUES (?, ?) ON CONFLICT (node_name) DO UPDATE SET identity = excluded.identity',
+  );
+  const occupy = database.prepare('INSERT INTO address (address, identity) VALUES (?, ?)');
+  const free = database.prepare('DELETE FROM address WHERE identity = ?');
+  const insertAudit = database.prepare('INSERT INTO audit (id, item) VALUES (?, ?)');
+
+  const find = (identity: string): IdentityRecord | undefined => {
+    const row = select.get(identity);
+    return row === undefined ? undefined : identityRecordFrom(plain(row, 'record'));
+  };
+  return {
+    find,
+    holder: (nodeName: string): string | undefined => text(selectHolder.get(nodeName), 'identity'),
+    owner: (address: string): string | undefined => text(selectOwner.get(address), 'identity'),
+    /** The record as it is read, if it is still that one: a reset and another first use also end at rev 1. */
+    still({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
+      const found = find(identity);
+      return found?.rev === rev && found.firstSeen === firstSeen && found.nodeName === nodeName ? found : undefined;
+    },
+    create(record: IdentityRecord) {
+      const { identity, nodeName, state, firstSeen, rev } = record;
+      insert.run(identity, nodeName, state, firstSeen, rev, JSON.stringify(record));
+      give.run(nodeName, identity);
+    },
+    replace(record: IdentityRecord) {
+      update.run(record.state, record.rev, JSON.stringify(record), record.identity);
+    },
+    occupy: (address: string, identity: string) => void occupy.run(address, identity),
+    freeAddresses: (identity: string) => void free.run(identity),
+    audit: (item: AuditItem) => void insertAudit.run(item.id, JSON.stringify(item)),
+  };
+}
+
+function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: InTurn): AttestationStore {
+  const selectVerdict = database.prepare('SELECT verdict FROM verdict WHERE uid = ? AND expires_at > ?');
+  const putVerdict = database.prepare('INSERT OR REPLACE INTO verdict (uid, expires_at, verdict) VALUES (?, ?, ?)');
+  const selectOnce = database.prepare('SELECT request_sha256 FROM once WHERE kind = ? AND id = ? AND expires_at > ?');
+  const putOnce = database.prepare(
+    'INSERT OR REPLACE INTO once (kind, id, request_sha256, expires_at) VALUES (?, ?, ?, ?)',
+  );
+  const selectMachines = database.prepare('SELECT name FROM machine');
+
+  const findVerdict = (uid: string, now: Instant) => {
+    const row = selectVerdict.get(uid, now);
+    return row === undefined ? undefined : verdictFrom(plain(row, 'verdict'));
+  };
+  const spentBy = (kind: string, id: string, now: Instant) => text(selectOnce.get(kind, id, now), 'request_sha256');
+  const findHolder = (nodeName: string): IdentityRecord | undefined => {
+    const identity = records.holder(nodeName);
+    if (identity === undefined) return undefined;
+    const record = records.find(identity);
+    if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
+    return record;
+  };
+
+  function see({ now, identity, nodeName, once, addresses, machines }: Look): Seen {
+    const record = identity === undefined ? undefined : records.find(identity);
+    const holder = findHolder(nodeName);
+    return {
+      ...(record === undefined ? {} : { identity: record }),
+      ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+      once: once.map(({ kind, id }) => spentBy(kind, id, now)),
+      addresses: addresses.map(records.owner),
+      listed: machines.length > 0 && selectMachines.all().some((row) => isListed(String(row['name']), machines)),
+    };
+  }
+
+  /** Whether everything the claim depends on is as it was when it was decided. */
+  function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+    if (write.kind === 'none') return true;
+    const { identity, nodeName, rev } = write.record;
+    const retired = retire === undefined ? undefined : records.still(retire);
+    if (retire !== undefined && retired?.state !== 'active') return false;
+    const before = write.kind === 'create' ? records.find(identity) : records.still({ ...write.record, rev: rev - 1 });
+    if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
+    if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    const free = [undefined, ...(retired === undefined ? [] : [retired.identity])];
+    return (
+      once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
+      newAddresses.every((address) => free.includes(records.owner(address)))
+    );
+  }
+
+  function write({ verdict, once, identity, newAddresses, retire, audit }: Claim): void {
+    putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));
+    for (const { kind, id, requestSha256, expiresAt } of once) putOnce.run(kind, id, requestSha256, expiresAt);
+    if (retire !== undefined) {
+      records.replace({ ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
+      records.freeAddresses(retire.identity);
+    }
+    if (identity.kind === 'create') records.create(identity.record);
+    if (identity.kind === 'replace') records.replace(identity.record);
+    if (identity.kind !== 'none')
+      for (const address of new Set(newAddresses)) records.occupy(address, identity.record.identity);
+    for (const item of audit) records.audit(item);
+  }
+
+  return {
+    findVerdict: async (uid, now) => findVerdict(uid, now),
+    findIdentity: async (identity) => records.find(identity),
+    findNode: async (nodeName) => snapshot(database, () => findHolder(nodeName)),
+    async look(question) {
+      checkLook(question);
+      return snapshot(database, () => see(question));
+    },
+    async claim(claim, now) {
+      checkClaim(claim);
+      return inTurn((): ClaimWrite => {
+        const found = findVerdict(claim.verdict.uid, now);
+        if (found !== undefined) return { written: false, why: 'verdict', found };
+        if (!holds(claim, now)) return { written: false, why: 'changed' };
+        write(claim);
+        return { written: true };
+      });
+    },
+  };
+}
+
+/** Without `*` an entry is exactly a name; a name is never a pattern. */
+function isListed(entry: string, machines: readonly string[]): boolean {
+  return machines.some((name) => nameMatches(entry, name));
+}
+
+function text(row: Row | undefined, column: string): string | undefined {
+  if (row === undefined) return undefined;
+  const value = row[column];
+  if (typeof value !== 'string') throw new TypeError(`attestation store column ${column} is not text`);
+  return value;
+}
+
+function plain(row: Row, column: string): Plain {
+  return JSON.parse(text(row, column) ?? '') as Plain;
+}

@@ -1,0 +1,93 @@
+/** What operators do to the embedded attestation store: each change in one transaction with its audit item. */
+import type { DatabaseSync } from 'node:sqlite';
+import { auditItemFrom, identityRecordFrom, machineEntryFrom, verdictFrom } from '../core/attestation-records.ts';
+import type { Plain } from '../core/attestation-records.ts';
+import type { AttestationRegister, AuditItem, ChangeWrite, IdentityRecord } from '../core/attestation-store.ts';
+import { checkAdoption } from '../core/claim-check.ts';
+import type { IdentityStatements, InTurn } from './embedded-attestations.ts';
+import type { Row, SqlValue } from './embedded-database.ts';
+
+export function embeddedRegister(
+  database: DatabaseSync,
+  records: IdentityStatements,
+  inTurn: InTurn,
+): AttestationRegister {
+  const deleteIdentity = database.prepare('DELETE FROM identity WHERE identity = ?');
+  const deleteNode = database.prepare('DELETE FROM node WHERE node_name = ? AND identity = ?');
+  const putMachine = database.prepare('INSERT OR REPLACE INTO machine (name, entry) VALUES (?, ?)');
+  const deleteMachine = database.prepare('DELETE FROM machine WHERE name = ?');
+
+  /** Reads what is there when it is asked for, and gives it piece by piece. */
+  async function* list<T>(sql: string, from: (plain: Plain) => T, ...values: SqlValue[]): AsyncIterable<T> {
+    for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
+  }
+
+  /** Does `work` to a record that is still the one that was read, and leaves the audit item. */
+  function change(record: IdentityRecord, audit: AuditItem, work: (found: IdentityRecord) => boolean) {
+    return inTurn((): ChangeWrite => {
+      const found = records.still(record);
+      if (found === undefined)
+        return { written: false, why: records.find(record.identity) === undefined ? 'missing' : 'changed' };
+      if (!work(found)) return { written: false, why: 'changed' };
+      records.audit(audit);
+      return { written: true };
+    });
+  }
+
+  return {
+    listIdentities: () => list('SELECT record AS json FROM identity', identityRecordFrom),
+    listVerdicts: (now) => list('SELECT verdict AS json FROM verdict WHERE expires_at > ?', verdictFrom, now),
+    listAudit: () => list('SELECT item AS json FROM audit ORDER BY id', auditItemFrom),
+    async listMachines() {
+      const rows = database.prepare('SELECT entry AS json FROM machine ORDER BY name').all() as Row[];
+      return rows.map((row) => recordOf(row, machineEntryFrom));
+    },
+    async reset(record, audit) {
+      return change(record, audit, ({ identity, nodeName }) => {
+        deleteIdentity.run(identity);
+        // A retired machine's name is another's by now.
+        deleteNode.run(nodeName, identity);
+        records.freeAddresses(identity);
+        return true;
+      });
+    },
+    async revoke(record, audit) {
+      return change(record, audit, (found) => {
+        if (found.state === 'revoked') return false;
+        records.replace({ ...found, state: 'revoked', rev: found.rev + 1 });
+        return true;
+      });
+    },
+    async adopt(record, audit) {
+      checkAdoption(record);
+      return inTurn((): ChangeWrite => {
+        const { identity, nodeName, addresses } = record;
+        const taken = addresses.some((address) => records.owner(address) !== undefined);
+        if (taken || records.find(identity) !== undefined || records.holder(nodeName) !== undefined)
+          return { written: false, why: 'changed' };
+        records.create(record);
+        for (const address of new Set(addresses)) records.occupy(address, identity);
+        records.audit(audit);
+        return { written: true };
+      });
+    },
+    async allowMachine(entry, audit) {
+      return inTurn((): ChangeWrite => {
+        putMachine.run(entry.name, JSON.stringify(entry));
+        records.audit(audit);
+        return { written: true };
+      });
+    },
+    async removeMachine(name, audit) {
+      return inTurn((): ChangeWrite => {
+        if (deleteMachine.run(name).changes === 0) return { written: false, why: 'missing' };
+        records.audit(audit);
+        return { written: true };
+      });
+    },
+  };
+}
+
+function recordOf<T>(row: Row, from: (plain: Plain) => T): T {
+  return from(JSON.parse(String(row['json'])) as Plain);
+}
