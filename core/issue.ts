@@ -4,6 +4,7 @@
  * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
  * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
  */
+import { sha256 } from './binding.ts';
 import { checkCertificate } from './certificate-check.ts';
 import { assembleCertificate, buildTbs, toPem } from './certificate.ts';
 import type { Authority, LeafTemplate } from './certificate.ts';
@@ -16,13 +17,13 @@ import type { Validity } from './lifetime.ts';
 import { refused, violation } from './outcome.ts';
 import type { SignOutcome, Violations } from './outcome.ts';
 import { CertificateDefectError } from './ports.ts';
-import type { CertificateLedger, Instant, Intent, IssuingRecord } from './ports.ts';
+import type { CertificateLedger, FreshKey, Instant, Intent, IssuingRecord } from './ports.ts';
 import { checkProfile, defaultSignerName } from './profiles.ts';
 import type { Profile } from './profiles.ts';
 import { requestDigest } from './request-digest.ts';
 import { triage } from './triage.ts';
 import { checkVerdict } from './verdict-check.ts';
-import type { AttestationReader } from './verdict-check.ts';
+import type { AttestationReader, Standing } from './verdict-check.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
@@ -74,7 +75,7 @@ export async function issue(
 
   // Begin it, unless this UID was begun before; then build and sign what was recorded, and only that.
   const plan = planCertificate(object, request, profile, authority, digest, standing.identity, ports);
-  const begun = await begin(plan, authority, ports);
+  const begun = await begin(plan, freshKey(object, request, profile, standing), authority, ports);
   if (begun.kind !== 'sign') return begun;
   return signIntent(begun.record, request, authority, ports);
 }
@@ -135,15 +136,36 @@ function planCertificate(
   };
 }
 
+/** Where the profile wants fresh keys: which key it is, and for whom it may come again. */
+function freshKey(
+  object: RequestObject,
+  request: CertificateRequest,
+  profile: Profile,
+  { identity, firstKey }: Standing & { readonly ok: true },
+): FreshKey | undefined {
+  if (profile.freshKeys !== true) return undefined;
+  return {
+    spkiSha256: sha256(request.publicKey.spki).toString('hex'),
+    requestSha256: sha256(object.request).toString('hex'),
+    ...(firstKey === true && identity !== undefined ? { identity } : {}),
+  };
+}
+
 type Begun = { readonly kind: 'sign'; readonly record: IssuingRecord } | SignOutcome;
 
 /** Takes the UID for this worker, or tells what became of it. */
-async function begin(plan: Intent, authority: Authority, ports: IssuePorts): Promise<Begun> {
-  const opened = await ports.ledger.open(plan);
+async function begin(
+  plan: Intent,
+  fresh: FreshKey | undefined,
+  authority: Authority,
+  ports: IssuePorts,
+): Promise<Begun> {
+  const opened = await ports.ledger.open(plan, fresh);
   // Now the intent is on record and no key has been asked. A crash here leaves a lease that runs out; the next
   // delivery takes the intent over and signs the same bytes.
   if (opened.written) return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
 
+  if ('why' in opened) return keyReused;
   const { found } = opened;
   const answered = answerFrom(found, plan, authority);
   if (answered !== undefined) return answered;
@@ -251,6 +273,9 @@ function issued(
 
 const uidReused = refused(
   violation('UidReused', 'a request with this UID and other content was answered before; create a new request'),
+);
+const keyReused = refused(
+  violation('KeyReused', 'a certificate was made for this key before; make a new key and a new request'),
 );
 const intentExpired = refused(
   violation('IntentExpired', 'signing was begun and not finished in time; create a new request'),

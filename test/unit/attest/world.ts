@@ -1,0 +1,220 @@
+/** attest and issue over the embedded stores, a real key and the null provider, with time in the test's hands. */
+import { createHash, randomBytes, randomUUID, X509Certificate } from 'node:crypto';
+import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
+import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
+import type { ClusterAttestation, ProfileAttestation } from '../../../core/attestation-configuration.ts';
+import type { AttestContext } from '../../../core/attest-question.ts';
+import type { AttestationRegister, AttestationStore } from '../../../core/attestation-store.ts';
+import { attest } from '../../../core/attest.ts';
+import type { AttestOutcome } from '../../../core/attest.ts';
+import { defaultCluster } from '../../../core/configuration.ts';
+import type { ClusterConfiguration } from '../../../core/configuration.ts';
+import { evidenceLabels } from '../../../core/evidence.ts';
+import { issue } from '../../../core/issue.ts';
+import { decodeRequestObject } from '../../../core/kubernetes.ts';
+import type { RequestObject } from '../../../core/kubernetes.ts';
+import type { SignOutcome } from '../../../core/outcome.ts';
+import type { CertificateLedger } from '../../../core/ports.ts';
+import type { Profile } from '../../../core/profiles.ts';
+import * as der from '../../harness/der-writer.ts';
+import { createNullPlatform } from '../../harness/null-provider.ts';
+import type { NullEvidence, NullOptions, NullPlatform } from '../../harness/null-provider.ts';
+import { makeRequest, newKey, pemBlock } from '../../harness/requests.ts';
+import type { RequestSpec, TestKey } from '../../harness/requests.ts';
+import { createTestAuthority } from '../../harness/test-certificates.ts';
+
+export const clientSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
+export const servingSigner = 'kubernetes.io/kubelet-serving';
+export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
+
+export interface World {
+  readonly cluster: ClusterConfiguration;
+  readonly platform: NullPlatform;
+  readonly store: AttestationStore;
+  readonly register: AttestationRegister;
+  readonly ledger: CertificateLedger;
+  readonly clock: { now: number };
+  readonly attest: (object: object, context?: AttestContext) => Promise<AttestOutcome>;
+  /** As the sign function does it: attest is asked by sign itself where nobody asked it before. */
+  readonly issue: (object: object) => Promise<SignOutcome>;
+  /** What anybody who may write the store's port could do: for faults. */
+  readonly change: (ports: Partial<Pick<World, 'store' | 'ledger'>>) => World;
+  readonly close: () => void;
+}
+
+export interface WorldOptions extends NullOptions {
+  readonly attestation?: Partial<ProfileAttestation>;
+  readonly settings?: Partial<ClusterAttestation>;
+  readonly profile?: Partial<Profile>;
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const platform = createNullPlatform(options);
+  const attestations = openEmbeddedAttestations(':memory:');
+  const certificates = openEmbeddedLedger(':memory:');
+  const ca = await createTestAuthority('demo ca');
+  const authority = {
+    name: 'ca',
+    certificate: new Uint8Array(new X509Certificate(ca.certificatePem).raw),
+    intermediates: [],
+    signer: embeddedSigner(ca.keyPem),
+  };
+  const clock = { now: Date.now() };
+  const cluster = attested(defaultCluster('demo', { maxTtlSeconds: 86_400 }), platform.provider.name, options);
+
+  function world(store: AttestationStore, ledger: CertificateLedger): World {
+    const ports = { now: () => clock.now, randomBytes };
+    const ask = (object: object, context: AttestContext = {}): Promise<AttestOutcome> =>
+      attest(decoded(object), context, cluster, {
+        ...ports,
+        store,
+        providers: new Map([[platform.provider.name, platform.provider]]),
+      });
+    return {
+      cluster,
+      platform,
+      store,
+      register: attestations.register,
+      ledger,
+      clock,
+      attest: ask,
+      issue: (object) =>
+        issue(decoded(object), cluster, {
+          ...ports,
+          ledger,
+          authority: () => Promise.resolve(authority),
+          attestations: {
+            findVerdict: store.findVerdict,
+            findIdentity: store.findIdentity,
+            attest: async () => void (await ask(object)),
+          },
+        }),
+      change: (more) => world(more.store ?? store, more.ledger ?? ledger),
+      close: () => {
+        attestations.close();
+        certificates.close();
+      },
+    };
+  }
+  return world(attestations.store, certificates.ledger);
+}
+
+function attested(cluster: ClusterConfiguration, provider: string, options: WorldOptions): ClusterConfiguration {
+  const attestation: ProfileAttestation = {
+    providers: [provider],
+    required: true,
+    mode: 'enforce',
+    subjectAccessReview: false,
+    ...options.attestation,
+  };
+  const profiles = new Map(cluster.profiles);
+  for (const signerName of [clientSigner, servingSigner]) {
+    const profile = profiles.get(signerName);
+    if (profile === undefined) throw new Error(`no profile ${signerName}`);
+    const groups = signerName === clientSigner ? ['system:bootstrappers', 'system:bootstrappers:*'] : [];
+    const requester = { users: [], groups, nodeItself: true } as const;
+    profiles.set(signerName, { ...profile, requester, attestation, ...options.profile });
+  }
+  const settings: ClusterAttestation = {
+    audience: 'account/region/demo',
+    serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] },
+    ...options.settings,
+  };
+  return { ...cluster, profiles, attestation: settings };
+}
+
+function decoded(object: object): RequestObject {
+  const read = decodeRequestObject(object);
+  if (!read.ok) throw new Error(read.message);
+  return read.object;
+}
+
+export interface Asked {
+  readonly node?: string;
+  readonly key?: TestKey;
+  /** Left out = none is sent. */
+  readonly evidence?: NullEvidence;
+  readonly version?: string;
+  /** `null` = no extension. */
+  readonly providerId?: string | null;
+  /** By default a bootstrap token's user; `node` = the node itself. */
+  readonly by?: 'bootstrap' | 'node' | { readonly username: string; readonly groups: readonly string[] };
+  readonly signerName?: string;
+  readonly uid?: string;
+  readonly approved?: boolean;
+  readonly sans?: NonNullable<RequestSpec['sans']>;
+  readonly spec?: RequestSpec;
+  /** Instead of everything that is in spec.request. */
+  readonly request?: string;
+  readonly usages?: readonly string[];
+}
+
+/** The whole object as the API server stores it. Each call makes a new one, with a new UID unless given. */
+export function requestOf(asked: Asked = {}): Readonly<Record<string, unknown>> & {
+  readonly metadata: { readonly name: string; readonly uid: string };
+} {
+  const { node = 'node-1', signerName = clientSigner, by = 'bootstrap', version = 'null/v1', sans } = asked;
+  const serving = signerName.includes('serving');
+  const id = asked.evidence?.machine;
+  const providerId = asked.providerId === undefined ? (id === undefined ? null : `null:///${id}`) : asked.providerId;
+  const made = makeRequest({
+    key: asked.key ?? newKey('P-256'),
+    subject: { O: ['system:nodes'], CN: `system:node:${node}` },
+    ...(sans === undefined ? {} : { sans }),
+    ...(providerId === null ? {} : { extensions: [{ oid: providerIdType, value: der.utf8(providerId) }] }),
+    ...asked.spec,
+  });
+  const blocks =
+    asked.evidence === undefined
+      ? ''
+      : pemBlock(evidenceLabels.provider, Buffer.from(version)) +
+        pemBlock(evidenceLabels.data, Buffer.from(JSON.stringify({ v: 1, ...asked.evidence })));
+  const requester =
+    by === 'bootstrap'
+      ? { username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers', 'system:authenticated'] }
+      : by === 'node'
+        ? { username: `system:node:${node}`, groups: ['system:nodes', 'system:authenticated'] }
+        : by;
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'csr-1', uid: asked.uid ?? randomUUID() },
+    spec: {
+      request: Buffer.from(asked.request ?? made.pem + blocks).toString('base64'),
+      signerName,
+      usages: asked.usages ?? ['digital signature', serving ? 'server auth' : 'client auth'],
+      ...requester,
+    },
+    status: {
+      conditions: asked.approved === true ? [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }] : [],
+    },
+  };
+}
+
+export function approvedOf(object: object): object {
+  return { ...object, status: { conditions: [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }] } };
+}
+
+export function sha256Hex(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** A decision and its first code, for tables. */
+export function said(outcome: AttestOutcome): string {
+  switch (outcome.kind) {
+    case 'approve':
+      return outcome.audit === undefined
+        ? 'approve'
+        : `audit ${outcome.audit === 'unjudged' ? 'unjudged' : outcome.audit[0].code}`;
+    case 'deny':
+    case 'challenge':
+      return outcome.violations[0].code;
+    case 'ignore':
+      return outcome.why;
+  }
+}
+
+export function signed(outcome: SignOutcome): string {
+  return outcome.kind === 'refused' ? outcome.violations[0].code : outcome.kind;
+}
