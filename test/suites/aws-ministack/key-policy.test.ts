@@ -123,11 +123,13 @@ describe.skipIf(skip)('a key policy', () => {
       expect(await refused(key, administrator.who, administration)).toEqual([action]);
     });
 
-    if (deleter !== undefined)
-      test.each(Object.keys(deletion))('without %s for deleters, that is refused them', async (action) => {
+    test.each(deleter === undefined ? [] : Object.keys(deletion))(
+      'without %s for deleters, that is refused them',
+      async (action) => {
         const key = await createKey(withoutPermissions(template, [deletePermission(action)]));
-        expect(await refused(key, deleter.who, deletion)).toEqual([action]);
-      });
+        expect(await refused(key, deleter!.who, deletion)).toEqual([action]);
+      },
+    );
 
     test('refuses deletion to others whatever else it is made to allow; without its denial it would not', async () => {
       const careless = allowEverything(template);

@@ -73,8 +73,9 @@ describe.skipIf(skip)('an HTTP API for tokens', () => {
 });
 
 /** By the caller role, past its URL. */
-async function invoke({ emulator, caller }: MiniStackDeployment) {
-  const lambda = new LambdaClient({ ...emulator.client, credentials: await caller('demo'), maxAttempts: 1 });
+async function invoke(deployment: MiniStackDeployment) {
+  const credentials = await deployment.caller('demo');
+  const lambda = new LambdaClient({ ...deployment.emulator.client, credentials, maxAttempts: 1 });
   try {
     return await lambda.send(new InvokeCommand({ FunctionName: 'countersign-demo-sign', Payload: '{}' }));
   } finally {
