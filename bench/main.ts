@@ -1,12 +1,18 @@
-/** `npm run bench`: who signs a thousand approved requests how fast, in one run on one control plane. docs/performance.md */
+/**
+ * `npm run bench`: who signs a thousand approved requests how fast, in one run on one control plane, and how soon
+ * a new function answers. docs/performance.md
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { dirname, join } from 'node:path';
 import { startControlPlane } from '../test/harness/control-plane.ts';
+import { measureBundles } from './bundles.ts';
+import type { BundlesResult } from './bundles.ts';
 import { contenders } from './contenders.ts';
 import { helpText, parseOptions } from './options.ts';
 import type { BenchOptions } from './options.ts';
+import { quietShare } from './process-usage.ts';
 import { renderComparison, renderResults } from './report.ts';
 import type { Machine, Results } from './report.ts';
 import { measure, wasQuiet } from './scenarios.ts';
@@ -38,6 +44,37 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function run(options: BenchOptions): Promise<Results> {
+  const bundles = options.bundles ? await measureBundlesQuietly(options) : undefined;
+  const { kubernetes, ...measured } = await measureContenders(options);
+  return {
+    schema: 1,
+    date: `${new Date().toISOString().slice(0, 19)}Z`,
+    commit: commit(),
+    machine: machine(kubernetes),
+    ...measured,
+    ...(bundles === undefined ? {} : { bundles }),
+  };
+}
+
+async function measureBundlesQuietly({ quick, patienceSeconds }: BenchOptions): Promise<BundlesResult | undefined> {
+  const plan = { imports: quick ? 7 : 21, answers: quick ? 5 : 15, patienceMilliseconds: patienceSeconds * 1_000 };
+  let result = await measureBundles(plan, say);
+  for (let attempt = 1; attempt < attemptsFor(patienceSeconds) && (result?.othersShare ?? 0) > quietShare; attempt++) {
+    say('bundles: not quiet; again');
+    result = await measureBundles(plan, say);
+  }
+  return result;
+}
+
+/** Chosen by what others did, never by what came out. */
+function attemptsFor(patienceSeconds: number): number {
+  return patienceSeconds > 0 ? 3 : 1;
+}
+
+async function measureContenders(
+  options: BenchOptions,
+): Promise<Pick<Results, 'contenders' | 'steps'> & { readonly kubernetes?: string }> {
+  if (options.contenders.length === 0) return { contenders: [], steps: [] };
   say('steps');
   const steps = await measureSteps(options.quick ? 100 : 400);
   say('control plane');
@@ -51,22 +88,17 @@ async function run(options: BenchOptions): Promise<Results> {
       const plan = planFor(contender.ceilingPerSecond !== undefined, options);
       const progress = (what: string): void => say(`${contender.label}: ${what}`);
       let results = await measure(contender, plan, controlPlane, starting, progress);
-      // Chosen by what others did, never by what came out.
-      const attempts = options.patienceSeconds > 0 ? 3 : 1;
-      for (let attempt = 1; attempt < attempts && !wasQuiet(results, contender); attempt++) {
+      for (
+        let attempt = 1;
+        attempt < attemptsFor(options.patienceSeconds) && !wasQuiet(results, contender);
+        attempt++
+      ) {
         progress('not quiet; again');
         results = await measure(contender, plan, controlPlane, starting, progress);
       }
       measured.push(results);
     }
-    return {
-      schema: 1,
-      date: `${new Date().toISOString().slice(0, 19)}Z`,
-      commit: commit(),
-      machine: machine(version.gitVersion),
-      contenders: measured,
-      steps,
-    };
+    return { contenders: measured, steps, kubernetes: version.gitVersion };
   } finally {
     await controlPlane.stop();
   }
@@ -81,14 +113,14 @@ function planFor(throttled: boolean, { quick, requests, patienceSeconds }: Bench
   return { warmUp, backlog: mass, burst: mass, sequence, patienceMilliseconds };
 }
 
-function machine(kubernetes: string): Machine {
+function machine(kubernetes: string | undefined): Machine {
   return {
     cpu: cpus()[0]?.model ?? 'unknown processor',
     processors: cpus().length,
     memoryGibibytes: Math.round(totalmem() / 2 ** 30),
     system: `${type()} ${release()}`,
     node: process.version,
-    kubernetes,
+    ...(kubernetes === undefined ? {} : { kubernetes }),
   };
 }
 

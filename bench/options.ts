@@ -6,6 +6,8 @@ export interface BenchOptions {
   readonly quick: boolean;
   readonly requests: number;
   readonly contenders: readonly ContenderName[];
+  /** Whether the functions' bundles are measured. */
+  readonly bundles: boolean;
   /** Where the results go; by default bench/results/<date>.json. */
   readonly json: string | undefined;
   readonly compare: string | undefined;
@@ -18,15 +20,19 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
+const names: readonly string[] = [...contenderNames, 'bundles'];
+
 export const helpText = `Measures how fast approved requests get their certificates: Countersign beside the real kube-controller-manager, on one
-real control plane, and each step of the story by itself. Takes about four minutes, most of it the default reference's.
+real control plane, each step of the story by itself, and the functions' bundles beside the bare libraries they need.
+Takes about five minutes, most of it the default reference's.
 
 Usage: npm run bench -- [options]
 
-  --quick            in about a minute: 200 requests, 100 for the default kube-controller-manager
+  --quick            in under two minutes: 200 requests, 100 for the default kube-controller-manager
   --requests N       approved requests in backlog and burst, 100 to 5000 (default: 1000)
   --only NAME        this contender only; repeat it for more
-                     (${contenderNames.join(', ')})
+                     (${names.join(', ')};
+                     bundles by itself needs no control plane)
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --compare FILE     also print how this run relates to an earlier one's results
   --patience S       on a machine with other work: before each measurement wait up to S seconds for a quiet moment,
@@ -70,15 +76,16 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
   const patienceSeconds = Number(flags.patience ?? 0);
   if (!Number.isInteger(patienceSeconds) || patienceSeconds < 0 || patienceSeconds > 600)
     return wrong(`--patience ${flags.patience}: not a number from 0 to 600`);
-  const only = flags.only ?? contenderNames;
-  const unknown = only.find((name) => !contenderNames.includes(name as ContenderName));
-  if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${contenderNames.join(', ')}`);
+  const only = flags.only ?? names;
+  const unknown = only.find((name) => !names.includes(name));
+  if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${names.join(', ')}`);
   return {
     kind: 'run',
     options: {
       quick,
       requests,
       contenders: contenderNames.filter((name) => only.includes(name)),
+      bundles: only.includes('bundles'),
       json: flags.json,
       compare: flags.compare,
       profile: flags.profile,

@@ -64,11 +64,17 @@ function machineSeconds(): number {
   return [0, 1, 2, 5, 6, 7].reduce((sum, index) => sum + Number(ticks[index]), 0) / ticksPerSecond;
 }
 
-function familySeconds(): number {
-  const children = readdirSync('/proc/self/task').flatMap((task) =>
-    readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-  );
-  return [process.pid, ...children].reduce((sum, pid) => sum + usageOf(pid).cpuSeconds, 0);
+/** Of this process, those it started and theirs; what has ended is in the account of whoever waited for it. */
+function familySeconds(pid = process.pid): number {
+  try {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    );
+    const own = [14, 15, 16, 17].reduce((sum, field) => sum + statField(pid, field), 0) / ticksPerSecond;
+    return children.reduce((sum, child) => sum + familySeconds(child), own);
+  } catch {
+    return 0; // ended while we looked
+  }
 }
 
 /** Fields are counted from 1, as in proc(5). The name in field 2 may hold spaces and brackets: read on behind it. */

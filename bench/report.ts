@@ -1,6 +1,8 @@
 /** The results of one run: as tables for people, as JSON for the next run to compare with. */
+import type { BundleMeasure, BundlesResult } from './bundles.ts';
 import { contenders } from './contenders.ts';
 import type { ContenderName } from './contenders.ts';
+import { quietShare } from './process-usage.ts';
 import { wasQuiet } from './scenarios.ts';
 import type { ContenderResults, MassResult } from './scenarios.ts';
 import type { StepResult } from './steps.ts';
@@ -12,6 +14,7 @@ export interface Results {
   readonly machine: Machine;
   readonly contenders: readonly ContenderResults[];
   readonly steps: readonly StepResult[];
+  readonly bundles?: BundlesResult;
 }
 
 export interface Machine {
@@ -20,7 +23,8 @@ export interface Machine {
   readonly memoryGibibytes: number;
   readonly system: string;
   readonly node: string;
-  readonly kubernetes: string;
+  /** Left out when none was needed. */
+  readonly kubernetes?: string;
 }
 
 type Mass = 'backlog' | 'burst';
@@ -30,10 +34,18 @@ export function renderResults(results: Results): string {
   const { cpu, processors, memoryGibibytes, system, node, kubernetes } = machine;
   const parts = [
     `${results.date}  commit ${results.commit}`,
-    `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}, Kubernetes ${kubernetes}`,
+    `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}${kubernetes === undefined ? '' : `, Kubernetes ${kubernetes}`}`,
     ...(isQuiet(results)
       ? []
       : ['NOT QUIET: others were at work on this machine meanwhile; do not quote these numbers']),
+    ...(results.contenders.length === 0 ? [] : contenderParts(results)),
+    ...(results.bundles === undefined ? [] : bundleParts(results.bundles)),
+  ];
+  return `${parts.join('\n')}\n`;
+}
+
+function contenderParts(results: Results): string[] {
+  return [
     '',
     'Burst: approved requests come up at once before a warm signer. t0 = their release',
     massTable(results, 'burst'),
@@ -54,10 +66,35 @@ export function renderResults(results: Results): string {
       ]),
     ),
   ];
-  return `${parts.join('\n')}\n`;
 }
 
-export function isQuiet({ contenders: measured }: Results): boolean {
+/** Each function beside the bare libraries it needs; a ratio above 1 is what our own code costs. */
+function bundleParts({ functions, nothing, runtime, imports, answers }: BundlesResult): string[] {
+  const rows = functions.map(({ service, libraries, own, bare }) => [
+    `${service}, beside ${libraries}`,
+    ...(['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [
+      ...[own, bare].map((measure) => amount(measure, what)),
+      ratio(own[what], bare[what]),
+    ]),
+  ]);
+  const floor = (['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [amount(nothing, what), '', '']);
+  const from = runtime === 'lambda' ? "under Lambda's own runtime" : 'in a plain process, without a Lambda runtime';
+  return [
+    '',
+    `Bundles: each new process; import is the median of ${imports}, first answer of ${answers}, ${from}`,
+    table(
+      ['', 'KB', 'bare', '×', 'import ms', 'bare', '×', 'first answer ms', 'bare', '×'],
+      [...rows, ['a handler that does nothing', ...floor]],
+    ),
+  ];
+}
+
+function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
+  return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
+}
+
+export function isQuiet({ contenders: measured, bundles }: Results): boolean {
+  if (bundles !== undefined && bundles.othersShare > quietShare) return false;
   return measured.every((results) => {
     const contender = contenders.find(({ name }) => name === results.burst.contender);
     return contender === undefined || wasQuiet(results, contender);
@@ -130,6 +167,13 @@ export function renderComparison(now: Results, then: Results): string {
   for (const { step, cpuMicroseconds } of now.steps) {
     const before = then.steps.find((result) => result.step === step);
     if (before !== undefined) rows.push(compared(`${step}, CPU µs`, cpuMicroseconds, before.cpuMicroseconds, 'less'));
+  }
+  for (const { service, own } of now.bundles?.functions ?? []) {
+    const before = then.bundles?.functions.find((result) => result.service === service)?.own;
+    if (before === undefined) continue;
+    rows.push(compared(`${service}: KB`, own.kilobytes, before.kilobytes, 'less'));
+    rows.push(compared(`${service}: import, ms`, own.imported, before.imported, 'less'));
+    rows.push(compared(`${service}: first answer, ms`, own.answered, before.answered, 'less'));
   }
   const head = `Compared with ${then.date} (commit ${then.commit}); above 1 is better now`;
   return `${head}\n${table(['', 'then', 'now', 'ratio'], rows)}\n`;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { BundlesResult } from '../../../bench/bundles.ts';
 import { parseOptions } from '../../../bench/options.ts';
 import { renderComparison, renderResults } from '../../../bench/report.ts';
 import type { Results } from '../../../bench/report.ts';
@@ -26,12 +27,31 @@ function results(rates: Partial<Record<ContenderName, number>>, othersShare = 0)
     schema: 1,
     date: '2026-01-01T00:00:00Z',
     commit: 'abc',
-    machine: { cpu: 'x', processors: 2, memoryGibibytes: 4, system: 'Linux', node: 'v24', kubernetes: 'v1.36.3' },
+    machine: { cpu: 'x', processors: 2, memoryGibibytes: 4, system: 'Linux', node: 'v24' },
     contenders: (Object.entries(rates) as [ContenderName, number][]).map(([name, rate]) => ({
       backlog: mass(name, rate, 0),
       burst: mass(name, rate, othersShare),
     })),
-    steps: [{ step: 'a step', perSecond: 10, cpuMicroseconds: 100_000 / rates.countersign! }],
+    steps: [{ step: 'a step', perSecond: 10, cpuMicroseconds: 100_000 / (rates.countersign ?? 1) }],
+  };
+}
+
+/** Of the sign function: an import of so many milliseconds beside one of 50. */
+function bundles(imported: number, change: Partial<BundlesResult> = {}): Results {
+  const bare = { kilobytes: 400, imported: 50, answered: 200 };
+  const own = { kilobytes: 500, imported, answered: 250 };
+  return {
+    ...results({}),
+    steps: [],
+    bundles: {
+      runtime: 'lambda',
+      imports: 21,
+      answers: 15,
+      functions: [{ service: 'sign', libraries: 'two clients', own, bare }],
+      nothing: { kilobytes: 1, imported: 0.5, answered: 49.5 },
+      othersShare: 0,
+      ...change,
+    },
   };
 }
 
@@ -68,6 +88,30 @@ describe('the report', () => {
   });
 });
 
+describe('the report on bundles', () => {
+  test('sets size, import and first answer beside those of the bare libraries', () => {
+    const text = renderResults(bundles(60));
+    expect(text).toMatch(/^sign, beside two clients +500 +400 +1\.25 +60\.0 +50\.0 +1\.20 +250 +200 +1\.25$/m);
+    expect(text).toMatch(/^a handler that does nothing +1 +0\.5 +49\.5 *$/m);
+    expect(text).toContain("of 15, under Lambda's own runtime");
+    // What was not measured is not there.
+    expect(text).not.toMatch(/Burst|Steps|Kubernetes v/);
+    expect(renderResults(results({ countersign: 400 }))).not.toContain('Bundles');
+  });
+
+  test('says when no Lambda runtime was there, and when others were at work', () => {
+    expect(renderResults(bundles(60, { runtime: 'process' }))).toContain('without a Lambda runtime');
+    expect(renderResults(bundles(60, { othersShare: 0.11 }))).toContain('NOT QUIET');
+    expect(renderResults(bundles(60, { othersShare: 0.1 }))).not.toContain('NOT QUIET');
+  });
+
+  test('compares so that above 1 is better', () => {
+    expect(renderComparison(bundles(50), bundles(100))).toMatch(/sign: import, ms +100 +50\.00 +2\.00$/m);
+    // With a run that had none there is nothing to compare.
+    expect(renderComparison(bundles(50), results({ countersign: 400 }))).not.toContain('import');
+  });
+});
+
 describe('options', () => {
   test.each([
     [['--requests', '99'], '--requests 99'],
@@ -79,6 +123,15 @@ describe('options', () => {
     const parsed = parseOptions(argv);
     expect(parsed.kind).toBe('wrong');
     expect(parsed.kind === 'wrong' && parsed.message).toContain(named);
+  });
+
+  test.each<readonly [readonly string[], readonly ContenderName[], boolean]>([
+    [[], ['countersign', 'one-process', 'kcm-unthrottled', 'kcm-default'], true],
+    [['--only', 'bundles'], [], true],
+    [['--only', 'countersign'], ['countersign'], false],
+    [['--only', 'bundles', '--only', 'countersign'], ['countersign'], true],
+  ])('%j measures %j, and bundles: %s', (argv, contenders, bundles) => {
+    expect(parseOptions(argv)).toMatchObject({ kind: 'run', options: { contenders, bundles } });
   });
 
   test('--only keeps the order of the report and drops repetitions', () => {

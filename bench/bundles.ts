@@ -1,0 +1,212 @@
+/**
+ * The functions' bundles, as `cdk synth` makes them, beside bundles of nothing but the libraries they need, made the same
+ * way: how large, how long their import takes, and how long a caller waits for the first answer of a new environment.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { bundle } from '../lib/bundle.ts';
+import type { Service } from '../lib/functions.ts';
+import { deployFunctions, freshToken, ordinaryEvents, services } from '../test/harness/lambda-functions.ts';
+import type { DeployedFunction, DeployedFunctions } from '../test/harness/lambda-functions.ts';
+import { startLambda } from '../test/harness/lambda-runtime.ts';
+import type { LambdaAnswer } from '../test/harness/lambda-runtime.ts';
+import { temporaryFolder } from '../test/harness/processes.ts';
+import { ensureTool } from '../test/tools/tools.ts';
+import { jwks } from '../test/unit/authorizer/tokens.ts';
+import { quietMoment, watchForOthers } from './process-usage.ts';
+import { percentile } from './statistics.ts';
+
+export interface BundlesPlan {
+  /** Fresh processes for the import, and for the first answer, of each bundle. */
+  readonly imports: number;
+  readonly answers: number;
+  readonly patienceMilliseconds: number;
+}
+
+/** Medians, in milliseconds. */
+export interface BundleMeasure {
+  readonly kilobytes: number;
+  readonly imported: number;
+  readonly answered: number;
+}
+
+export interface BundleResult {
+  readonly service: Service;
+  /** What the bare one is made of. */
+  readonly libraries: string;
+  readonly own: BundleMeasure;
+  readonly bare: BundleMeasure;
+}
+
+export interface BundlesResult {
+  /** What ran the handlers for their first answers: AWS's emulator and client, or a process that only calls them. */
+  readonly runtime: 'lambda' | 'process';
+  readonly imports: number;
+  readonly answers: number;
+  readonly functions: readonly BundleResult[];
+  /** A handler that does nothing: what the runtime itself takes. */
+  readonly nothing: BundleMeasure;
+  readonly othersShare: number;
+}
+
+interface Bare {
+  readonly libraries: string;
+  readonly entry: string;
+  readonly event: () => unknown;
+}
+
+/** For every function; a new one does not compile before it has its line here. */
+const bareOf: Readonly<Record<Service, Bare>> = {
+  sign: { libraries: 'KMS and DynamoDB clients', entry: 'bench/bare/kms-dynamodb.ts', event: () => ({ as: 'sign' }) },
+  ca: { libraries: 'KMS and DynamoDB clients', entry: 'bench/bare/kms-dynamodb.ts', event: () => ({ as: 'ca' }) },
+  authorizer: {
+    libraries: 'jose',
+    entry: 'bench/bare/jose.ts',
+    event: () => ({ token: freshToken(), jwks }),
+  },
+};
+
+const root = resolve(import.meta.dirname, '..');
+
+/** A bundle in a folder, and what is asked of it. */
+interface Subject {
+  readonly function: DeployedFunction;
+  readonly event: () => unknown;
+  readonly imported: number[];
+  readonly answered: number[];
+}
+
+/** Nothing where there is no emulated AWS to be had; the reason is said. */
+export async function measureBundles(
+  plan: BundlesPlan,
+  say: (what: string) => void,
+): Promise<BundlesResult | undefined> {
+  const emulator = await ensureTool('ministack');
+  if ('missing' in emulator) {
+    say(`bundles: left out, ${emulator.missing}`);
+    return undefined;
+  }
+  const missing = [await ensureTool('lambda-rie'), await ensureTool('lambda-ric')].find((tool) => 'missing' in tool);
+  if (missing !== undefined) say(`bundles: first answers from plain processes, ${missing.missing}`);
+  const runtime = missing === undefined ? 'lambda' : 'process';
+
+  say('bundles');
+  const deployed = await deployFunctions();
+  const folder = temporaryFolder('bundles');
+  try {
+    await makeCa(deployed);
+    const pairs = services.map((service) => {
+      const own = deployed.functions[service];
+      const { entry, event } = bareOf[service];
+      const bare = { ...own, folder: written(entry, join(folder.path, service)) };
+      return { service, own: subject(own, ordinaryEvents[service]), bare: subject(bare, event) };
+    });
+    const empty = written('bench/bare/nothing.ts', join(folder.path, 'nothing'));
+    const nothing = subject({ ...deployed.functions.authorizer, folder: empty }, () => ({}));
+    const subjects = [nothing, ...pairs.flatMap(({ own, bare }) => [own, bare])];
+
+    await quietMoment(plan.patienceMilliseconds);
+    const others = watchForOthers();
+    // In turns, so that a slow moment of the machine is everybody's; the first of each only warms the page cache.
+    for (let round = -1; round < plan.imports; round++)
+      for (const { function: of, imported } of subjects) keep(round, imported, await importMilliseconds(of));
+    say(`bundles: first answers`);
+    const answer = runtime === 'lambda' ? firstUnderLambda : firstInProcess;
+    for (let round = -1; round < plan.answers; round++)
+      for (const { function: of, event, answered } of subjects) keep(round, answered, await answer(of, event()));
+    return {
+      runtime,
+      imports: plan.imports,
+      answers: plan.answers,
+      functions: pairs.map(({ service, own, bare }) => ({
+        service,
+        libraries: bareOf[service].libraries,
+        own: measured(own),
+        bare: measured(bare),
+      })),
+      nothing: measured(nothing),
+      othersShare: others(),
+    };
+  } finally {
+    await deployed.stop();
+    folder.remove();
+  }
+}
+
+/** Without one there is nothing to sign with, and nothing to show. */
+async function makeCa({ functions: { ca } }: DeployedFunctions): Promise<void> {
+  await firstInProcess(ca, { action: 'init' });
+}
+
+function subject(of: DeployedFunction, event: () => unknown): Subject {
+  return { function: of, event, imported: [], answered: [] };
+}
+
+function keep(round: number, sample: number[], value: number): void {
+  if (round >= 0) sample.push(value);
+}
+
+function measured({ function: { folder }, imported, answered }: Subject): BundleMeasure {
+  return {
+    kilobytes: statSync(join(folder, 'index.js')).size / 1_024,
+    imported: percentile(imported, 0.5),
+    answered: percentile(answered, 0.5),
+  };
+}
+
+/** By the same bundler with the same settings. */
+function written(entry: string, folder: string): string {
+  mkdirSync(folder);
+  for (const [name, content] of bundle({ root, entry, constants: {} }).files)
+    writeFileSync(join(folder, name), content);
+  return folder;
+}
+
+/** As the runtime does it: one `require` in a process that has loaded nothing else. */
+async function importMilliseconds(of: DeployedFunction): Promise<number> {
+  return (await inProcess(of, `require('./index.js'); done({});`)).milliseconds;
+}
+
+/** From the first event until its answer, the start of the handler's process included. */
+async function firstUnderLambda({ name, ...rest }: DeployedFunction, event: unknown): Promise<number> {
+  const environment = await startLambda({ functionName: name, ...rest });
+  try {
+    return checked(name, await environment.invoke(event));
+  } finally {
+    await environment.stop();
+  }
+}
+
+/** Import and first answer, without a runtime around them. */
+async function firstInProcess(of: DeployedFunction, event: unknown): Promise<number> {
+  const script = `require('./index.js').handler(JSON.parse(process.argv[1])).then(done);`;
+  return checked(of.name, await inProcess(of, script, JSON.stringify(event)));
+}
+
+/** An error is quick, and nothing to measure. */
+function checked(name: string, { payload, milliseconds }: LambdaAnswer): number {
+  const { errorType, statusCode = 200, isAuthorized = true } = payload as Readonly<Record<string, unknown>>;
+  if (errorType !== undefined || statusCode !== 200 || isAuthorized !== true)
+    throw new Error(`${name}: ${JSON.stringify(payload)}`);
+  return milliseconds;
+}
+
+/** The script ends with `done`. What the function logs goes to standard output too: the last line counts. */
+async function inProcess(
+  { folder, environment }: DeployedFunction,
+  script: string,
+  ...args: readonly string[]
+): Promise<LambdaAnswer> {
+  const frame = `
+    const begin = performance.now();
+    const done = (payload) => {
+      const milliseconds = performance.now() - begin;
+      process.stdout.write('\\n' + JSON.stringify({ payload, milliseconds }), () => process.exit());
+    };
+    ${script}`;
+  const options = { cwd: folder, env: environment, timeout: 60_000 };
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', frame, ...args], options);
+  return JSON.parse(stdout.split('\n').at(-1) ?? '') as LambdaAnswer;
+}
