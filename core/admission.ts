@@ -222,7 +222,7 @@ function claimOf(
   examined: Examined,
   { providerId, startedAt }: Machine,
   firstUse: FirstUse,
-  { randomBytes }: AdmissionPorts,
+  ports: AdmissionPorts,
 ): Omit<Claim, 'verdict'> {
   const { nodeName, spkiSha256, uid, now } = question;
   const { identity } = examined;
@@ -234,7 +234,7 @@ function claimOf(
     case 'takeover': {
       const { holder } = firstUse;
       const retired = {
-        id: ulid(now, randomBytes(10)),
+        id: ulid(now, ports.randomBytes(10)),
         at: now,
         by: 'attest',
         action: 'retire',

@@ -54,7 +54,7 @@ type Row = readonly [
   question: Partial<FirstUseQuestion>,
   decision: FirstUse['kind'] | 'TofuReuse' | 'TofuNodeMismatch' | 'TofuNodeTaken' | 'Revoked',
 ];
-const adopted: IdentityRecord = (({ spkiSha256: _, ...rest }) => rest)(recorded);
+const { spkiSha256: _key, ...adopted } = recorded;
 
 const table: readonly Row[] = [
   ['a new machine, a free name', {}, 'first'],

@@ -8,6 +8,7 @@ import type { AttestContext } from '../../../core/attest-question.ts';
 import type { AttestationRegister, AttestationStore } from '../../../core/attestation-store.ts';
 import { attest } from '../../../core/attest.ts';
 import type { AttestOutcome } from '../../../core/attest.ts';
+import type { Authority } from '../../../core/certificate.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { evidenceLabels } from '../../../core/evidence.ts';
@@ -53,13 +54,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const platform = createNullPlatform(options);
   const attestations = openEmbeddedAttestations(':memory:');
   const certificates = openEmbeddedLedger(':memory:');
-  const ca = await createTestAuthority('demo ca');
-  const authority = {
-    name: 'ca',
-    certificate: new Uint8Array(new X509Certificate(ca.certificatePem).raw),
-    intermediates: [],
-    signer: embeddedSigner(ca.keyPem),
-  };
+  const authority = await testAuthority();
   const clock = { now: Date.now() };
   const cluster = attested(defaultCluster('demo', { maxTtlSeconds: 86_400 }), platform.provider.name, options);
 
@@ -85,8 +80,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           ledger,
           authority: () => Promise.resolve(authority),
           attestations: {
-            findVerdict: store.findVerdict,
-            findIdentity: store.findIdentity,
+            findVerdict: (uid, now) => store.findVerdict(uid, now),
+            findIdentity: (identity) => store.findIdentity(identity),
             attest: async () => void (await ask(object)),
           },
         }),
@@ -98,6 +93,19 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     };
   }
   return world(attestations.store, certificates.ledger);
+}
+
+let shared: Promise<Authority> | undefined;
+
+/** One for all worlds: making a CA takes longer than the rest. */
+function testAuthority(): Promise<Authority> {
+  shared ??= createTestAuthority('demo ca').then(({ certificatePem, keyPem }) => ({
+    name: 'ca',
+    certificate: new Uint8Array(new X509Certificate(certificatePem).raw),
+    intermediates: [],
+    signer: embeddedSigner(keyPem),
+  }));
+  return shared;
 }
 
 function attested(cluster: ClusterConfiguration, provider: string, options: WorldOptions): ClusterConfiguration {
