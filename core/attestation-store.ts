@@ -27,8 +27,9 @@ export interface IdentityRecord {
   readonly providerId: string;
   /** When the machine was started, where its provider tells: moves on stop and start, never back. */
   readonly startedAt?: Instant;
-  /** Addresses out of operator ranges that this machine used first, canonical text. */
+  /** Addresses out of operator ranges that this machine used first, canonical text. At most `mostAddresses`. */
   readonly addresses: readonly string[];
+  /** Never changes: with `rev` it tells one record of an identity from the next one after a reset. */
   readonly firstSeen: Instant;
   readonly lastSeen: Instant;
   /** How often a new key took the place of the first one. */
@@ -61,7 +62,7 @@ export interface Verdict {
   readonly expiresAt: Instant;
 }
 
-/** A proof that may be used for one request only, such as `{kind: 'sts', id: <X-Amz-Signature>}`. */
+/** A proof that may be used for one request only, such as `{kind: 'sts', id: <X-Amz-Signature>}`; never of kind `address`. */
 export interface OnceKey {
   readonly kind: string;
   readonly id: string;
@@ -73,7 +74,7 @@ export interface Look {
   readonly identity?: string;
   readonly nodeName: string;
   readonly once: readonly OnceKey[];
-  /** Range addresses asked for, canonical text. */
+  /** Range addresses asked for, canonical text. At most `mostAddresses`: the caller refuses more before it looks. */
   readonly addresses: readonly string[];
   /** Names under which the machine must be on the list of machines: `aws#i-0123…`; empty = no list is asked. */
   readonly machines: readonly string[];
@@ -92,15 +93,18 @@ export interface Seen {
   readonly listed: boolean;
 }
 
-/** Everything one approval writes. All of it or nothing. */
+/** Everything one approval writes. All of it or nothing. One whose parts do not fit together (claim-check.ts) throws. */
 export interface Claim {
   readonly verdict: Verdict;
   /** `requestSha256` hex of spec.request: the same bytes may spend the proof again, others may not. */
   readonly once: readonly (OnceKey & { readonly requestSha256: string; readonly expiresAt: Instant })[];
   readonly identity: IdentityWrite;
-  /** Range addresses that become this identity's; those it has already are not listed. */
+  /** Range addresses that become this identity's, nobody's or `retire`'s until now; those it has already are not listed. */
   readonly newAddresses: readonly string[];
-  /** Another machine's record that ends: its name passes to this one. Holds only for that very `rev`. */
+  /**
+   * Another machine's record that ends with a first use (`create`): its name passes to this one, its addresses become
+   * nobody's or this one's. Holds only for that very `rev`, and if it is active and has the name.
+   */
   readonly retire?: IdentityRecord;
   readonly audit: readonly AuditItem[];
 }
@@ -110,7 +114,7 @@ export type IdentityWrite =
   | { readonly kind: 'create'; readonly record: IdentityRecord }
   /** Holds only if the record is active and of `record.rev - 1`, and the node name is its own. */
   | { readonly kind: 'replace'; readonly record: IdentityRecord }
-  /** No identity stands behind it (audit mode, unattested): nothing is written but the verdict. */
+  /** No identity stands behind it (a refusal, audit mode, unattested): nothing is written but the verdict. */
   | { readonly kind: 'none' };
 
 /**
@@ -165,9 +169,11 @@ export type ChangeWrite = { readonly written: true } | { readonly written: false
 export interface AttestationRegister {
   listIdentities(): AsyncIterable<IdentityRecord>;
   listVerdicts(now: Instant): AsyncIterable<Verdict>;
+  /** In the order of their ids. */
   listAudit(): AsyncIterable<AuditItem>;
+  /** By name. */
   listMachines(): Promise<readonly MachineEntry[]>;
-  /** Removes the record, its node name and its addresses, only if it is still of `record.rev`. */
+  /** Removes the record, its node name (unless that is another's by now) and its addresses, only if it is still of `record.rev`. */
   reset(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
   /** active | retired → revoked, for good until a reset; only if it is still of `record.rev`. */
   revoke(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
