@@ -42,18 +42,22 @@ export function readCaller(answer: StsAnswer): { readonly caller: Caller } | Pro
   const result = resultOf(body);
   if (result === undefined) return { problem: 'is answered by STS with something other than GetCallerIdentity' };
   const { Account: account, Arn: arn, UserId: userId } = result;
-  const [, partition = '', arnAccount, role = '', session = ''] = arnPattern.exec(String(arn)) ?? [];
+  const [, partition = '', arnAccount, role = '', session = ''] = arnPattern.exec(text(arn)) ?? [];
   if (arnAccount === undefined) return { problem: 'is not signed by a role that an instance has' };
   if (account !== arnAccount) return { problem: 'is answered by STS with two accounts' };
-  // A role's unique id, or the identity role, which has none.
-  const expectedUser = role === identityRole ? `${arnAccount}:${identityRole}:${session}` : undefined;
-  if (expectedUser === undefined ? !isRoleSession(String(userId), session) : userId !== expectedUser)
+  if (!isUserId(text(userId), arnAccount, role, session))
     return { problem: 'is answered by STS with a user id that is not of the same session' };
   return { caller: { partition, account: arnAccount, role, session } };
 }
 
-function isRoleSession(userId: string, session: string): boolean {
-  return /^AROA[A-Z0-9]{12,124}$/.test(userId.slice(0, -session.length - 1)) && userId.endsWith(`:${session}`);
+/** A role has a unique id, which a role of the same name that comes after it does not get; the identity role has none. */
+function isUserId(userId: string, account: string, role: string, session: string): boolean {
+  if (role === identityRole) return userId === `${account}:${identityRole}:${session}`;
+  return /^AROA[A-Z0-9]{12,124}:/.test(userId) && userId.slice(userId.indexOf(':') + 1) === session;
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /** {"GetCallerIdentityResponse": {"GetCallerIdentityResult": {Account, Arn, UserId}, "ResponseMetadata": {RequestId}}} */

@@ -1,0 +1,127 @@
+/** Puts one case to the provider, from the evidence as sent to the machine as told. */
+import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws-endpoints.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
+import type { AttestationProvider, Machine } from '../../../core/attestation/provider.ts';
+import type { AwsAttestation } from '../../../core/attestation-configuration.ts';
+import { presign, stsToken } from '../../harness/fake-aws/presign.ts';
+import type { PresignOptions } from '../../harness/fake-aws/presign.ts';
+import * as world from './aws-machine.ts';
+import { signedMessage } from './cms-writer.ts';
+import type { RegionKey } from './cms-writer.ts';
+
+/** What differs from the one good request; what is absent is as the true machine has it. */
+export interface Case {
+  readonly name: string;
+  readonly expect: Expected;
+  /** Fields of the identity document besides or instead; `undefined` leaves one out. */
+  readonly document?: Readonly<Record<string, unknown>>;
+  /** Its bytes. */
+  readonly content?: (usual: Buffer) => Buffer;
+  readonly cms?: (content: Buffer) => Buffer;
+  readonly signedWith?: RegionKey;
+  readonly presign?: Partial<PresignOptions>;
+  /** After the signature. */
+  readonly url?: (url: string) => string;
+  readonly token?: (token: string) => string;
+  /** Besides or instead. */
+  readonly data?: Readonly<Record<string, unknown>>;
+  readonly dataText?: (text: string) => string;
+  readonly answer?: (answer: StsAnswer) => StsAnswer;
+  readonly instance?: Partial<InstanceDescription> | 'notFound';
+  readonly policy?: Partial<AwsAttestation>;
+}
+
+export type Expected =
+  | 'accepted'
+  /** The code, and words of the one check that must have caught it. */
+  | readonly [code: 'AttestationInvalid' | 'IdentityNotAllowed' | 'temporary', check: string];
+
+export interface Judged {
+  /** `accepted`, or the code and every message. */
+  readonly outcome: string;
+  readonly machine?: Machine;
+  /** What was asked of AWS, in order. */
+  readonly asked: readonly string[];
+  readonly requests: readonly StsRequest[];
+}
+
+type ProviderOf = (policy: AwsAttestation, ports: AwsPorts) => AttestationProvider;
+
+export async function judge(awsProvider: ProviderOf, one: Case): Promise<Judged> {
+  const asked: string[] = [];
+  const requests: StsRequest[] = [];
+  const provider = awsProvider(
+    { ...world.policy, ...one.policy },
+    {
+      regionCertificates: world.regionCertificates,
+      sts: (request) => {
+        asked.push(`STS ${request.host}`);
+        requests.push(request);
+        const answer = world.askSts(request);
+        return Promise.resolve(one.answer?.(answer) ?? answer);
+      },
+      ec2: {
+        describeInstance: (where, id) => {
+          asked.push(`EC2 ${JSON.stringify(where)} ${id}`);
+          return Promise.resolve(one.instance === 'notFound' ? 'notFound' : { ...world.instance, ...one.instance });
+        },
+      },
+    },
+  );
+  try {
+    const examined = provider.examine({
+      version: 'aws/v1',
+      data: dataOf(one),
+      request: undefined as never,
+      nodeName: 'ip-10-0-0-5.eu-central-1.compute.internal',
+      clusterName: world.clusterName,
+      binding: world.binding,
+      now: world.now,
+    });
+    const answer = 'violations' in examined ? examined : await examined.verify();
+    if ('violations' in answer) {
+      const [{ code }] = answer.violations;
+      return { outcome: `${code}: ${answer.violations.map(({ message }) => message).join('; ')}`, asked, requests };
+    }
+    return { outcome: 'accepted', machine: answer, asked, requests };
+  } catch (error) {
+    const { name, message } = error as Error;
+    // What only a mistake can throw is told apart from what says "later".
+    return { outcome: `${name === 'Error' ? 'temporary' : 'crash'}: ${message}`, asked, requests };
+  }
+}
+
+/** The DATA block of a case. */
+export function dataOf(one: Omit<Case, 'name' | 'expect'>): Buffer {
+  const fields = Object.entries({ ...world.document, ...one.document }).filter(([, value]) => value !== undefined);
+  const usual = Buffer.from(JSON.stringify(Object.fromEntries(fields), undefined, 2));
+  const content = one.content?.(usual) ?? usual;
+  const cms = one.cms?.(content) ?? signedMessage(content, one.signedWith ?? world.keys['eu-central-1']);
+  const nonce = typeof one.data?.['nonce'] === 'string' ? one.data['nonce'] : '';
+  const url = presign({
+    credential: world.credentials.machine,
+    region: world.region,
+    id: `csr-attest/v1/${world.clusterName}/${world.binding(nonce)}`,
+    at: world.now - 20_000,
+    ...one.presign,
+  });
+  const token = stsToken(one.url?.(url) ?? url);
+  const data = { v: 1, rsa2048: imdsText(cms), sts: one.token?.(token) ?? token, ...one.data };
+  const text = JSON.stringify(data);
+  return Buffer.from(one.dataText?.(text) ?? text);
+}
+
+export function imdsText(cms: Uint8Array): string {
+  return (
+    Buffer.from(cms)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  ).join('\n');
+}
+
+/** Whether a case ended as it says it must. */
+export function isAsExpected({ expect }: Case, { outcome }: Pick<Judged, 'outcome'>): boolean {
+  if (expect === 'accepted') return outcome === 'accepted';
+  const [code, check] = expect;
+  return outcome.startsWith(`${code}: `) && outcome.includes(check);
+}
