@@ -1,27 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
-import {
-  installRelay,
-  ledgerOf,
-  refuseToComplete,
-  startDevServer,
-  startRelay,
-  type DevServer,
-  type Relay,
-  type RelayIdentity,
-} from '../../harness/stack.ts';
-import { tbsOf } from '../../harness/stack-key.ts';
-import { startProxy, type Decision, type Moment, type Proxy, type ProxiedCall } from '../../harness/stack-proxy.ts';
-import {
-  approve,
-  certificateDerOf,
-  conditionOf,
-  createRequest,
-  eventually,
-  settled,
-  type CsrObject,
-} from '../../harness/stack-requests.ts';
+import { refuseToComplete } from '../../harness/stack.ts';
+import type { Decision, Moment, ProxiedCall } from '../../harness/stack-proxy.ts';
+import { approve, createRequest, eventually, settled } from '../../harness/stack-requests.ts';
 import { requireTools } from '../../tools/tools.ts';
+import { expectEnds, startProxiedStack, type ProxiedStack } from './proxied-stack.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 
@@ -31,39 +13,16 @@ const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
  * and kill by process id. Where to kill is taken from the calls of an undisturbed run.
  */
 describe.skipIf(skip)('killed at a call', () => {
-  let signer: DevServer;
-  let plane: ControlPlane;
-  let identity: RelayIdentity;
-  let relay: Relay;
-  let toSigner: Proxy;
-  let toApi: Proxy;
+  let stack: ProxiedStack;
   let rounds = 0;
 
   beforeAll(async () => {
-    signer = await startDevServer();
-    plane = await startControlPlane({ clientCaPem: await signer.caPem() });
-    identity = await installRelay(plane);
-    toSigner = await startProxy({ url: signer.url });
-    toApi = await startProxy({ url: plane.url, caPem: plane.servingCaPem });
     // Without leader election: the wait for a dead leader's lease is the subject of another test. One at a time: what
     // one request does when a process dies over another is left to chance otherwise.
-    relay = await startRelay({
-      kubeconfig: identity.kubeconfig(toApi),
-      endpoint: toSigner.url,
-      args: ['--signer-name', 'kubernetes.io/kube-apiserver-client', '--concurrency', '1'],
-    });
+    stack = await startProxiedStack({ concurrency: 1 });
   });
-  afterEach(() => {
-    toSigner.intervene = () => 'pass';
-    toApi.intervene = () => 'pass';
-  });
-  afterAll(async () => {
-    await relay?.stop();
-    await toSigner?.close();
-    await toApi?.close();
-    await plane?.stop();
-    await signer?.stop();
-  });
+  afterEach(() => stack?.pass());
+  afterAll(() => stack?.stop());
 
   /** What a call is, whichever run it is of; nothing for those that are not between sending and storing. */
   function pointOf({ method, path, query, body }: ProxiedCall): string | undefined {
@@ -79,6 +38,7 @@ describe.skipIf(skip)('killed at a call', () => {
 
   /** A request to be issued and one to be refused, to their ends. Says which points were passed, in order. */
   async function round(intervene: Intervention, restart: () => Promise<void> = async () => {}): Promise<Set<string>> {
+    const { plane, toSigner, toApi } = stack;
     rounds += 1;
     const passed = new Set<string>();
     const watching = async (call: ProxiedCall, moment: Moment): Promise<Decision> => {
@@ -102,25 +62,8 @@ describe.skipIf(skip)('killed at a call', () => {
     await approve(plane, allowed.name, refused.name);
     await restart();
     const ends = await settled(plane, [allowed.name, refused.name]);
-    await check(ends.get(allowed.name)!, ends.get(refused.name)!);
+    await expectEnds(stack.signer, { issued: [ends.get(allowed.name)!], refused: [ends.get(refused.name)!] });
     return passed;
-  }
-
-  async function check(allowed: CsrObject, refused: CsrObject): Promise<void> {
-    expect(conditionOf(allowed, 'Failed')).toBeUndefined();
-    expect(conditionOf(refused, 'Failed')?.reason).toBe('SignerValidationFailure');
-    expect(refused.status.certificate).toBeUndefined();
-    const { ledger, close } = ledgerOf(signer);
-    try {
-      const record = await ledger.find(allowed.metadata.uid);
-      expect(record?.state).toBe('issued');
-      const certificate = certificateDerOf(allowed);
-      expect(certificate.equals(record!.certificate!)).toBe(true);
-      expect(tbsOf(certificate)).toBe(Buffer.from(record!.tbs).toString('hex'));
-      expect(await ledger.find(refused.metadata.uid)).toBeUndefined();
-    } finally {
-      close();
-    }
   }
 
   const points = ['sign allowed', 'sign refused', 'status allowed', 'status refused', 'event'];
@@ -145,7 +88,7 @@ describe.skipIf(skip)('killed at a call', () => {
   test.each(deaths)('$victim, $moment: $point', async ({ victim, moment, point }) => {
     let killed: (() => void) | undefined;
     const death = new Promise<void>((resolve) => (killed = resolve));
-    const target = victim === 'relay' ? relay : signer;
+    const target = victim === 'relay' ? stack.relay : stack.signer;
     const { pid } = target.process;
     await round(
       async (at, when) => {
@@ -168,6 +111,7 @@ describe.skipIf(skip)('killed at a call', () => {
 
   test('dev server, with a signature made and its record not written', async () => {
     // The store itself refuses to end any record: the point between the key and the ledger, in the real process.
+    const { signer } = stack;
     const release = refuseToComplete(signer);
     let tries = 0;
     let refusedOnce = (): void => {};
