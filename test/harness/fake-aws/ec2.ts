@@ -17,7 +17,7 @@ export interface FakeEc2 extends Service {
   readonly calls: readonly Ec2Call[];
   /** The instance is not found that many times yet, although IMDS works: EC2 is eventually consistent. */
   hide(instanceId: string, times: number): void;
-  /** From now on, until `mend` or so many times. */
+  /** From now on, until `mend`, the next `fail`, or so many times. */
   fail(status: number, code: string, message: string, times?: number): void;
 }
 
@@ -140,6 +140,7 @@ export async function startFakeEc2({ aws }: { readonly aws: FakeAws }): Promise<
     calls,
     hide: (instanceId, times) => void hidden.set(instanceId, times),
     fail(status, code, message, times = Infinity) {
+      failures = failures.filter(({ left }) => left !== Infinity);
       failures.push({ error: { status, code, message }, left: times });
     },
     mend() {

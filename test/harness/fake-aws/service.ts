@@ -22,7 +22,7 @@ export interface Answer {
  */
 export interface Fault {
   readonly when?: 'before' | 'after';
-  /** How many requests it meets; absent = all until `mend`. */
+  /** How many requests it meets; absent = all until `mend` or the next `inject`. */
   readonly times?: number;
   /** Said instead of the service's own answer; absent = the connection ends without one (unless `delayMs` is all). */
   readonly answer?: Answer;
@@ -92,6 +92,7 @@ export async function startService(
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     received,
     inject(...more) {
+      faults = faults.filter(({ left }) => left !== Infinity);
       faults.push(...more.map((fault) => ({ fault, left: fault.times ?? Infinity })));
     },
     mend() {

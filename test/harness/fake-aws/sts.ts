@@ -19,7 +19,7 @@ export interface FakeSts extends Service {
   readonly caPem?: string;
   /** Of the credentials given from now on, when the caller does not say. */
   lifetimeSeconds: number;
-  /** From now on, until `mend` or so many times, in the format that the caller accepts. */
+  /** From now on, until `mend`, the next `fail`, or so many times, in the format that the caller accepts. */
   fail(
     status: number,
     code: string,
@@ -159,6 +159,7 @@ export async function startFakeSts({ aws, tls, webIdentityTokens = [] }: StsOpti
     ...(certificate === undefined ? {} : { caPem: certificate.caPem }),
     lifetimeSeconds: 3_600,
     fail(status, code, message, { when = 'before', times = Infinity } = {}) {
+      failures = failures.filter(({ left }) => left !== Infinity);
       failures.push({ error: { status, code, message }, when, left: times });
     },
     mend() {

@@ -15,7 +15,9 @@ import {
 } from '../../harness/processes.ts';
 import { installRelay, startDevServer, type DevServer } from '../../harness/stack.ts';
 import { approveBurst, createClientRequests, settled } from '../../harness/stack-requests.ts';
-import { startFakeSts, type FakeSts } from '../../harness/fake-sts.ts';
+import { projectedToken } from '../../harness/fake-aws/pod-identity.ts';
+import { startFakeSts, type FakeSts } from '../../harness/fake-aws/sts.ts';
+import { createFakeAws } from '../../harness/fake-aws/world.ts';
 import { requireTools, toolPath } from '../../tools/tools.ts';
 import { container, libraries, namespacesMissing, type Container } from './container.ts';
 import { example, objects, podTemplate, release, template } from './helm.ts';
@@ -141,9 +143,13 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
   let signer: DevServer;
   let relay: RunningProcess | undefined;
   let image: Container;
+  const aws = createFakeAws();
+  const podRoleArn = 'arn:aws:iam::444455556666:role/prod-watch-relay';
+  const callerRoleArn = 'arn:aws:iam::999900001111:role/prod-caller';
   let sts: FakeSts;
   beforeAll(async () => {
-    sts = await startFakeSts({ accessKeyId: 'AKIANOBODY', secretAccessKey: 'not used' });
+    for (const arn of [podRoleArn, callerRoleArn]) aws.createRole({ arn });
+    sts = await startFakeSts({ aws, webIdentityTokens: [projectedToken] });
     signer = await startDevServer();
     plane = await startControlPlane({ clientCaPem: await signer.caPem() });
     const { namespace, name } = await installRelay(plane);
@@ -153,7 +159,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
       root: join(folder.path, 'root'),
       files: { [entrypoint.at(-1)!]: join(folder.path, 'out', bundleName) },
       texts: {
-        '/var/run/secrets/countersign/aws/token': readFileSync(sts.tokenFile, 'utf8'),
+        '/var/run/secrets/countersign/aws/token': projectedToken,
         [`${account}/token`]: token.trim(),
         [`${account}/ca.crt`]: plane.servingCaPem,
       },
@@ -161,7 +167,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
   });
   afterAll(async () => {
     await relay?.stop();
-    sts?.close();
+    await sts?.close();
     await plane?.stop();
     await signer?.stop();
   });
@@ -227,9 +233,11 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
 
     // The SDK found the projected token, without a home directory and without the right to start anything.
     expect(sts.calls).toMatchObject([
-      { action: 'AssumeRoleWithWebIdentity', RoleArn: 'arn:aws:iam::444455556666:role/prod-watch-relay' },
-      { action: 'AssumeRole', signedBy: 'ASIA1', RoleArn: 'arn:aws:iam::999900001111:role/prod-caller' },
+      { action: 'AssumeRoleWithWebIdentity', parameters: { RoleArn: podRoleArn } },
+      { action: 'AssumeRole', parameters: { RoleArn: callerRoleArn } },
     ]);
+    const assumedBy = aws.credential(sts.calls[1]!.signedBy!)!.principal.arn;
+    expect(assumedBy).toMatch(/^arn:aws:sts::444455556666:assumed-role\/prod-watch-relay\//);
 
     const lease = await plane.kubectl(['get', 'lease', release, '-n', 'countersign-system', '-o', 'json']);
     expect(JSON.parse(lease)).toMatchObject({ spec: { leaseTransitions: 0 } });

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
-import { startFakeSts, type FakeSts } from '../../harness/fake-sts.ts';
+import { startFakeSts, type FakeSts } from '../../harness/fake-aws/sts.ts';
+import { createFakeAws, type Credential } from '../../harness/fake-aws/world.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
 import { installRelay, startRelay, type Relay, type RelayIdentity } from '../../harness/stack.ts';
 import { approve, createClientRequests, eventually, settled } from '../../harness/stack-requests.ts';
@@ -116,13 +117,22 @@ describe.skipIf(skip)('the relay at a front door', () => {
   });
 
   test('comes in by the caller role, and waits while it may not assume it', async () => {
-    const base = { accessKeyId: 'AKIABASE', secretAccessKey: 'base-secret' };
-    const sts: FakeSts = await startFakeSts(base);
+    const aws = createFakeAws();
+    aws.createRole({ arn: roleArn });
+    const base = aws.createUser('111122223333', 'relay');
+    const sts: FakeSts = await startFakeSts({ aws });
+    const sessionName = 'countersign-watch-relay-0';
+    let session: Credential | undefined;
     closes.push(() => sts.close());
     const door = await startFrontDoor(endpoint.url, (request) => {
-      const who = verifySigV4(request, (id) => sts.secretOf(id), Date.now());
+      const who = verifySigV4(request, (id) => aws.secretOf(id), Date.now());
       if (typeof who === 'string') return who;
-      return who.accessKeyId.startsWith('ASIA') && who.service === 'execute-api' && who.region === 'eu-central-1';
+      session = aws.credential(who.accessKeyId);
+      if (session?.principal.arn !== `arn:aws:sts::111122223333:assumed-role/demo-caller/${sessionName}`)
+        return session;
+      return (
+        who.sessionToken === session.sessionToken && who.service === 'execute-api' && who.region === 'eu-central-1'
+      );
     });
     closes.push(() => door.close());
     sts.fail(403, 'AccessDenied', `User: arn:aws:sts::1:assumed-role/n/i is not authorized to perform: sts:AssumeRole`);
@@ -149,9 +159,11 @@ describe.skipIf(skip)('the relay at a front door', () => {
     sts.mend();
     expect(await certificatesOf(names)).toBe(5);
     expect(door.verdicts).toEqual(names.map(() => true));
-    expect(sts.calls).toMatchObject([{ RoleArn: roleArn, RoleSessionName: 'countersign-watch-relay-0' }]);
+    expect(sts.calls).toMatchObject([
+      { signedBy: base.accessKeyId, parameters: { RoleArn: roleArn, RoleSessionName: sessionName } },
+    ]);
     const everything = readFileSync(relay.process.logPath, 'utf8');
-    for (const secret of ['base-secret', 'secret-1', 'session-1', 'AWS4-HMAC'])
+    for (const secret of [base.secretAccessKey, session!.secretAccessKey, session!.sessionToken!, 'AWS4-HMAC'])
       expect(everything).not.toContain(secret);
   });
 });

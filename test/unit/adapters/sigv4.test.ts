@@ -6,18 +6,30 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectSigner } from '../../../adapters/signer-http.ts';
 import { createSigV4, endpointOf, sessionNameOf } from '../../../adapters/sigv4.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
-import { startFakeSts } from '../../harness/fake-sts.ts';
-import type { FakeSts } from '../../harness/fake-sts.ts';
+import { projectedToken, startPodIdentityAgent } from '../../harness/fake-aws/pod-identity.ts';
+import type { PodIdentity } from '../../harness/fake-aws/pod-identity.ts';
+import { startFakeSts } from '../../harness/fake-aws/sts.ts';
+import type { FakeSts } from '../../harness/fake-aws/sts.ts';
+import { createFakeAws } from '../../harness/fake-aws/world.ts';
+import type { Credential, FakeAws } from '../../harness/fake-aws/world.ts';
 
 const roleArn = 'arn:aws:iam::111122223333:role/prod-caller';
+const podRoleArn = 'arn:aws:iam::111122223333:role/pod';
+const irsaRoleArn = 'arn:aws:iam::111122223333:role/irsa';
 const never = new AbortController().signal;
 
 describe('what the relay sends', () => {
-  const base = { accessKeyId: 'AKIABASE', secretAccessKey: 'base-secret' };
+  let aws: FakeAws;
+  let base: Credential;
   let sts: FakeSts;
+  let agent: PodIdentity;
   const kept = { ...process.env };
   beforeEach(async () => {
-    sts = await startFakeSts(base);
+    aws = createFakeAws();
+    base = aws.createUser('111122223333', 'relay');
+    for (const arn of [roleArn, podRoleArn, irsaRoleArn]) aws.createRole({ arn });
+    sts = await startFakeSts({ aws, webIdentityTokens: [projectedToken] });
+    agent = await startPodIdentityAgent(aws, podRoleArn);
     for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
     Object.assign(process.env, {
       AWS_ENDPOINT_URL_STS: sts.url,
@@ -29,10 +41,13 @@ describe('what the relay sends', () => {
     });
   });
   const closes: (() => void)[] = [];
-  afterEach(() => {
+  afterEach(async () => {
     process.env = { ...kept };
-    for (const close of [...closes.splice(0), () => sts.close()]) close();
+    for (const close of closes.splice(0)) close();
+    await Promise.all([sts.close(), agent.close()]);
   });
+  /** Of the sessions that STS and the agent gave: access key ids in that order. */
+  const sessionOf = (accessKeyId: unknown) => aws.credential(String(accessKeyId))?.principal.arn;
 
   /** A front door that verifies what it gets, by the keys STS gave. */
   async function frontDoor(host = '127.0.0.1') {
@@ -43,7 +58,7 @@ describe('what the relay sends', () => {
       request.on('end', () => {
         const { method = '', url: target = '', headers } = request;
         const received = { method, target, headers: headers as Record<string, string>, body: Buffer.concat(chunks) };
-        verdicts.push(verifySigV4(received, (id) => sts.secretOf(id), Date.now()));
+        verdicts.push(verifySigV4(received, (id) => aws.secretOf(id), Date.now()));
         response.writeHead(409, { 'x-countersign-outcome': 'ignored' }).end('{}');
       });
     });
@@ -78,21 +93,20 @@ describe('what the relay sends', () => {
     const objects = [{ spec: { x: 'ü', y: '"' } }, {}, { big: 'x'.repeat(100_000) }];
     for (const object of objects) expect(await endpoint.sign(object, never)).toEqual({ kind: 'ignored' });
     const signedHeaders = ['content-type', 'host', 'x-amz-content-sha256', 'x-amz-date', 'x-amz-security-token'];
-    const sessionToken = 'session-1';
+    const { accessKeyId = '' } = door.verdicts[0] as { accessKeyId?: string };
+    expect(sessionOf(accessKeyId)).toBe('arn:aws:sts::111122223333:assumed-role/prod-caller/countersign-relay-7d9c');
+    const { sessionToken } = aws.credential(accessKeyId) ?? {};
     expect(door.verdicts).toMatchObject(
-      objects.map(() => ({ accessKeyId: 'ASIA1', service, region, signedHeaders, sessionToken, presigned: false })),
+      objects.map(() => ({ accessKeyId, service, region, signedHeaders, sessionToken, presigned: false })),
     );
     // One role, assumed once, for all calls; by whom and for whom is in CloudTrail.
-    expect(sts.calls).toEqual([
-      {
-        action: 'AssumeRole',
-        signedBy: 'AKIABASE',
-        region,
-        RoleArn: roleArn,
-        RoleSessionName: 'countersign-relay-7d9c',
-        DurationSeconds: '3600',
-      },
-    ]);
+    expect(sts.calls).toHaveLength(1);
+    expect(sts.calls).toMatchObject([{ action: 'AssumeRole', signedBy: base.accessKeyId, region }]);
+    expect(sts.calls[0]?.parameters).toEqual({
+      RoleArn: roleArn,
+      RoleSessionName: 'countersign-relay-7d9c',
+      DurationSeconds: '3600',
+    });
   });
 
   test('is signed by new credentials before the old ones end', async () => {
@@ -107,12 +121,15 @@ describe('what the relay sends', () => {
       const answer = await authorize({ method: 'POST', url, headers: {}, body: Buffer.from('{}') });
       return answer.ok ? /Credential=(\w+)/.exec(answer.headers['authorization'] ?? '')?.[1] : answer.message;
     };
-    expect(await who()).toBe('ASIA1');
+    const first = await who();
+    expect(sessionOf(first)).toBe('arn:aws:sts::111122223333:assumed-role/prod-caller/s-s');
     now += 590_000;
-    expect(await who()).toBe('ASIA1');
+    expect(await who()).toBe(first);
     expect(sts.calls).toHaveLength(1);
     now += 260_000; // 50 s are left: wait for the new ones
-    expect(await who()).toBe('ASIA2');
+    const second = await who();
+    expect(second).not.toBe(first);
+    expect(sessionOf(second)).toBe(sessionOf(first));
   });
 
   test.each<[string, Parameters<FakeSts['fail']>, RegExp | undefined]>([
@@ -163,23 +180,27 @@ describe('what the relay sends', () => {
     const door = await frontDoor('a.execute-api.eu-central-1.localhost');
     // IRSA: a projected token, exchanged for a role.
     Object.assign(process.env, {
-      AWS_ROLE_ARN: 'arn:aws:iam::111122223333:role/irsa',
-      AWS_WEB_IDENTITY_TOKEN_FILE: sts.tokenFile,
+      AWS_ROLE_ARN: irsaRoleArn,
+      AWS_WEB_IDENTITY_TOKEN_FILE: agent.tokenFile,
       AWS_REGION: 'eu-central-1',
     });
     expect(await relay(door.url).sign({}, never)).toEqual({ kind: 'ignored' });
     expect(sts.calls).toMatchObject([
-      { action: 'AssumeRoleWithWebIdentity', RoleArn: 'arn:aws:iam::111122223333:role/irsa' },
-      { action: 'AssumeRole', signedBy: 'ASIA1', RoleArn: roleArn },
+      { action: 'AssumeRoleWithWebIdentity', parameters: { RoleArn: irsaRoleArn } },
+      { action: 'AssumeRole', parameters: { RoleArn: roleArn } },
     ]);
+    expect(sessionOf(sts.calls[1]?.signedBy)).toMatch(/:assumed-role\/irsa\//);
     // Pod Identity: an agent on the node.
     delete process.env['AWS_ROLE_ARN'];
     delete process.env['AWS_WEB_IDENTITY_TOKEN_FILE'];
-    process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'] = `${sts.url}/agent`;
-    process.env['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE'] = sts.tokenFile;
+    process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'] = agent.url;
+    process.env['AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE'] = agent.tokenFile;
     expect(await relay(door.url).sign({}, never)).toEqual({ kind: 'ignored' });
-    expect(sts.calls.at(-1)).toMatchObject({ action: 'AssumeRole', signedBy: 'ASIA3', RoleArn: roleArn });
-    expect(door.verdicts).toMatchObject([{ accessKeyId: 'ASIA2' }, { accessKeyId: 'ASIA4' }]);
+    expect(sts.calls.at(-1)).toMatchObject({ action: 'AssumeRole', parameters: { RoleArn: roleArn } });
+    expect(sessionOf(sts.calls.at(-1)?.signedBy)).toBe('arn:aws:sts::111122223333:assumed-role/pod/eks-prod-pod');
+    const signers = door.verdicts.map((verdict) => (verdict as { accessKeyId: string }).accessKeyId);
+    expect(new Set(signers).size).toBe(2);
+    for (const id of signers) expect(sessionOf(id)).toMatch(/:assumed-role\/prod-caller\/countersign-relay-7d9c$/);
   });
 });
 
