@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -53,6 +53,29 @@ describe('the file', () => {
     const after = openEmbeddedLedger(file);
     expect(await after.ledger.find(intent.uid)).toMatchObject({ state: 'issued', certificate: Uint8Array.of(1, 2, 3) });
     after.close();
+  });
+
+  test('is nobody else’s to read, with all that lies beside it, however generous the umask', async () => {
+    const file = newFile();
+    const umask = process.umask(0);
+    try {
+      const { ledger, close } = openEmbeddedLedger(file);
+      await ledger.open(intentFixture());
+      const made = readdirSync(folder).filter((name) => join(folder, name).startsWith(file));
+      expect(made.length).toBeGreaterThan(1); // the write-ahead log is there
+      for (const name of made) expect(statSync(join(folder, name)).mode & 0o777, name).toBe(0o600);
+      close();
+    } finally {
+      process.umask(umask);
+    }
+  });
+
+  test('that is there keeps the mode its owner gave it', () => {
+    const file = newFile();
+    openEmbeddedLedger(file).close();
+    chmodSync(file, 0o640);
+    openEmbeddedLedger(file).close();
+    expect(statSync(file).mode & 0o777).toBe(0o640);
   });
 
   test('of something else is refused and left as it was', () => {
