@@ -1,5 +1,5 @@
 import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { certificatesTable } from '../../adapters/dynamodb-table.ts';
+import { attestationsTable, certificatesTable } from '../../adapters/dynamodb-table.ts';
 
 /** A certificates table as a deployed stack has it, for suites that deploy none. */
 export async function createCertificatesTable(client: DynamoDBClient, tableName: string): Promise<string> {
@@ -30,6 +30,19 @@ export async function createCertificatesTable(client: DynamoDBClient, tableName:
           Projection: { ProjectionType: 'KEYS_ONLY' },
         },
       ],
+    }),
+  );
+  return tableName;
+}
+
+/** An attestations table likewise, but for its time to live: nothing is ever cleaned up under a suite. */
+export async function createAttestationsTable(client: DynamoDBClient, tableName: string): Promise<string> {
+  await client.send(
+    new CreateTableCommand({
+      TableName: tableName,
+      BillingMode: 'PAY_PER_REQUEST',
+      KeySchema: [{ AttributeName: attestationsTable.partitionKey, KeyType: 'HASH' }],
+      AttributeDefinitions: [{ AttributeName: attestationsTable.partitionKey, AttributeType: 'S' }],
     }),
   );
   return tableName;

@@ -1,0 +1,327 @@
+/** core/attestation-store.ts, sentence by sentence, what operators do. Like attestation-store-cases.ts. */
+import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/attestation-store.ts';
+import { ulid } from '../../core/ulid.ts';
+import { all, hour, now, spent } from './attestation-scene.ts';
+import type { Scene } from './attestation-scene.ts';
+import type { Case } from './attestation-store-cases.ts';
+
+const written: ChangeWrite = { written: true };
+const changed: ChangeWrite = { written: false, why: 'changed' };
+const missing: ChangeWrite = { written: false, why: 'missing' };
+
+/** The answer is as told, and nothing at all was written, no audit item either. */
+async function refuses(scene: Scene, change: () => Promise<ChangeWrite>, answer: ChangeWrite): Promise<void> {
+  const [before, audited] = [await scene.state(), await scene.audited()];
+  deepStrictEqual(await change(), answer);
+  deepStrictEqual(await scene.state(), before);
+  deepStrictEqual(await scene.audited(), audited);
+}
+
+const resets: readonly Case[] = [
+  {
+    name: 'a reset removes record, name and addresses, and the next use is a first use',
+    async run(scene) {
+      const { register, store, a, n, p, x, y } = scene;
+      const record = await scene.done(scene.first({ once: [spent(p)] }, { addresses: [x, y] }));
+      const audit = scene.audit({ action: 'reset', before: record, nodeName: n });
+      deepStrictEqual(await register.reset(record, audit), written);
+      strictEqual(await store.findIdentity(a), undefined);
+      strictEqual(await store.findNode(n), undefined);
+      const look = { now, identity: a, nodeName: n, once: [p], addresses: [x, y], machines: [] };
+      // A proof that was spent stays spent.
+      const once = ['aa'.repeat(32)];
+      deepStrictEqual(await store.look(look), { once, addresses: [undefined, undefined], listed: false });
+      deepStrictEqual(await scene.audited(), [audit]);
+      await scene.done(scene.first({}, { identity: scene.b, addresses: [x, y] }));
+    },
+  },
+  {
+    name: 'a reset is of the very record that was read',
+    async run(scene) {
+      const reset = (record: IdentityRecord) => () => scene.register.reset(record, scene.audit({ action: 'reset' }));
+      const first = scene.record();
+      await refuses(scene, reset(first), missing);
+      await scene.done(scene.first());
+      await refuses(scene, reset({ ...first, rev: 2 }), changed);
+      await refuses(scene, reset({ ...first, firstSeen: now - 1 }), changed);
+      const second = await scene.done(scene.again(first));
+      await refuses(scene, reset(first), changed);
+      deepStrictEqual(await reset(second)(), written);
+      await refuses(scene, reset(second), missing);
+    },
+  },
+  {
+    name: 'a reset of a machine that lost its name leaves the name with whoever has it',
+    async run(scene) {
+      for (const revokedFirst of [false, true]) {
+        const { register, store, a, n } = scene;
+        const before = await store.findNode(n);
+        if (before !== undefined) await register.reset(before, scene.audit());
+        const old = await scene.done(scene.first());
+        const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
+        let ended: IdentityRecord = { ...old, state: 'retired', rev: 2 };
+        if (revokedFirst) {
+          deepStrictEqual(await register.revoke(ended, scene.audit()), written);
+          ended = { ...ended, state: 'revoked', rev: 3 };
+        }
+        deepStrictEqual(await register.reset(ended, scene.audit()), written);
+        strictEqual(await store.findIdentity(a), undefined);
+        deepStrictEqual(await store.findNode(n), next);
+      }
+    },
+  },
+];
+
+const revocations: readonly Case[] = [
+  {
+    name: 'a revocation ends an active record and keeps everything else, the name too',
+    async run(scene) {
+      const { register, store, a, b, n, x } = scene;
+      const record = await scene.done(scene.first({}, { addresses: [x], startedAt: 3 }));
+      const audit = scene.audit({ before: record });
+      deepStrictEqual(await register.revoke(record, audit), written);
+      const ended = { ...record, state: 'revoked', rev: 2 };
+      deepStrictEqual(await store.findIdentity(a), ended);
+      deepStrictEqual(await store.findNode(n), ended);
+      const look = { now, identity: b, nodeName: n, once: [], addresses: [x], machines: [] };
+      deepStrictEqual((await store.look(look)).addresses, [a]);
+      deepStrictEqual(await scene.audited(), [audit]);
+    },
+  },
+  {
+    name: 'a revocation writes what is on record, not what the reader made of it',
+    async run(scene) {
+      const record = await scene.done(scene.first());
+      const made = { ...record, providerId: 'aws:///elsewhere/i-0', uses: 99 };
+      deepStrictEqual(await scene.register.revoke(made, scene.audit()), written);
+      deepStrictEqual(await scene.store.findIdentity(scene.a), { ...record, state: 'revoked', rev: 2 });
+    },
+  },
+  {
+    name: 'a retired record can be revoked, a revoked one cannot',
+    async run(scene) {
+      const old = await scene.done(scene.first());
+      await scene.done(scene.first({ retire: old }, { identity: scene.b }));
+      const retired: IdentityRecord = { ...old, state: 'retired', rev: 2 };
+      deepStrictEqual(await scene.register.revoke(retired, scene.audit()), written);
+      const ended: IdentityRecord = { ...retired, state: 'revoked', rev: 3 };
+      deepStrictEqual(await scene.store.findIdentity(scene.a), ended);
+      await refuses(scene, () => scene.register.revoke(ended, scene.audit()), changed);
+    },
+  },
+  {
+    name: 'a revocation is of the very record that was read',
+    async run(scene) {
+      const revoke = (record: IdentityRecord) => () => scene.register.revoke(record, scene.audit());
+      await refuses(scene, revoke(scene.record()), missing);
+      const first = await scene.done(scene.first());
+      await refuses(scene, revoke({ ...first, rev: 2 }), changed);
+      const second = await scene.done(scene.again(first));
+      await refuses(scene, revoke(first), changed);
+      deepStrictEqual(await scene.register.reset(second, scene.audit()), written);
+      await scene.done(scene.first({}, { firstSeen: now + 1 }));
+      await refuses(scene, revoke(first), changed);
+    },
+  },
+];
+
+const adoptions: readonly Case[] = [
+  {
+    name: 'an adopted machine has a record without a key, and its first proof replaces it',
+    async run(scene) {
+      const { register, store, a, n, x } = scene;
+      const { spkiSha256: _, lastUid: __, ...bare } = scene.record({ uses: 0, addresses: [x] });
+      const audit = scene.audit({ action: 'adopt' });
+      deepStrictEqual(await register.adopt(bare, audit), written);
+      deepStrictEqual(await store.findIdentity(a), bare);
+      deepStrictEqual(await store.findNode(n), bare);
+      const look = { now, identity: a, nodeName: n, once: [], addresses: [x], machines: [] };
+      deepStrictEqual((await store.look(look)).addresses, [a]);
+      deepStrictEqual(await scene.audited(), [audit]);
+      const proved = await scene.done(scene.again(bare, {}, { spkiSha256: '77' }));
+      deepStrictEqual(await store.findIdentity(a), proved);
+    },
+  },
+  {
+    name: 'nobody is adopted whose identity, name or address has a record',
+    async run(scene) {
+      const { a, b, n, m, x } = scene;
+      const adopt = (change: Partial<IdentityRecord>) => () => {
+        const { spkiSha256: _, ...bare } = scene.record(change);
+        return scene.register.adopt(bare, scene.audit({ action: 'adopt' }));
+      };
+      const record = await scene.done(scene.first({}, { addresses: [x] }));
+      await refuses(scene, adopt({}), changed);
+      await refuses(scene, adopt({ identity: a, nodeName: m }), changed);
+      await refuses(scene, adopt({ identity: b, nodeName: n }), changed);
+      await refuses(scene, adopt({ identity: b, nodeName: m, addresses: [x] }), changed);
+      await scene.register.revoke(record, scene.audit());
+      await refuses(scene, adopt({ identity: b, nodeName: n }), changed);
+    },
+  },
+  {
+    name: 'an adoption that claims a key or a past throws and writes nothing',
+    async run(scene) {
+      const { spkiSha256: _, ...bare } = scene.record();
+      const before = await scene.state();
+      for (const wrong of [{ ...bare, rev: 2 }, { ...bare, state: 'revoked' as const }, scene.record()])
+        await rejects(() => scene.register.adopt(wrong, scene.audit()), TypeError);
+      deepStrictEqual(await scene.state(), before);
+    },
+  },
+];
+
+const machines: readonly Case[] = [
+  {
+    name: 'the list of machines knows names and patterns, anchored at both ends',
+    async run(scene) {
+      const { register, store } = scene;
+      // In this run's own corner of names: a pattern holds for everybody in the store.
+      const corner = randomUUID();
+      const add = (name: string) =>
+        register.allowMachine(entryOf(name), scene.audit({ action: 'allow', subject: name }));
+      const listed = async (...names: readonly string[]) =>
+        (await store.look({ now, nodeName: scene.n, once: [], addresses: [], machines: names })).listed;
+      strictEqual(await listed(`aws#${corner}-1`), false);
+      deepStrictEqual(await add(`aws#${corner}-1`), written);
+      deepStrictEqual(await add(`aws#${corner}-p*q*`), written);
+      deepStrictEqual(await add(`aws#${corner}-*.end`), written);
+      const expected = {
+        [`aws#${corner}-1`]: true,
+        [`aws#${corner}-12`]: false,
+        [`xaws#${corner}-1`]: false,
+        [`AWS#${corner}-1`]: false,
+        [`aws#${corner}-pq`]: true,
+        [`aws#${corner}-p1q2`]: true,
+        [`aws#${corner}-p`]: false,
+        [`aws#${corner}-1.end`]: true,
+        [`aws#${corner}-1.end.`]: false,
+        [`aws#${corner}-1xend`]: false,
+        // Names that look like entries of the store itself.
+        '*': false,
+        pk: false,
+        '': false,
+      };
+      for (const [name, answer] of Object.entries(expected)) strictEqual(await listed(name), answer, name);
+      strictEqual(await listed(), false);
+      strictEqual(await listed('aws#other', `aws#${corner}-1`), true);
+    },
+  },
+  {
+    name: 'an entry is replaced and removed by its name, pattern or not, each time with an audit item',
+    async run(scene) {
+      const { register } = scene;
+      const corner = randomUUID();
+      for (const name of [`aws#${corner}`, `aws#${corner}-*`]) {
+        const own = async () => (await register.listMachines()).filter((entry) => entry.name === name);
+        const audits = ['allow', 'allow', 'remove', 'remove'].map((action, i) =>
+          scene.audit({
+            id: ulid(now + i, new Uint8Array(10).fill(name.length)),
+            action: action as 'allow',
+            subject: name,
+          }),
+        );
+        const [first, second, third, fourth] = audits as [never, never, never, never];
+        const entries = [entryOf(name), { ...entryOf(name), by: 'another', reason: 'again', addedAt: now + 1 }];
+        deepStrictEqual(await register.allowMachine(entries[0]!, first), written);
+        deepStrictEqual(await own(), [entries[0]]);
+        deepStrictEqual(await register.allowMachine(entries[1]!, second), written);
+        deepStrictEqual(await own(), [entries[1]]);
+        deepStrictEqual(await register.removeMachine(name, third), written);
+        deepStrictEqual(await own(), []);
+        deepStrictEqual(await register.removeMachine(name, fourth), missing);
+        const left = (await scene.audited()).filter(({ subject }) => subject === name);
+        deepStrictEqual(left, audits.slice(0, 3));
+      }
+    },
+  },
+  {
+    name: 'the list is in the order of its names, and removing one leaves the others',
+    async run(scene) {
+      const corner = `aws#${randomUUID()}`;
+      const names = [`${corner}-*b`, `${corner}-a`, `${corner}-c*`, `${corner}-d`];
+      for (const name of names) await scene.register.allowMachine(entryOf(name), scene.audit({ action: 'allow' }));
+      await scene.register.removeMachine(`${corner}-a`, scene.audit({ action: 'remove' }));
+      await scene.register.removeMachine(`${corner}-c*`, scene.audit({ action: 'remove' }));
+      const own = (await scene.register.listMachines()).filter(({ name }) => name.startsWith(corner));
+      deepStrictEqual(own, [`${corner}-*b`, `${corner}-d`].map(entryOf));
+    },
+  },
+];
+
+const lists: readonly Case[] = [
+  {
+    name: 'records are listed, whatever their state, as they stand',
+    async run(scene) {
+      const old = await scene.done(scene.first());
+      const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
+      await scene.register.revoke(next, scene.audit());
+      const listed = (await all(scene.register.listIdentities())).filter(({ nodeName }) => nodeName === scene.n);
+      const expected = [
+        { ...old, state: 'retired', rev: 2 },
+        { ...next, state: 'revoked', rev: 2 },
+      ];
+      deepStrictEqual(byIdentity(listed), byIdentity(expected as IdentityRecord[]));
+    },
+  },
+  {
+    name: 'verdicts are listed until they expire',
+    async run(scene) {
+      const kept = scene.verdict({ signerName: scene.n, expiresAt: now + hour });
+      const over = scene.verdict({ signerName: scene.n, expiresAt: now + 1 });
+      for (const verdict of [kept, over])
+        await scene.store.claim({ verdict, once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] }, now);
+      const own = async (at: number) =>
+        (await all(scene.register.listVerdicts(at))).filter(({ signerName }) => signerName === scene.n);
+      strictEqual((await own(now)).length, 2);
+      deepStrictEqual(await own(now + 1), [kept]);
+      deepStrictEqual(await own(now + hour), []);
+    },
+  },
+  {
+    name: 'audit items are listed in the order of their ids, exactly as written',
+    async run(scene) {
+      const record = await scene.done(scene.first());
+      const items = [3, 1, 2].map((minute) =>
+        scene.audit({
+          id: ulid(now + minute * 60_000, crypto.getRandomValues(new Uint8Array(10))),
+          at: now + minute * 60_000,
+          nodeName: scene.n,
+          before: { ...record, previousSpkis: ['a', 'b'], addresses: [scene.x] },
+          subject: 'a#b%23',
+        }),
+      );
+      for (const item of items) await scene.register.allowMachine(entryOf(`aws#${randomUUID()}`), item);
+      deepStrictEqual(await scene.audited(), [items[1], items[2], items[0]]);
+    },
+  },
+  {
+    name: 'an audit item is written once: a change that brings the id of another throws, and is not made',
+    async run(scene) {
+      const record = await scene.done(scene.first());
+      const audit = scene.audit({ action: 'allow', reason: scene.audit().reason });
+      await scene.register.allowMachine(entryOf(`aws#${randomUUID()}`), audit);
+      const before = await scene.state();
+      const other = { ...audit, action: 'revoke' as const, by: 'another' };
+      await rejects(() => scene.register.revoke(record, other));
+      await rejects(() => scene.register.reset(record, other));
+      const claim = scene.first({ retire: record, audit: [other] }, { identity: scene.b });
+      await scene.store.claim(claim, now).catch(() => undefined);
+      deepStrictEqual([await scene.store.findIdentity(scene.a), await scene.store.findNode(scene.n)], [record, record]);
+      deepStrictEqual(await scene.state(), before);
+      deepStrictEqual(await scene.audited(), [audit]);
+    },
+  },
+];
+
+export const registerCases: readonly Case[] = [...resets, ...revocations, ...adoptions, ...machines, ...lists];
+
+function entryOf(name: string): MachineEntry {
+  return { name, addedAt: now, by: 'arn:aws:iam::123456789012:user/eve', reason: 'a new board, #1 %' };
+}
+
+function byIdentity(records: readonly IdentityRecord[]): readonly IdentityRecord[] {
+  return records.toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
+}
