@@ -44,7 +44,14 @@ const endpoint: SigningEndpoint = {
 const kubernetes = connectKubernetes({ kind: 'kubeconfig', path: kubeconfig });
 const relay = createRelay(
   // As the relay's own defaults (lambdas/watch-relay/env.ts).
-  { signerNames: defaultSignerNames, concurrency: 16, graceMilliseconds: 5_000, identity: 'bench' },
+  {
+    signerNames: defaultSignerNames,
+    policies: new Map(),
+    concurrency: 16,
+    inFlightPerRequester: 16,
+    graceMilliseconds: 5_000,
+    identity: 'bench',
+  },
   { api: kubernetes.requests, endpoint, clock: systemClock, random: Math.random, log: pino({ base: null }) },
 );
 

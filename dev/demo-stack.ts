@@ -67,7 +67,14 @@ export async function startDemoStack(
     const endpoint = connectSigner({ url: base, connections: 4 });
     cleanups.push(() => endpoint.close());
     const relay = createRelay(
-      { signerNames, concurrency: 4, graceMilliseconds: 1_000, identity: 'demo' },
+      {
+        signerNames,
+        policies: new Map(),
+        concurrency: 4,
+        inFlightPerRequester: 4,
+        graceMilliseconds: 1_000,
+        identity: 'demo',
+      },
       {
         api: admin.requests,
         endpoint,

@@ -1,6 +1,6 @@
 /** What each cause of a retry calls for, and which of them need a person. */
 import type { Clock } from './clock.ts';
-import type { RetryCause } from './work.ts';
+import type { RetryCause } from './result.ts';
 
 /**
  * `alarm`: somebody has to mend something, as the `first` one shows or only those that keep coming.
@@ -14,6 +14,8 @@ export const causes: Readonly<
   EndpointUnauthorized: { alarm: 'first', congestion: true },
   EndpointUnexpected: { alarm: 'first', congestion: true },
   CertificateUnusable: { alarm: 'first', congestion: false },
+  // As configured: the cluster's authorization says no, and may say yes tomorrow.
+  NotPermitted: { alarm: 'never', congestion: false },
   ApiBusy: { alarm: 'never', congestion: true },
   ApiUnreachable: { alarm: 'never', congestion: true },
   // An API server that has just started knows no roles and no accounts yet, and until it has read them it answers 403
@@ -31,30 +33,30 @@ const apartMilliseconds = 120_000;
 
 export interface Attention {
   /** A try ended so: does somebody have to mend something? */
-  needed(signerName: string, cause: RetryCause): boolean;
-  /** The API server let us write the status of a request of this signer. */
-  allowed(signerName: string): void;
+  needed(right: string, cause: RetryCause): boolean;
+  /** The API server let us write what this right is for. */
+  allowed(right: string): void;
 }
 
-/** By signer, since the right to write is given for each. */
+/** By signer and by what is written, since the right to write is given for each. */
 export function createAttention(clock: Clock): Attention {
   const denials = new Map<string, { readonly since: number; readonly last: number }>();
 
-  function lasts(signerName: string): boolean {
+  function lasts(right: string): boolean {
     const now = clock.monotonic();
-    const known = denials.get(signerName);
+    const known = denials.get(right);
     const since = known === undefined || now - known.last > apartMilliseconds ? now : known.since;
-    denials.set(signerName, { since, last: now });
+    denials.set(right, { since, last: now });
     return now - since >= lastingMilliseconds;
   }
 
   return {
-    needed(signerName, cause) {
+    needed(right, cause) {
       // The API server went away: what it says when it is back is a new beginning.
-      if (cause === 'ApiUnreachable') denials.delete(signerName);
+      if (cause === 'ApiUnreachable') denials.delete(right);
       const { alarm } = causes[cause];
-      return alarm === 'lasting' ? lasts(signerName) : alarm === 'first';
+      return alarm === 'lasting' ? lasts(right) : alarm === 'first';
     },
-    allowed: (signerName) => void denials.delete(signerName),
+    allowed: (right) => void denials.delete(right),
   };
 }

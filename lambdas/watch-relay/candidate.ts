@@ -8,6 +8,8 @@ import { triage } from '../../core/triage.ts';
 export type Judgement =
   /** Approved and unanswered: the sign function's to answer. */
   | { readonly kind: 'candidate'; readonly object: RequestObject }
+  /** Nobody has decided yet. */
+  | { readonly kind: 'pending'; readonly object: RequestObject }
   | { readonly kind: 'settled'; readonly why: IgnoredWhy; readonly uid: string }
   /** Not an object that the API server should have given us. */
   | { readonly kind: 'malformed'; readonly message: string };
@@ -18,6 +20,10 @@ export function judge(json: JsonObject): Judgement {
   if (!decoded.ok && decoded.tooLarge === true) decoded = decodeRequestObject(withoutRequest(json));
   if (!decoded.ok) return { kind: 'malformed', message: decoded.message };
   const why = triage(decoded.object);
+  // An Approved condition that says otherwise is somebody's decision, whatever it means.
+  const undecided = !decoded.object.conditions.some(({ type }) => type === 'Approved');
+  if (why === 'NotApproved' && undecided && !decoded.object.hasCertificate)
+    return { kind: 'pending', object: decoded.object };
   if (why !== undefined) return { kind: 'settled', why, uid: decoded.object.uid };
   return { kind: 'candidate', object: decoded.object };
 }

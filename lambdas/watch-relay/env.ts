@@ -3,6 +3,7 @@ import { endpointUrl, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
 import { listenAddress } from './listen-address.ts';
 import type { ListenAddress } from './listen-address.ts';
+import { defaultInFlightPerRequester } from './signers.ts';
 import { parseWebhook, webhookHelp, webhookOptions } from './webhook-settings.ts';
 import type { WebhookSettings } from './webhook-settings.ts';
 
@@ -18,7 +19,10 @@ export interface RelaySettings {
   readonly podName?: string;
   readonly login:
     { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
-  readonly signerNames: readonly string[];
+  readonly signers:
+    | { readonly kind: 'flags'; readonly names: readonly string[]; readonly inFlightPerRequester: number }
+    /** countersign.yaml says it. */
+    | { readonly kind: 'file'; readonly path: string };
   readonly concurrency: number;
   readonly drainSeconds: number;
   readonly lease?: { readonly namespace: string; readonly name: string };
@@ -53,8 +57,12 @@ Usage: watch-relay --url URL [--cluster NAME] [options]
   --caller-role ARN     sign calls to the endpoint as this IAM role       [COUNTERSIGN_CALLER_ROLE]
   --kubeconfig FILE     log in to the API server with this; without it as the pod's service account
   --context NAME        a context of that kubeconfig
+  --config FILE         countersign.yaml: which signers there are, who approves for  [COUNTERSIGN_CONFIG]
+                        each, which are attested; instead of the next two
   --signer-name NAME    relay this signer's requests; repeat it for more
                         (default: ${defaultSignerNames.join(',\n                        ')})
+  --in-flight-per-requester N
+                        requests of one requester at once, 1 to 256 (default: ${defaultInFlightPerRequester})
   --concurrency N       requests at once at most, 1 to 256 (default: 32)
   --drain-seconds N     on SIGTERM, how long to wait for requests under way (default: 20)
   --leader-elect        of several replicas let one work
@@ -70,6 +78,7 @@ Examples:
   watch-relay --url http://127.0.0.1:8400/v1/clusters/demo --kubeconfig ~/.kube/config --metrics-address 127.0.0.1:8080
   watch-relay --url https://sign.example.com --cluster prod --token-file /var/run/secrets/countersign/token
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
+  watch-relay --url https://sign.example.com --cluster prod --config countersign.yaml
 `;
 
 /** Reads flags and environment; flags win. Never throws: what is wrong is said in a sentence that names it. */
@@ -91,6 +100,8 @@ export function parseSettings(
         'caller-role': { type: 'string' },
         kubeconfig: { type: 'string' },
         context: { type: 'string' },
+        config: { type: 'string' },
+        'in-flight-per-requester': { type: 'string' },
         'signer-name': { type: 'string', multiple: true },
         concurrency: { type: 'string' },
         'drain-seconds': { type: 'string' },
@@ -119,9 +130,8 @@ export function parseSettings(
   if (flags.kubeconfig === undefined && !inCluster) return wrong('--kubeconfig is needed outside a cluster');
   if (flags.kubeconfig === undefined && flags.context !== undefined) return wrong('--context needs --kubeconfig');
 
-  const signerNames = [...new Set(flags['signer-name'] ?? defaultSignerNames)];
-  const badName = signerNames.find((name) => !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name));
-  if (badName !== undefined) return wrong(`--signer-name ${badName}: not of the form domain.tld/name`);
+  const parsedSigners = parseSigners(flags, environment['COUNTERSIGN_CONFIG']);
+  if ('problem' in parsedSigners) return wrong(parsedSigners.problem);
 
   const concurrency = wholeNumber(flags.concurrency ?? '32', 1, 256);
   if (concurrency === undefined) return wrong(`--concurrency ${flags.concurrency}: not a number from 1 to 256`);
@@ -158,7 +168,7 @@ export function parseSettings(
               path: flags.kubeconfig,
               ...(flags.context === undefined ? {} : { context: flags.context }),
             },
-      signerNames,
+      signers: parsedSigners,
       concurrency,
       drainSeconds,
       ...(leaderElect
@@ -169,6 +179,32 @@ export function parseSettings(
       logLevel,
     },
   };
+}
+
+function parseSigners(
+  flags: {
+    readonly config?: string | undefined;
+    readonly 'signer-name'?: readonly string[] | undefined;
+    readonly 'in-flight-per-requester'?: string | undefined;
+  },
+  configured: string | undefined,
+): RelaySettings['signers'] | { readonly problem: string } {
+  const { 'signer-name': given, 'in-flight-per-requester': atOnce } = flags;
+  const path = flags.config ?? (configured || undefined);
+  if (path === '') return { problem: '--config: names no file' };
+  if (path !== undefined) {
+    // Two places that say who is signed for would be one too many to review.
+    if (given !== undefined) return { problem: '--signer-name: the file of --config says which signers there are' };
+    if (atOnce !== undefined) return { problem: '--in-flight-per-requester: the file of --config says it' };
+    return { kind: 'file', path };
+  }
+  const names = [...new Set(given ?? defaultSignerNames)];
+  const badName = names.find((name) => !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name));
+  if (badName !== undefined) return { problem: `--signer-name ${badName}: not of the form domain.tld/name` };
+  const inFlightPerRequester = wholeNumber(atOnce ?? String(defaultInFlightPerRequester), 1, 256);
+  if (inFlightPerRequester === undefined)
+    return { problem: `--in-flight-per-requester ${atOnce}: not a number from 1 to 256` };
+  return { kind: 'flags', names, inFlightPerRequester };
 }
 
 function wholeNumber(text: string, least: number, most: number): number | undefined {

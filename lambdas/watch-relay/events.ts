@@ -4,7 +4,7 @@ import type { JsonObject, RequestApi } from '../../core/ports.ts';
 import type { Clock } from './clock.ts';
 import type { RequestKey } from './queue.ts';
 import { microTime, truncate } from './status.ts';
-import type { RetryCause } from './work.ts';
+import type { Decision, RetryCause } from './result.ts';
 
 /** Limits of events.k8s.io/v1: note in bytes, reportingInstance in characters. */
 const maxNoteBytes = 1_024;
@@ -21,7 +21,11 @@ const maxWaiting = 256;
  */
 export interface EventSink {
   refused(key: RequestKey, violations: Violations): void;
+  /** Attest said no: written as Denied, or noted for whoever decides. */
+  denied(key: RequestKey, decision: Decision): void;
   delayed(key: RequestKey, cause: RetryCause): void;
+  /** Many of the same requester wait. */
+  crowded(key: RequestKey): void;
   /** When all that were taken in have been tried. */
   idle(): Promise<void>;
 }
@@ -69,6 +73,15 @@ export function createEventSink(
 
   return {
     refused: (key, violations) => post(key, 'refused', refusalReason(violations), notes(violations)),
+    denied: (key, { kind, code, message }) =>
+      post(
+        key,
+        'denied',
+        code,
+        kind === 'denied' ? message : `Whoever approves it: it would not be signed. ${message}`,
+      ),
+    crowded: (key) =>
+      post(key, 'delayed', 'SigningDelayed', 'Many requests of the same requester wait; they are answered in turn.'),
     // The category only: details of the operator's configuration are not the requester's to read.
     delayed: (key, cause) =>
       post(key, 'delayed', 'SigningDelayed', `Not signed yet, and tried again until it is: ${delays[cause]}.`),
@@ -88,10 +101,11 @@ const delays: Readonly<Record<RetryCause, string>> = {
   EndpointUnauthorized: 'the signing endpoint does not accept the relay',
   EndpointUnexpected: 'the signing endpoint gives an answer that is not its own',
   CertificateUnusable: 'the signing endpoint gave a certificate that is not for this request',
+  NotPermitted: 'its requester may not have such requests approved (SubjectAccessReview)',
   ApiBusy: 'the API server is busy',
   ApiUnreachable: 'the API server cannot be reached',
-  ApiForbidden: 'the relay may not write the status of this request',
-  ApiRejected: 'the API server rejects the status',
+  ApiForbidden: 'the relay may not write to this request',
+  ApiRejected: 'the API server rejects what the relay writes',
   ApiConflict: 'the request keeps changing',
   Internal: 'of a fault in the relay',
 };

@@ -15,6 +15,8 @@ import { serveProbes } from './probe-server.ts';
 import type { Log } from './log.ts';
 import { createRelay } from './relay.ts';
 import type { Relay } from './relay.ts';
+import { signersIn, signersOf } from './signers.ts';
+import type { SignerOptions } from './signers.ts';
 import { systemClock } from './system-clock.ts';
 import { createWebhookProxy } from './webhook-proxy.ts';
 import { serveWebhook } from './webhook-server.ts';
@@ -41,7 +43,9 @@ async function main(): Promise<number> {
 async function serve(settings: RelaySettings): Promise<number> {
   const log = pino({ level: settings.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime });
   let connections;
+  let signers;
   try {
+    signers = readSigners(settings);
     connections = connect(settings);
   } catch (error) {
     process.stderr.write(`watch-relay: ${error instanceof Error ? error.message : String(error)}\n`);
@@ -51,7 +55,7 @@ async function serve(settings: RelaySettings): Promise<number> {
   const { lease } = settings;
   const relay = createRelay(
     {
-      signerNames: settings.signerNames,
+      ...signers,
       concurrency: settings.concurrency,
       graceMilliseconds: settings.drainSeconds * 1_000,
       // Unique to this process: after a restart of the container in the same pod the old self is somebody else.
@@ -108,6 +112,14 @@ async function startWebhook(settings: RelaySettings, relay: Relay, log: Log): Pr
     log,
     answered: relay.metrics.webhookAnswered,
   });
+}
+
+/** Throws what is wrong, for people. */
+function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
+  if (signers.kind === 'flags') return signersOf(signers.names, signers.inFlightPerRequester);
+  const read = signersIn(readFileSync(signers.path, 'utf8'), signers.path, cluster);
+  if ('problem' in read) throw new Error(read.problem);
+  return read;
 }
 
 function connect(settings: RelaySettings) {

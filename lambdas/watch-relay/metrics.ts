@@ -1,14 +1,16 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { QueueCounts } from './queue.ts';
 import type { RestartReason } from './reflector.ts';
-import type { End, RetryCause } from './work.ts';
+import type { Decision, End, RetryCause } from './result.ts';
+import { lines } from './turns.ts';
 
 /** Everything the relay counts. docs/watch-relay.md says what each is good for. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
 /** What is read when somebody looks, not counted when it happens. */
 export interface RelayGauges {
-  readonly ready: number;
-  readonly delayed: number;
+  readonly waiting: QueueCounts;
+  readonly longestLine: number;
   readonly inFlight: number;
   readonly concurrencyLimit: number;
   readonly heldBytes: number;
@@ -19,6 +21,15 @@ const latencyBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900];
 // A warm function answers in tens of milliseconds; 29 s is the client's limit.
 const signBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 29];
 
+const none = { ready: 0, delayed: 0 };
+const idle: RelayGauges = {
+  waiting: { renewal: none, other: none },
+  longestLine: 0,
+  inFlight: 0,
+  concurrencyLimit: 0,
+  heldBytes: 0,
+};
+
 export function createRelayMetrics() {
   const registry = new Registry();
   const registers = [registry];
@@ -28,6 +39,7 @@ export function createRelayMetrics() {
     new Gauge({ name: `countersign_relay_${name}`, help, labelNames, registers });
 
   const requests = counter('requests_total', 'Requests that left the relay, by how.', ['signer', 'outcome']);
+  const decisions = counter('decisions_total', 'What attest said of pending requests.', ['signer', 'decision', 'code']);
   const retries = counter('retries_total', 'Tries that ended in another one, by why.', ['cause']);
   const alarms = counter('alarms_total', 'Those of them that need a person.', ['cause']);
   const apiErrors = counter('api_errors_total', 'Calls to the API server without success.', ['verb', 'code']);
@@ -36,7 +48,11 @@ export function createRelayMetrics() {
   const malformed = counter('malformed_objects_total', 'Objects from the API server we could not read.', ['signer']);
   const events = counter('events_total', 'Events about requests.', ['result']);
   const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
-  const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', ['state']);
+  const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
+    'line',
+    'state',
+  ]);
+  const longest = gauge('longest_line', 'Requests ready of the requester who has most.', []);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
   const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', []);
   const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
@@ -64,11 +80,12 @@ export function createRelayMetrics() {
     registers,
   });
 
-  let gauges = (): RelayGauges => ({ ready: 0, delayed: 0, inFlight: 0, concurrencyLimit: 0, heldBytes: 0 });
+  let gauges = (): RelayGauges => idle;
 
   return {
     registry,
     finished: (signer: string, outcome: End) => requests.inc({ signer, outcome }),
+    decided: (signer: string, { kind, code }: Decision) => decisions.inc({ signer, decision: kind, code }),
     retried: (cause: RetryCause) => retries.inc({ cause }),
     alarmed: (cause: RetryCause) => alarms.inc({ cause }),
     apiError: (verb: string, code: string) => apiErrors.inc({ verb, code }),
@@ -88,8 +105,9 @@ export function createRelayMetrics() {
     /** The text format of Prometheus. */
     async exposition(): Promise<string> {
       const now = gauges();
-      queue.set({ state: 'ready' }, now.ready);
-      queue.set({ state: 'delayed' }, now.delayed);
+      for (const line of lines)
+        for (const state of ['ready', 'delayed'] as const) queue.set({ line, state }, now.waiting[line][state]);
+      longest.set(now.longestLine);
       inFlight.set(now.inFlight);
       limit.set(now.concurrencyLimit);
       held.set(now.heldBytes);

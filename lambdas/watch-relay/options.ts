@@ -1,10 +1,15 @@
 import type { RequestApi, SigningEndpoint } from '../../core/ports.ts';
+import type { SignerPolicy } from './approval.ts';
 import type { Clock, Random } from './clock.ts';
 import type { LeaseStore } from './leader.ts';
 import type { Log } from './log.ts';
 
 export interface RelayOptions {
   readonly signerNames: readonly string[];
+  /** By signer name; one that is not here is approved by somebody else and not attested. */
+  readonly policies: ReadonlyMap<string, SignerPolicy>;
+  /** How many requests of one requester at once. */
+  readonly inFlightPerRequester: number;
   /** How many requests at once at most; the endpoint may bear less, which is found out. */
   readonly concurrency: number;
   /** How long a drain waits for requests under way. */

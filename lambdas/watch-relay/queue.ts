@@ -1,4 +1,6 @@
 import type { Clock } from './clock.ts';
+import { createTurns, lines } from './turns.ts';
+import type { Line, Turn } from './turns.ts';
 
 /** Which request: the UID says which, the name where to read it, the signer which metrics it counts in. */
 export interface RequestKey {
@@ -7,108 +9,163 @@ export interface RequestKey {
   readonly signerName: string;
 }
 
+/** Who asked, and what is to be done next: `decide` about the request, or have it signed. */
+export interface Arrival {
+  readonly requester: string;
+  readonly line: Line;
+  readonly step: Step;
+}
+export type Step = 'decide' | 'sign';
+
 interface Entry {
   readonly key: RequestKey;
+  arrival: Arrival;
   state: 'ready' | 'busy' | 'delayed' | 'gone';
   /** What came while a worker had it: seen again (the worker may have looked at an old state), or forgotten. */
-  meanwhile: 'nothing' | 'seen' | 'forgotten';
+  meanwhile: 'nothing' | 'seen' | 'moved on' | 'forgotten';
   /** Tries that ended in a retry. */
   failures: number;
-  cancelDelay?: () => void;
+  /** Out of the line, or no longer delayed. */
+  withdraw?: () => void;
 }
 
+export interface Taken {
+  readonly key: RequestKey;
+  readonly failures: number;
+  readonly step: Step;
+}
+
+export type QueueCounts = Readonly<Record<Line, { readonly ready: number; readonly delayed: number }>>;
+
 /**
- * The requests that wait for their certificate: keys only, each once, first come first served.
- * As client-go's workqueue, with one difference: seeing a key again does not cut its delay short, since what delays
- * it (a busy endpoint, a missing right) does not get better by a change of the object.
+ * The requests that wait for a decision or their certificate: keys only, each once, in turns of those who asked.
+ * As client-go's workqueue otherwise, with one difference: seeing a key again does not cut its delay short, since what
+ * delays it (a busy endpoint, a missing right) does not get better by a change of the object. Unless there is another
+ * thing to do with it now.
  */
 export interface RequestQueue {
-  add(key: RequestKey): void;
+  /** `crowded`, once per crowd: so many of this requester wait that he should hear of it. */
+  add(key: RequestKey, arrival: Arrival): 'crowded' | undefined;
   /** The next one, now this worker's alone until `done` or `retry`. */
-  take(): { readonly key: RequestKey; readonly failures: number } | undefined;
+  take(): Taken | undefined;
   done(key: RequestKey): void;
   retry(key: RequestKey, delayMilliseconds: number): void;
   /** Answered by somebody, or deleted. A worker that has it finishes, and it does not come back. */
   forget(uid: string): void;
-  counts(): { readonly ready: number; readonly delayed: number };
+  counts(): QueueCounts;
+  /** The most requests that any one requester has ready. */
+  longestLine(): number;
   /** Nothing is ready ever after. */
   close(): void;
 }
 
-export function createRequestQueue(clock: Clock, onReady: () => void): RequestQueue {
+/** A pool of machines that joins with one token is no crowd yet. */
+export const crowd = 100;
+
+/** `perRequester`: how many of one may be under way at once. */
+export function createRequestQueue(clock: Clock, perRequester: number, onReady: () => void): RequestQueue {
   const entries = new Map<string, Entry>();
-  /** In order of readiness from `head` on. May hold entries that have been forgotten meanwhile: `take` passes them. */
-  let line: Entry[] = [];
-  let head = 0;
-  let ready = 0;
-  let delayed = 0;
+  const turns = createTurns<Entry>(perRequester);
+  const depth: Record<Line, { ready: number; delayed: number }> = {
+    renewal: { ready: 0, delayed: 0 },
+    other: { ready: 0, delayed: 0 },
+  };
+  /** Requesters whose crowd has been told of, until nothing of theirs waits. */
+  const crowded = new Set<string>();
   let closed = false;
 
   function enqueue(entry: Entry): void {
     entry.state = 'ready';
-    ready += 1;
-    line.push(entry);
+    depth[entry.arrival.line].ready += 1;
+    entry.withdraw = turns.push(entry, turnOf(entry));
     onReady();
   }
 
+  /** Whatever it waits in, it no longer does. */
+  function withdraw(entry: Entry): void {
+    if (entry.state === 'ready') depth[entry.arrival.line].ready -= 1;
+    if (entry.state === 'delayed') depth[entry.arrival.line].delayed -= 1;
+    entry.withdraw?.();
+    delete entry.withdraw;
+    if (turns.waiting(turnOf(entry)) === 0) crowded.delete(entry.arrival.requester);
+  }
+
   function leave(entry: Entry): void {
-    if (entry.state === 'ready') ready -= 1;
-    if (entry.state === 'delayed') delayed -= 1;
-    entry.cancelDelay?.();
+    withdraw(entry);
     entry.state = 'gone';
     entries.delete(entry.key.uid);
   }
 
+  /** The worker is through with it, for now or for good. */
+  function release(entry: Entry): void {
+    const turn = turnOf(entry);
+    turns.over(turn);
+    // Others of the same requester may have waited for just this.
+    if (!closed && turns.waiting(turn) > 0) onReady();
+  }
+
+  function afresh(entry: Entry): void {
+    entry.meanwhile = 'nothing';
+    entry.failures = 0;
+    enqueue(entry);
+  }
+
   return {
-    add(key) {
-      if (closed) return;
+    add(key, arrival) {
+      if (closed) return undefined;
       const known = entries.get(key.uid);
       if (known === undefined) {
-        const entry: Entry = { key, state: 'ready', meanwhile: 'nothing', failures: 0 };
+        const entry: Entry = { key, arrival, state: 'ready', meanwhile: 'nothing', failures: 0 };
         entries.set(key.uid, entry);
         enqueue(entry);
-      } else if (known.state === 'busy') known.meanwhile = 'seen';
+        if (turns.waiting(turnOf(entry)) < crowd || crowded.has(arrival.requester)) return undefined;
+        crowded.add(arrival.requester);
+        return 'crowded';
+      }
+      const moved = known.arrival.step !== arrival.step;
+      if (known.state === 'busy') known.meanwhile = moved || known.meanwhile === 'moved on' ? 'moved on' : 'seen';
+      known.arrival = { ...known.arrival, step: arrival.step };
+      if (known.state === 'delayed' && moved) {
+        withdraw(known);
+        afresh(known);
+      }
+      return undefined;
     },
 
     take() {
       if (closed) return undefined;
-      while (head < line.length) {
-        const entry = line[head];
-        head += 1;
-        // Cut off what has been handed out, seldom enough that it costs nothing per key.
-        if (head >= 1_024 && head * 2 >= line.length) {
-          line = line.slice(head);
-          head = 0;
-        }
-        if (entry?.state !== 'ready') continue;
-        entry.state = 'busy';
-        ready -= 1;
-        return { key: entry.key, failures: entry.failures };
-      }
-      return undefined;
+      const entry = turns.next();
+      if (entry === undefined) return undefined;
+      withdraw(entry);
+      entry.state = 'busy';
+      return { key: entry.key, failures: entry.failures, step: entry.arrival.step };
     },
 
     done({ uid }) {
       const entry = entries.get(uid);
       if (entry?.state !== 'busy') return;
-      if (entry.meanwhile !== 'seen') return leave(entry);
-      entry.meanwhile = 'nothing';
-      entry.failures = 0;
-      enqueue(entry);
+      const again = entry.meanwhile === 'seen' || entry.meanwhile === 'moved on';
+      if (again) afresh(entry);
+      else leave(entry);
+      release(entry);
     },
 
     retry({ uid }, delayMilliseconds) {
       const entry = entries.get(uid);
       if (entry?.state !== 'busy') return;
-      if (entry.meanwhile === 'forgotten') return leave(entry);
-      entry.meanwhile = 'nothing'; // the next try reads the object anew anyway
-      entry.failures += 1;
-      entry.state = 'delayed';
-      delayed += 1;
-      entry.cancelDelay = clock.after(delayMilliseconds, () => {
-        delayed -= 1;
-        enqueue(entry);
-      });
+      if (entry.meanwhile === 'forgotten') leave(entry);
+      else if (entry.meanwhile === 'moved on') afresh(entry);
+      else {
+        entry.meanwhile = 'nothing'; // the next try reads the object anew anyway
+        entry.failures += 1;
+        entry.state = 'delayed';
+        depth[entry.arrival.line].delayed += 1;
+        entry.withdraw = clock.after(delayMilliseconds, () => {
+          depth[entry.arrival.line].delayed -= 1;
+          enqueue(entry);
+        });
+      }
+      release(entry);
     },
 
     forget(uid) {
@@ -118,12 +175,22 @@ export function createRequestQueue(clock: Clock, onReady: () => void): RequestQu
       else if (entry !== undefined) leave(entry);
     },
 
-    counts: () => ({ ready, delayed }),
+    counts: () => ({ renewal: { ...depth.renewal }, other: { ...depth.other } }),
+    longestLine: () => turns.longest(),
 
     close() {
       closed = true;
       for (const entry of entries.values()) leave(entry);
-      line = [];
     },
   };
+}
+
+function turnOf({ key: { signerName }, arrival: { requester, line } }: Entry): Turn {
+  return { requester, signerName, line };
+}
+
+/** All lines together, for a log line. */
+export function sumOf(counts: QueueCounts): { ready: number; delayed: number } {
+  const add = (state: 'ready' | 'delayed'): number => lines.reduce((sum, line) => sum + counts[line][state], 0);
+  return { ready: add('ready'), delayed: add('delayed') };
 }

@@ -2,14 +2,19 @@
  * From taking up the work to laying it down: what comes by is queued, as many as the endpoint bears are worked on at
  * once, and each ends or comes back.
  */
+import { nodesGroup, nodeUserPrefix } from '../../core/in-tree-rules.ts';
+import type { RequestObject } from '../../core/kubernetes.ts';
 import type { JsonObject } from '../../core/ports.ts';
+import { decides } from './approval.ts';
+import { createAskedOnce } from './asked-once.ts';
+import type { AskedOnce } from './asked-once.ts';
 import { causes, createAttention } from './attention.ts';
-import type { Attention } from './attention.ts';
 import { judge, nameOf, uidOf } from './candidate.ts';
-import { deadline, fullJitter } from './clock.ts';
-import type { Backoff, Clock } from './clock.ts';
+import { deadline } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { comeBack, finish, isFinal, wasAnswered } from './ending.ts';
+import type { Endings } from './ending.ts';
 import { createEventSink } from './events.ts';
-import type { EventSink } from './events.ts';
 import type { Health } from './health.ts';
 import { createConcurrencyLimiter } from './limiter.ts';
 import type { ConcurrencyLimiter } from './limiter.ts';
@@ -17,29 +22,21 @@ import type { RelayMetrics } from './metrics.ts';
 import { createObjectCache } from './object-cache.ts';
 import type { ObjectCache } from './object-cache.ts';
 import type { RelayOptions, RelayPorts } from './options.ts';
-import { createRequestQueue } from './queue.ts';
-import type { RequestKey, RequestQueue } from './queue.ts';
+import { createRequestQueue, sumOf } from './queue.ts';
+import type { Arrival, Step, Taken } from './queue.ts';
 import { reflect } from './reflector.ts';
-import { approvedAt } from './status.ts';
+import type { WorkResult } from './result.ts';
 import { relayRequest } from './work.ts';
-import type { End, WorkResult } from './work.ts';
 
-/**
- * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
- * in-tree signer's 1 000 s, since a kubelet waits 15 minutes for its certificate and an outage may end any minute.
- */
-export const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
-/** The owner of a request hears of a delay after that many tries: about a minute. */
-const triesBeforeEvent = 10;
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;
+/** About 10 MB, and more pending requests than any cluster has had. */
+const askedUids = 100_000;
 
-interface Session {
-  readonly queue: RequestQueue;
+interface Session extends Endings {
   readonly held: ObjectCache;
   readonly limiter: ConcurrencyLimiter;
-  readonly events: EventSink;
-  readonly attention: Attention;
+  readonly asked: AskedOnce;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
 
@@ -57,15 +54,17 @@ export async function runSession(
   const calls = new AbortController(); // ends every call still under way
   const running = new Set<Promise<void>>();
   const session: Session = {
-    queue: createRequestQueue(clock, pump),
+    queue: createRequestQueue(clock, options.inFlightPerRequester, pump),
     held: createObjectCache(heldBytes),
     limiter: createConcurrencyLimiter(options.concurrency, clock, random, pump),
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
     attention: createAttention(clock),
+    asked: createAskedOnce(askedUids),
   };
   const { queue, held, limiter, events } = session;
   metrics.watchGauges(() => ({
-    ...queue.counts(),
+    waiting: queue.counts(),
+    longestLine: queue.longestLine(),
     inFlight: running.size,
     concurrencyLimit: limiter.limit(),
     heldBytes: held.bytes(),
@@ -76,7 +75,7 @@ export async function runSession(
     while (limiter.admits(running.size)) {
       const taken = queue.take();
       if (taken === undefined) return;
-      const task: Promise<void> = attend(taken.key, taken.failures, session, ports, calls.signal).finally(() => {
+      const task: Promise<void> = attend(taken, session, options, ports, calls.signal).finally(() => {
         running.delete(task);
         pump();
       });
@@ -89,12 +88,12 @@ export async function runSession(
     reflect(
       signerName,
       {
-        seen: (object, bytes) => take(signerName, object, bytes, session, ports),
+        seen: (object, bytes) => take(signerName, object, bytes, session, options, ports),
         deleted: (object) => drop(object, session),
         synced: () => {
           health.synced(signerName);
           metrics.listed(signerName);
-          log.info({ signerName, ...queue.counts() }, 'listed');
+          log.info({ signerName, ...sumOf(queue.counts()) }, 'listed');
         },
         restarted: (why) => metrics.restarted(signerName, why),
         unreadable: (detail) => {
@@ -119,52 +118,69 @@ export async function runSession(
   await Promise.all(running);
 }
 
-/** An object came by. Only a candidate is remembered: key in the queue, object while there is room. */
+/** An object came by. Only one with something to do is remembered: key in the queue, object while there is room. */
 function take(
   signerName: string,
   object: JsonObject,
   bytes: number | undefined,
-  { queue, held }: Session,
+  session: Session,
+  { policies }: RelayOptions,
   { log, metrics }: SessionPorts,
 ): void {
+  const { queue, held, events, asked } = session;
   const judgement = judge(object);
-  if (judgement.kind === 'candidate') {
+  const undecided =
+    judgement.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(judgement.object.uid);
+  if (judgement.kind === 'candidate' || undecided) {
     const { uid, name } = judgement.object;
+    const key = { uid, name, signerName };
     held.put(uid, object, bytes ?? JSON.stringify(object).length);
-    queue.add({ uid, name, signerName });
+    const added = queue.add(key, arrivalOf(judgement.object, judgement.kind === 'candidate' ? 'sign' : 'decide'));
+    if (added === 'crowded') {
+      log.warn({ ...key, requester: judgement.object.username }, 'many requests of one requester wait');
+      events.crowded(key);
+    }
     return;
   }
-  const uid = uidOf(object);
-  if (uid !== undefined) {
-    held.drop(uid);
-    queue.forget(uid);
+  if (judgement.kind === 'pending') {
+    held.drop(judgement.object.uid);
+    return;
   }
+  drop(object, session);
   if (judgement.kind === 'malformed') {
     metrics.malformed(signerName);
-    log.error({ signerName, name: nameOf(object), uid, detail: judgement.message }, 'object malformed');
+    log.error({ signerName, name: nameOf(object), uid: uidOf(object), detail: judgement.message }, 'object malformed');
   }
 }
 
-function drop(object: JsonObject, { queue, held }: Session): void {
+/** The API server authenticated the user: nobody but a node of the cluster is called so and in that group. */
+function arrivalOf({ username, groups }: RequestObject, step: Step): Arrival {
+  const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
+  return { requester: username, line: node ? 'renewal' : 'other', step };
+}
+
+function drop(object: JsonObject, { queue, held, asked }: Session): void {
   const uid = uidOf(object);
   if (uid === undefined) return;
   held.drop(uid);
+  asked.drop(uid);
   queue.forget(uid);
 }
 
 /** One try of one request, and what follows from how it went. Never rejects. */
 async function attend(
-  key: RequestKey,
-  failures: number,
+  taken: Taken,
   session: Session,
+  { policies }: RelayOptions,
   ports: SessionPorts,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log } = ports;
+  const { key } = taken;
   const begun = clock.monotonic();
   let result: WorkResult;
   try {
-    const work = { api: ports.api, signer: ports.endpoint, clock };
+    const work = { api: ports.api, signer: ports.endpoint, clock, policies, asked: session.asked };
     result = await relayRequest(key, session.held.take(key.uid), work, signal);
   } catch (error) {
     const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -178,57 +194,13 @@ async function attend(
     }
     session.queue.done(key);
     // Only what the endpoint answered says something about the endpoint.
-    if (answered.has(result.end)) session.limiter.succeeded();
-    finish(key, result, session, ports);
+    if (wasAnswered(result)) session.limiter.succeeded();
+    finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
     if (causes[result.cause].congestion) session.limiter.congested(begun);
-    comeBack(key, failures, result, session, ports);
+    comeBack(taken, result, session, ports);
   }
-}
-
-const answered: ReadonlySet<End> = new Set(['issued', 'refused', 'ignored', 'invalid']);
-
-/** No change of the object makes these undone: the API server keeps certificates and Failed conditions for good. */
-function isFinal(end: End): boolean {
-  return end === 'issued' || end === 'refused' || end === 'gone';
-}
-
-function finish(
-  key: RequestKey,
-  { end, object, violations }: WorkResult & { kind: 'done' },
-  { events, attention }: Session,
-  { clock, log, metrics }: SessionPorts,
-): void {
-  metrics.finished(key.signerName, end);
-  if (end === 'issued' || end === 'refused') attention.allowed(key.signerName);
-  const approved = end === 'issued' && object !== undefined ? approvedAt(object) : undefined;
-  if (approved !== undefined) metrics.issuedAfter(key.signerName, Math.max(0, clock.now() - approved) / 1_000);
-  if (end === 'refused' && violations !== undefined) {
-    log.info({ ...key, codes: violations.map(({ code }) => code) }, 'request refused');
-    events.refused(key, violations);
-  } else if (end === 'invalid' || end === 'malformed') log.error({ ...key, end }, 'request cannot be read');
-  else log.info({ ...key, end }, 'request done');
-}
-
-function comeBack(
-  key: RequestKey,
-  failures: number,
-  { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
-  { queue, events, attention }: Session,
-  { random, log, metrics }: SessionPorts,
-): void {
-  // What the far side asks for comes on top of the jitter, not instead: it tells everybody the same.
-  const asked = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
-  const delay = asked + fullJitter(failures, requestBackoff, random);
-  metrics.retried(cause);
-  const fields = { ...key, cause, detail: detail.slice(0, 300), failures: failures + 1, delay: Math.round(delay) };
-  if (attention.needed(key.signerName, cause)) {
-    metrics.alarmed(cause);
-    log.error(fields, 'request tried again: needs attention');
-  } else log.warn(fields, 'request tried again');
-  if (failures + 1 === triesBeforeEvent) events.delayed(key, cause);
-  queue.retry(key, delay);
 }
 
 async function within(milliseconds: number, clock: Clock, lost: AbortSignal, work: Promise<unknown>): Promise<void> {

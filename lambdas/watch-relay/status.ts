@@ -11,21 +11,52 @@ export function withCertificate(object: JsonObject, certificatePem: string): Jso
   return { ...object, status: { ...statusOf(object), certificate } };
 }
 
+export interface DecisionCondition {
+  readonly type: 'Approved' | 'Denied';
+  readonly reason: string;
+  readonly message: string;
+  /** Take the place of those of the same name. */
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/**
+ * The object as received with that decision, and annotations in the same write. `status` must be "True" (v1), and
+ * conditions keep their order as below.
+ */
+export function withDecision(object: JsonObject, decision: DecisionCondition, now: Instant): JsonObject {
+  const { type, reason, message, annotations } = decision;
+  const metadata = recordOf(object['metadata']);
+  const annotated =
+    Object.keys(annotations).length === 0
+      ? metadata
+      : { ...metadata, annotations: { ...recordOf(metadata['annotations']), ...annotations } };
+  return { ...withCondition(object, { type, reason, message }, now), metadata: annotated };
+}
+
 /**
  * The object as received with one more condition. All others stay, in order: the API server refuses an update that
  * loses one. `Failed` must be "True" (measured, http-api.md); lastTransitionTime is filled in by the server.
  */
 export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
+  const failed = { type: 'Failed', reason: refusalReason(violations), message: refusalMessage(violations) };
+  return withCondition(object, failed, now);
+}
+
+function withCondition(
+  object: JsonObject,
+  { type, reason, message }: { readonly type: string; readonly reason: string; readonly message: string },
+  now: Instant,
+): JsonObject {
   const status = statusOf(object);
   const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as readonly unknown[]) : [];
-  const failed = {
-    type: 'Failed',
+  const condition = {
+    type,
     status: 'True',
-    reason: refusalReason(violations),
-    message: truncate(refusalMessage(violations), maxMessageBytes),
+    reason,
+    message: truncate(message, maxMessageBytes),
     lastUpdateTime: metaTime(now),
   };
-  return { ...object, status: { ...status, conditions: [...conditions, failed] } };
+  return { ...object, status: { ...status, conditions: [...conditions, condition] } };
 }
 
 export function certificateOf(object: JsonObject): string | undefined {
@@ -63,6 +94,9 @@ export function truncate(text: string, maxBytes: number): string {
 }
 
 function statusOf(object: JsonObject): JsonObject {
-  const status = object['status'];
-  return typeof status === 'object' && status !== null && !Array.isArray(status) ? (status as JsonObject) : {};
+  return recordOf(object['status']);
+}
+
+function recordOf(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }

@@ -83,6 +83,7 @@ async function forward(
   }
   const judgement = judge(stored);
   if (judgement.kind === 'settled') return signAnswer({ kind: 'ignored', why: judgement.why }, undefined);
+  if (judgement.kind === 'pending') return signAnswer({ kind: 'ignored', why: 'NotApproved' }, undefined);
   if (judgement.kind === 'malformed') return errorAnswer(400, 'invalid', judgement.message);
   return answerOf(await endpoint.sign(stored, signal), posted, judgement.object.request, key, log);
 }

@@ -1,57 +1,24 @@
 /**
- * One request's life in the relay, top to bottom: look at it, ask the sign function, write down what it said.
+ * One request's life in the relay, top to bottom: look at it; while it is pending, decide (approval.ts); once it is
+ * approved, ask the sign function and write down what it said.
  *
  * Nothing is remembered between tries. Whatever happens in the middle, the next try looks at the object and asks
  * again; the sign function gives the same certificate for the same UID, and the API server stores the first one only.
  */
 import type { Violations } from '../../core/outcome.ts';
 import { ThrottledError } from '../../core/ports.ts';
-import type { JsonObject, RequestApi, SignAnswer, SigningEndpoint } from '../../core/ports.ts';
+import type { JsonObject, SignAnswer } from '../../core/ports.ts';
+import { decideRequest } from './approval.ts';
+import type { ApprovalPorts } from './approval.ts';
 import { judge, uidOf } from './candidate.ts';
 import { certificateProblem } from './certificate-check.ts';
 import type { Clock } from './clock.ts';
 import type { RequestKey } from './queue.ts';
+import { done, retry, retryOf, text } from './result.ts';
+import type { WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from './status.ts';
 
-export interface WorkPorts {
-  readonly api: RequestApi;
-  readonly signer: SigningEndpoint;
-  readonly clock: Clock;
-}
-
-/** How a request leaves the relay for good, or until somebody changes it. */
-export type End =
-  | 'issued'
-  | 'refused'
-  | 'ignored' // the sign function does not know the signer, or sees another state than we do
-  | 'invalid' // the sign function cannot read the object
-  | 'malformed' // nor can we
-  | 'settled' // answered by somebody else, or not to be answered
-  | 'gone';
-
-/** Why a request comes back later. Metric label, log field, and the word in the Event about a delay. */
-export type RetryCause =
-  | 'EndpointBusy'
-  | 'EndpointUnreachable' // no answer: connection or timeout
-  | 'EndpointUnauthorized' // 401, 403, or no credentials
-  | 'EndpointUnexpected' // an answer that is not ours
-  | 'CertificateUnusable' // issued, but not for this key, or not a certificate
-  | 'ApiBusy'
-  | 'ApiUnreachable'
-  | 'ApiForbidden'
-  | 'ApiRejected' // the API server does not take the status we write
-  | 'ApiConflict' // somebody keeps changing the object
-  | 'Internal'; // a fault of the relay itself
-
-export type WorkResult =
-  | { readonly kind: 'done'; readonly end: End; readonly object?: JsonObject; readonly violations?: Violations }
-  | {
-      readonly kind: 'retry';
-      readonly cause: RetryCause;
-      readonly detail: string;
-      /** Not sooner, the far side says. */
-      readonly afterSeconds?: number;
-    };
+export type WorkPorts = ApprovalPorts;
 
 /** PUTs of one try. Each conflict is a change by somebody else, which is rare in an approved request's life. */
 const maxWrites = 3;
@@ -66,32 +33,46 @@ export async function relayRequest(
   const found = passedBy === undefined ? await read(key, ports, signal) : { kind: 'object' as const, object: passedBy };
   if (found.kind !== 'object') return found;
   const judgement = judge(found.object);
-  if (judgement.kind !== 'candidate') return done(judgement.kind);
+  switch (judgement.kind) {
+    case 'settled':
+    case 'malformed':
+      return done(judgement.kind);
+    case 'pending':
+      return decideRequest(found.object, judgement.object, ports, signal);
+    case 'candidate':
+      return signRequest(key, found.object, judgement.object.request, ports, signal);
+  }
+}
 
+async function signRequest(
+  key: RequestKey,
+  object: JsonObject,
+  request: Uint8Array,
+  ports: WorkPorts,
+  signal: AbortSignal,
+): Promise<WorkResult> {
   let answer: SignAnswer;
   try {
-    answer = await ports.signer.sign(found.object, signal);
+    answer = await ports.signer.sign(object, signal);
   } catch (error) {
     return retry('EndpointUnreachable', text(error));
   }
   switch (answer.kind) {
     case 'issued': {
       const { certificatePem } = answer;
-      const problem = certificateProblem(certificatePem, judgement.object.request);
+      const problem = certificateProblem(certificatePem, request);
       if (problem !== undefined) return retry('CertificateUnusable', problem);
-      return write(found.object, issuedEnding(certificatePem), key, ports, signal);
+      return write(object, issuedEnding(certificatePem), key, ports, signal);
     }
     case 'refused':
-      return write(found.object, refusedEnding(answer.violations, ports.clock), key, ports, signal);
+      return write(object, refusedEnding(answer.violations, ports.clock), key, ports, signal);
     case 'ignored':
     case 'invalid':
       return done(answer.kind);
     case 'busy':
-      return { ...retry('EndpointBusy', 'busy'), ...seconds(answer.retryAfterSeconds) };
     case 'unauthorized':
-      return retry('EndpointUnauthorized', answer.message);
     case 'unexpected':
-      return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
+      return retryOf(answer);
   }
 }
 
@@ -151,7 +132,7 @@ async function write(
     if (found.kind !== 'object') return found;
     if (ending.isIn(found.object)) return { ...ending.result, object: found.object };
     const judgement = judge(found.object);
-    if (judgement.kind !== 'candidate') return done(judgement.kind);
+    if (judgement.kind !== 'candidate') return done(judgement.kind === 'malformed' ? 'malformed' : 'settled');
     // The same again would be rejected again; later, a mended server or relay may take it.
     if (last.cause === 'ApiRejected') return last;
     current = found.object;
@@ -183,20 +164,4 @@ async function read(
   } catch (error) {
     return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));
   }
-}
-
-function done(end: End): WorkResult {
-  return { kind: 'done', end };
-}
-
-function retry(cause: RetryCause, detail: string): WorkResult & { kind: 'retry' } {
-  return { kind: 'retry', cause, detail };
-}
-
-function seconds(afterSeconds: number | undefined): { afterSeconds?: number } {
-  return afterSeconds === undefined ? {} : { afterSeconds };
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

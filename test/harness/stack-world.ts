@@ -143,7 +143,14 @@ export function startRelayWorker(world: World, wire: Wire, faults?: Faults): Rel
   const silent = { debug() {}, info() {}, warn() {}, error() {} };
   const api = world.api.connect();
   const relay = createRelay(
-    { signerNames: [clientSigner], concurrency: 1, graceMilliseconds: 0, identity: 'test' },
+    {
+      signerNames: [clientSigner],
+      policies: new Map(),
+      concurrency: 1,
+      inFlightPerRequester: 1,
+      graceMilliseconds: 0,
+      identity: 'test',
+    },
     {
       api: faults?.wrap('api', api) ?? api,
       endpoint: faults?.wrap('endpoint', wire.endpoint) ?? wire.endpoint,

@@ -26,10 +26,10 @@ test('the page has every metric with its labels, and no other', async () => {
 });
 
 test('the page has every cause of a retry', () => {
-  const [, union = ''] = /export type RetryCause =([\s\S]*?);\n/.exec(read('lambdas/watch-relay/work.ts')) ?? [];
+  const [, union = ''] = /export type RetryCause =([\s\S]*?);\s/.exec(read('lambdas/watch-relay/result.ts')) ?? [];
   const causes = [...union.matchAll(/\| '(\w+)'/g)].map(([, cause]) => cause);
   expect(causes.length).toBeGreaterThan(8);
-  const named = [...page.matchAll(/^\| `(\w+)` \| (?:warn|error) \|/gm)].map(([, cause]) => cause);
+  const named = [...page.matchAll(/^\| `(\w+)` \| (?:info|warn|error) \|/gm)].map(([, cause]) => cause);
   expect(named).toEqual(causes);
 });
 

@@ -15,7 +15,7 @@ test('the least one must say, and what the rest then is', () => {
     endpointUrl: 'https://sign.example.com/v1/clusters/prod',
     caller: { kind: 'anonymous' },
     login: { kind: 'inCluster' },
-    signerNames: [...defaultSignerNames],
+    signers: { kind: 'flags', names: [...defaultSignerNames], inFlightPerRequester: 8 },
     concurrency: 32,
     drainSeconds: 20,
     probes: { port: 8080 },
@@ -30,6 +30,7 @@ test('everything one can say', () => {
     ['--token-file', 'token'],
     ['--kubeconfig', 'k', '--context', 'c'],
     ['--signer-name', 'k8s.example.com/web', '--signer-name=example.com/x'],
+    ['--in-flight-per-requester', '3'],
     ['--concurrency', '1', '--drain-seconds', '0'],
     ['--leader-elect', '--lease-namespace', 'ns', '--lease-name', 'l'],
     ['--metrics-address', '[::1]:0', '--log-level', 'debug'],
@@ -42,7 +43,7 @@ test('everything one can say', () => {
     endpointCa: 'ca.pem',
     caller: { kind: 'tokenFile', path: 'token' },
     login: { kind: 'kubeconfig', path: 'k', context: 'c' },
-    signerNames: ['k8s.example.com/web', 'example.com/x'],
+    signers: { kind: 'flags', names: ['k8s.example.com/web', 'example.com/x'], inFlightPerRequester: 3 },
     concurrency: 1,
     drainSeconds: 0,
     lease: { namespace: 'ns', name: 'l' },
@@ -110,6 +111,13 @@ test('a token and a role exclude each other, also when one comes from the enviro
   expect(parsed).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/one of them/) as unknown });
 });
 
+test('the file says which signers there are, named by flag or environment', () => {
+  expect(settings([...url, '--config', 'c.yaml']).signers).toEqual({ kind: 'file', path: 'c.yaml' });
+  const environment = { ...inCluster, COUNTERSIGN_CONFIG: 'e.yaml' };
+  expect(settings(url, environment).signers).toEqual({ kind: 'file', path: 'e.yaml' });
+  expect(settings([...url, '--config', 'c.yaml'], environment).signers).toEqual({ kind: 'file', path: 'c.yaml' });
+});
+
 const webhook = [...url, '--webhook-proxy', ':8443', '--webhook-cert', 'c', '--webhook-key', 'k'];
 test('a webhook client may be known by a token or by a certificate', () => {
   expect(settings([...webhook, '--webhook-token-file', 't']).webhook).toMatchObject({ tokenFile: 't' });
@@ -134,6 +142,10 @@ test.each<[readonly string[], RegExp]>([
   [[...url, '--concurrency', '1e2'], /--concurrency/],
   [[...url, '--drain-seconds', '-1'], /drain-seconds/],
   [[...url, '--signer-name', 'web'], /--signer-name web/],
+  [[...url, '--in-flight-per-requester', '0'], /--in-flight-per-requester 0/],
+  [[...url, '--config', ''], /--config: names no file/],
+  [[...url, '--config', 'c.yaml', '--signer-name', 'a.b/c'], /--signer-name: the file/],
+  [[...url, '--config', 'c.yaml', '--in-flight-per-requester', '3'], /--in-flight-per-requester: the file/],
   [[...url, '--metrics-address', '8080'], /--metrics-address 8080/],
   [[...url, '--metrics-address', ':65536'], /--metrics-address/],
   [[...url, '--log-level', 'loud'], /loud/],

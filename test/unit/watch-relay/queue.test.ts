@@ -1,42 +1,45 @@
 import { expect, test } from 'vitest';
-import { createRequestQueue } from '../../../lambdas/watch-relay/queue.ts';
+import { createRequestQueue, sumOf } from '../../../lambdas/watch-relay/queue.ts';
+import type { Arrival } from '../../../lambdas/watch-relay/queue.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 function setUp() {
   const clock = createVirtualClock();
   let readied = 0;
-  const queue = createRequestQueue(clock, () => void (readied += 1));
+  const queue = createRequestQueue(clock, 1_000_000, () => void (readied += 1));
   const key = (uid: string) => ({ uid, name: `name-${uid}`, signerName: 's' });
+  const add = (uid: string, arrival: Partial<Arrival> = {}) =>
+    queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign', ...arrival });
   const takeAll = () => {
     const uids: string[] = [];
     for (let taken = queue.take(); taken !== undefined; taken = queue.take()) uids.push(taken.key.uid);
     return uids;
   };
-  return { clock, queue, key, takeAll, readied: () => readied };
+  return { clock, queue, key, add, takeAll, readied: () => readied };
 }
 
 test('keys come out once each, in the order they came in', () => {
-  const { queue, key, takeAll, readied } = setUp();
-  for (const uid of ['a', 'b', 'a', 'c', 'b']) queue.add(key(uid));
+  const { queue, add, takeAll, readied } = setUp();
+  for (const uid of ['a', 'b', 'a', 'c', 'b']) add(uid);
   expect(readied()).toBe(3);
-  expect(queue.counts()).toEqual({ ready: 3, delayed: 0 });
+  expect(sumOf(queue.counts())).toEqual({ ready: 3, delayed: 0 });
   expect(takeAll()).toEqual(['a', 'b', 'c']);
 });
 
 test('thousands of keys keep their order', () => {
-  const { queue, key, takeAll } = setUp();
+  const { queue, key, add, takeAll } = setUp();
   const uids = Array.from({ length: 10_000 }, (_, i) => String(i));
-  for (const uid of uids) queue.add(key(uid));
+  for (const uid of uids) add(uid);
   for (const uid of uids.filter((_, i) => i % 3 === 0)) queue.forget(uid);
   expect(takeAll()).toEqual(uids.filter((_, i) => i % 3 !== 0));
-  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+  expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 0 });
 });
 
 test('a key seen while a worker has it comes back when the worker is through, not before', () => {
-  const { queue, key, takeAll } = setUp();
-  queue.add(key('a'));
+  const { queue, key, add, takeAll } = setUp();
+  add('a');
   queue.take();
-  queue.add(key('a'));
+  add('a');
   expect(takeAll()).toEqual([]);
   queue.done(key('a'));
   expect(takeAll()).toEqual(['a']);
@@ -45,27 +48,27 @@ test('a key seen while a worker has it comes back when the worker is through, no
 });
 
 test('a delayed key comes back after its delay with its failures counted, and seeing it again does not hasten it', async () => {
-  const { clock, queue, key, takeAll } = setUp();
-  queue.add(key('a'));
+  const { clock, queue, key, add, takeAll } = setUp();
+  add('a');
   queue.take();
   queue.retry(key('a'), 1_000);
-  queue.add(key('a'));
+  add('a');
   await clock.advance(999);
   expect(takeAll()).toEqual([]);
-  expect(queue.counts()).toEqual({ ready: 0, delayed: 1 });
+  expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 1 });
   await clock.advance(1);
-  expect(queue.take()).toEqual({ key: key('a'), failures: 1 });
+  expect(queue.take()).toEqual({ key: key('a'), failures: 1, step: 'sign' });
   queue.retry(key('a'), 10);
   await clock.advance(10);
   expect(queue.take()?.failures).toBe(2);
   queue.done(key('a'));
-  queue.add(key('a'));
+  add('a');
   expect(queue.take()?.failures).toBe(0);
 });
 
 test.each(['ready', 'delayed'])('a forgotten key that was %s never comes', async (state) => {
-  const { clock, queue, key, takeAll } = setUp();
-  queue.add(key('a'));
+  const { clock, queue, key, add, takeAll } = setUp();
+  add('a');
   if (state === 'delayed') {
     queue.take();
     queue.retry(key('a'), 10);
@@ -73,12 +76,12 @@ test.each(['ready', 'delayed'])('a forgotten key that was %s never comes', async
   queue.forget('a');
   await clock.advance(100);
   expect(takeAll()).toEqual([]);
-  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+  expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 0 });
 });
 
 test.each(['done', 'retry'] as const)('a key forgotten while a worker has it ends with %s', async (end) => {
-  const { clock, queue, key, takeAll } = setUp();
-  queue.add(key('a'));
+  const { clock, queue, key, add, takeAll } = setUp();
+  add('a');
   queue.take();
   queue.forget('a');
   queue.retry(key('b'), 5); // not a key anybody has: nothing
@@ -89,26 +92,26 @@ test.each(['done', 'retry'] as const)('a key forgotten while a worker has it end
 });
 
 test('a key forgotten and seen again while a worker has it never has two workers', () => {
-  const { queue, key, takeAll } = setUp();
-  queue.add(key('a'));
+  const { queue, key, add, takeAll } = setUp();
+  add('a');
   queue.take();
   queue.forget('a');
-  queue.add(key('a'));
+  add('a');
   expect(takeAll()).toEqual([]);
   queue.done(key('a'));
   expect(takeAll()).toEqual(['a']);
 });
 
 test('a closed queue gives and takes nothing, and leaves no timer behind', async () => {
-  const { clock, queue, key, readied } = setUp();
-  for (const uid of ['a', 'b']) queue.add(key(uid));
+  const { clock, queue, key, add, readied } = setUp();
+  for (const uid of ['a', 'b']) add(uid);
   queue.take();
   queue.retry(key('a'), 10);
   queue.close();
   const before = readied();
-  queue.add(key('c'));
+  add('c');
   await clock.advance(100);
   expect(queue.take()).toBeUndefined();
   expect(readied()).toBe(before);
-  expect(queue.counts()).toEqual({ ready: 0, delayed: 0 });
+  expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 0 });
 });

@@ -1,11 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, SignAnswer } from '../../../core/ports.ts';
+import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
+import { createAskedOnce } from '../../../lambdas/watch-relay/asked-once.ts';
 import { relayRequest } from '../../../lambdas/watch-relay/work.ts';
 import { approved, caPem, denied, goodPem, object, otherPem, signerName } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault } from './simulated-api.ts';
 import { createSimulatedEndpoint, issued, refusal } from './simulated-endpoint.ts';
 import { createVirtualClock } from './virtual-clock.ts';
+
+/** Nothing is attested, and somebody else approves. */
+const undecided = { policies: new Map<string, SignerPolicy>(), asked: createAskedOnce(1) };
 
 const failed = { ...approved, type: 'Failed' };
 
@@ -35,7 +40,7 @@ async function attempt({ answer = issued, puts = [], gets = [], meanwhile, condi
     },
   });
   const key = { uid: 'uid-r', name: 'r', signerName };
-  const ports = { api: server.api, signer: endpoint.endpoint, clock };
+  const ports = { ...undecided, api: server.api, signer: endpoint.endpoint, clock };
   const running = relayRequest(key, passedBy ? given : undefined, ports, new AbortController().signal);
   let ended = false;
   void running.then(() => (ended = true));
@@ -92,8 +97,9 @@ test.each<[string, readonly JsonObject[]]>([
   ['failed', [approved, failed]],
   ['approved with status False', [{ ...approved, status: 'False' }]],
 ])('a request that is %s is not even shown to the sign function', async (_, conditions) => {
+  const result = conditions.length === 0 ? 'left' : 'settled';
   for (const passedBy of [true, false])
-    expect(await attempt({ conditions, passedBy })).toMatchObject({ result: 'settled', signCalls: 0, puts: 0 });
+    expect(await attempt({ conditions, passedBy })).toMatchObject({ result, signCalls: 0, puts: 0 });
 });
 
 test.each<[string, SignAnswer, string]>([
@@ -123,7 +129,7 @@ test('a status that is accepted and not stored is no success', async () => {
   for (const answer of [issued, refusal]) {
     const { endpoint: signer } = createSimulatedEndpoint({ clock, answer: () => answer });
     const key = { uid: 'uid-r', name: 'r', signerName };
-    const running = relayRequest(key, given, { api, signer, clock }, new AbortController().signal);
+    const running = relayRequest(key, given, { ...undecided, api, signer, clock }, new AbortController().signal);
     await clock.advance(100);
     expect(await running).toMatchObject({ kind: 'retry', cause: 'ApiRejected' });
   }

@@ -1,0 +1,96 @@
+/** What follows from how a try went: logs, metrics, Events, and when the request comes back. */
+import type { Attention } from './attention.ts';
+import { fullJitter } from './clock.ts';
+import type { Backoff } from './clock.ts';
+import type { EventSink } from './events.ts';
+import type { RelayMetrics } from './metrics.ts';
+import type { RelayPorts } from './options.ts';
+import type { RequestQueue, Taken } from './queue.ts';
+import type { End, RetryCause, WorkResult } from './result.ts';
+import { approvedAt } from './status.ts';
+
+/**
+ * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
+ * in-tree signer's 1 000 s, since a kubelet waits 15 minutes for its certificate and an outage may end any minute.
+ */
+export const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
+/** Between two looks whether a requester has been given leave: as the in-tree approver, seldom in the end. */
+export const leaveBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
+/** The owner of a request hears of a delay after that many tries: about a minute. */
+const triesBeforeEvent = 10;
+
+export interface Endings {
+  readonly queue: RequestQueue;
+  readonly events: EventSink;
+  readonly attention: Attention;
+}
+type EndingPorts = Pick<RelayPorts, 'clock' | 'random' | 'log'> & { readonly metrics: RelayMetrics };
+
+const answered: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied', 'ignored', 'invalid']);
+
+/** Whether it was the endpoint that said so, which tells how much it bears. */
+export function wasAnswered({ end, decision }: WorkResult & { kind: 'done' }): boolean {
+  return answered.has(end) || decision !== undefined;
+}
+
+/**
+ * No change of the object makes these undone: the API server keeps certificates, Failed and Denied conditions for good.
+ * What was approved comes by once more, with the condition on it.
+ */
+export function isFinal(end: End): boolean {
+  return end === 'issued' || end === 'refused' || end === 'denied' || end === 'gone';
+}
+
+/** The rights to write are given by signer, and for deciding and signing apart. */
+function rightOf({ key, step }: Taken): string {
+  return `${step} ${key.signerName}`;
+}
+
+const written: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied']);
+
+export function finish(
+  taken: Taken,
+  { end, object, violations, decision }: WorkResult & { kind: 'done' },
+  { events, attention }: Endings,
+  { clock, log, metrics }: EndingPorts,
+): void {
+  const { key } = taken;
+  metrics.finished(key.signerName, end);
+  if (written.has(end)) attention.allowed(rightOf(taken));
+  const approved = end === 'issued' && object !== undefined ? approvedAt(object) : undefined;
+  if (approved !== undefined) metrics.issuedAfter(key.signerName, Math.max(0, clock.now() - approved) / 1_000);
+  if (decision !== undefined) {
+    metrics.decided(key.signerName, decision);
+    log.info({ ...key, decision: decision.kind, code: decision.code }, 'request decided');
+    if (decision.code !== 'AutoApproved') events.denied(key, decision);
+  } else if (end === 'refused' && violations !== undefined) {
+    log.info({ ...key, codes: violations.map(({ code }) => code) }, 'request refused');
+    events.refused(key, violations);
+  } else if (end === 'invalid' || end === 'malformed') log.error({ ...key, end }, 'request cannot be read');
+  else log.info({ ...key, end }, 'request done');
+}
+
+export function comeBack(
+  taken: Taken,
+  { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
+  { queue, events, attention }: Endings,
+  { random, log, metrics }: EndingPorts,
+): void {
+  const { key, failures } = taken;
+  // What the far side asks for comes on top of the jitter, not instead: it tells everybody the same.
+  const asked = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
+  const delay = asked + fullJitter(failures, backoffOf(cause), random);
+  metrics.retried(cause);
+  const fields = { ...key, cause, detail: detail.slice(0, 300), failures: failures + 1, delay: Math.round(delay) };
+  if (cause === 'NotPermitted') log.info(fields, 'request left alone: asked again later');
+  else if (attention.needed(rightOf(taken), cause)) {
+    metrics.alarmed(cause);
+    log.error(fields, 'request tried again: needs attention');
+  } else log.warn(fields, 'request tried again');
+  if (failures + 1 === triesBeforeEvent) events.delayed(key, cause);
+  queue.retry(key, delay);
+}
+
+function backoffOf(cause: RetryCause): Backoff {
+  return cause === 'NotPermitted' ? leaveBackoff : requestBackoff;
+}
