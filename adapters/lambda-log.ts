@@ -4,9 +4,25 @@ import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../core/outc
 import { CertificateDefectError, MisconfigurationError, ThrottledError } from '../core/ports.ts';
 import type { HttpAnswer } from './lambda-http.ts';
 
+export const logLevels = ['info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** What an environment variable says; nothing when it is none of them. Unset and empty are `info`. */
+export function readLogLevel(text: string | undefined): LogLevel | undefined {
+  return text === undefined || text === '' ? 'info' : logLevels.find((known) => known === text);
+}
+
+/** One JSON line each, as pino writes them: alarms filter on `level`, `why`, `outcome` and `codes`. */
+export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
+  return (entry) => {
+    if (logLevels.indexOf(entry.level) < logLevels.indexOf(lowest)) return;
+    process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+  };
+}
+
 export interface CallLogEntry {
   /** `error`: somebody should look. A refusal is the service at work. */
-  readonly level: 'info' | 'warn' | 'error';
+  readonly level: LogLevel;
   readonly outcome: string;
   readonly status: number;
   readonly durationMilliseconds: number;

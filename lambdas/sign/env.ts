@@ -1,3 +1,5 @@
+import { logLevels, readLogLevel } from '../../adapters/lambda-log.ts';
+import type { LogLevel } from '../../adapters/lambda-log.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 
 /** What the infrastructure tells the sign function. Policy is not among it: that is in the bundle. */
@@ -7,17 +9,19 @@ export const environmentNames = {
   certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
   /** JSON: KMS key ARN by CA name. */
   caKeys: 'COUNTERSIGN_CA_KEYS',
+  /** These two only where machines prove themselves. */
+  attestationsTable: 'COUNTERSIGN_ATTESTATIONS_TABLE',
+  attestFunction: 'COUNTERSIGN_ATTEST_FUNCTION',
   /** `info` (default), `warn` or `error`. */
   logLevel: 'COUNTERSIGN_LOG_LEVEL',
 } as const;
-
-const logLevels = ['info', 'warn', 'error'] as const;
-export type LogLevel = (typeof logLevels)[number];
 
 export interface SignSettings {
   readonly certificatesTable: string;
   /** A KMS key ARN for each CA of the configuration. */
   readonly caKeys: ReadonlyMap<string, string>;
+  /** Where verdicts are, and who makes them: present exactly when a profile demands proof. */
+  readonly attestation?: { readonly table: string; readonly function: string };
   readonly logLevel: LogLevel;
 }
 
@@ -45,11 +49,20 @@ export function parseSettings(
   for (const ca of cluster.cas.keys())
     if (!keyArn.test(caKeys.get(ca) ?? ''))
       problems.push(`${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`);
-  const level = environment[environmentNames.logLevel] || 'info';
-  const logLevel = logLevels.find((known) => known === level);
+  const proofs = wantsProof(cluster);
+  const attestation = {
+    table: proofs ? text(environmentNames.attestationsTable) : '',
+    function: proofs ? text(environmentNames.attestFunction) : '',
+  };
+  const logLevel = readLogLevel(environment[environmentNames.logLevel]);
   if (logLevel === undefined) problems.push(`${environmentNames.logLevel} is none of ${logLevels.join(', ')}`);
   if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
-  return { ok: true, settings: { certificatesTable, caKeys, logLevel } };
+  return { ok: true, settings: { certificatesTable, caKeys, ...(proofs ? { attestation } : {}), logLevel } };
+}
+
+/** Audited profiles are signed for without anybody's verdict. */
+function wantsProof({ profiles }: ClusterConfiguration): boolean {
+  return [...profiles.values()].some(({ attestation }) => attestation?.mode === 'enforce');
 }
 
 /** Whatever is wrong with it shows as a CA without a key. */

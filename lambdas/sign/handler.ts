@@ -9,7 +9,8 @@ import { issue } from '../../core/issue.ts';
 import { decodeBody, objectTooLarge } from '../../core/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes.ts';
 import type { SignOutcome } from '../../core/outcome.ts';
-import type { CertificateLedger, Instant } from '../../core/ports.ts';
+import type { CertificateLedger, Instant, JsonObject } from '../../core/ports.ts';
+import type { AttestationReader } from '../../core/verdict-check.ts';
 import { printable } from '../../core/quoted.ts';
 import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
 import type { HttpAnswer, HttpEvent, HttpHandler, HttpRequest } from '../../adapters/lambda-http.ts';
@@ -24,10 +25,17 @@ export interface SignHandlerPorts {
   readonly ledger: (cluster: string) => CertificateLedger;
   /** Rejects when the CA cannot be had. */
   readonly authority: (cluster: string, ca: string) => Promise<Authority>;
+  /** What each cluster knows of its machines, and who finds out; absent where no profile demands proof. */
+  readonly attestations?: (cluster: string) => Attestations | undefined;
   readonly now: () => Instant;
   /** Cryptographically strong. */
   readonly randomBytes: (count: number) => Uint8Array;
   readonly log: (entry: CallLogEntry) => void;
+}
+
+/** As sign sees it: it reads verdicts and records, has requests judged, and writes nothing. */
+export interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity'> {
+  readonly attest: (object: JsonObject) => Promise<void>;
 }
 
 /** What a call is about, read off its path; cluster and CA names are DNS labels, so nothing here is ever escaped. */
@@ -130,7 +138,18 @@ function told(outcome: SignOutcome): Partial<CallLogEntry> {
 async function signObject(json: unknown, cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<SignOutcome> {
   const decoded = decodeRequestObject(json);
   if (!decoded.ok) return rejected(decoded);
+  const attestations = ports.attestations?.(cluster.name);
   return issue(decoded.object, cluster, {
+    ...(attestations === undefined
+      ? {}
+      : {
+          attestations: {
+            findVerdict: (uid, now) => attestations.findVerdict(uid, now),
+            findIdentity: (identity) => attestations.findIdentity(identity),
+            // What was decoded is what is judged: the object as it came.
+            attest: () => attestations.attest(json as JsonObject),
+          },
+        }),
     ledger: ports.ledger(cluster.name),
     authority: (ca) => ports.authority(cluster.name, ca),
     now: ports.now,

@@ -1,6 +1,9 @@
 /** The sign handler of one cluster over its KMS keys and its table. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { KMSClient } from '@aws-sdk/client-kms';
+import type { LambdaClient } from '@aws-sdk/client-lambda';
+import { invokeAttest } from '../../adapters/lambda-invocation.ts';
+import { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
 import { dynamoDbLedger } from '../../adapters/dynamodb-ledger.ts';
 import { kmsKey } from '../../adapters/kms-signer.ts';
@@ -11,15 +14,14 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { MisconfigurationError } from '../../core/ports.ts';
 import type { Instant } from '../../core/ports.ts';
 import { version } from '../../core/version.ts';
-import { signAnswer } from '../../adapters/lambda-answers.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
-import { logEntry } from '../../adapters/lambda-log.ts';
 import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 
 export interface SignWorld {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
+  readonly lambda: () => LambdaClient;
   readonly now: () => Instant;
   /** Cryptographically strong. */
   readonly randomBytes: (count: number) => Uint8Array;
@@ -28,8 +30,8 @@ export interface SignWorld {
 
 export function createSignService(
   cluster: ClusterConfiguration,
-  { certificatesTable, caKeys }: Omit<SignSettings, 'logLevel'>,
-  { dynamodb, kms, now, randomBytes, log }: SignWorld,
+  { certificatesTable, caKeys, attestation }: Omit<SignSettings, 'logLevel'>,
+  { dynamodb, kms, lambda, now, randomBytes, log }: SignWorld,
 ): HttpHandler {
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
   const store = dynamoDbCaStore(dynamodb, certificatesTable);
@@ -47,6 +49,14 @@ export function createSignService(
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     ledger: () => ledger,
     authority: onceEach(load),
+    ...(attestation === undefined
+      ? {}
+      : {
+          attestations: () => ({
+            ...dynamoDbAttestations({ client: dynamodb, tableName: attestation.table, randomBytes }),
+            attest: invokeAttest({ client: lambda(), functionName: attestation.function, cluster: cluster.name }),
+          }),
+        }),
     now,
     randomBytes,
     log,
@@ -65,15 +75,5 @@ function onceEach(load: (ca: string) => Promise<Authority>): (cluster: string, c
     });
     loading.set(ca, started);
     return started;
-  };
-}
-
-/** What serves instead when the function was not put together right: it signs nothing, and each call raises the alarm. */
-export function refuseToServe(problems: readonly string[], log: (entry: CallLogEntry) => void): HttpHandler {
-  const error = new MisconfigurationError(problems.join('; '));
-  const answer = signAnswer({ kind: 'busy', why: 'Internal', retryAfterSeconds: 5 }, undefined);
-  return async () => {
-    log(logEntry(answer, 0, { why: 'Internal', error }));
-    return answer;
   };
 }

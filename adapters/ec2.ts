@@ -1,0 +1,155 @@
+/** What EC2 says about one instance, by the SDK: read only, and nothing decided here. */
+import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
+import type { EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
+import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
+import type { Ec2Endpoint, InstancePlace } from '../core/attestation/aws-endpoints.ts';
+import type { InstanceDescription } from '../core/attestation/aws-instance.ts';
+import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
+
+/** A few tries inside one call; whoever asks comes back anyway. */
+export const ec2ClientConfig = {
+  maxAttempts: 3,
+  requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
+} as const satisfies EC2ClientConfig;
+
+/** Makes a client for a region, and for a role where the instance's account is another one. */
+export type ConnectEc2 = (where: Pick<InstancePlace, 'region' | 'assumeRole'>) => EC2Client;
+
+/** Credentials come from the environment, as everywhere in Lambda; an assumed role's end in its log of sessions. */
+export const connectEc2: ConnectEc2 = ({ region, assumeRole }) =>
+  new EC2Client({
+    ...ec2ClientConfig,
+    region,
+    ...(assumeRole === undefined
+      ? {}
+      : {
+          credentials: fromTemporaryCredentials({
+            params: { RoleArn: assumeRole, RoleSessionName: 'countersign-attest', DurationSeconds: 900 },
+            clientConfig: { region },
+          }),
+        }),
+  });
+
+export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
+  const clients = new Map<string, EC2Client>();
+  function clientFor({ region, assumeRole }: InstancePlace): EC2Client {
+    const key = `${region} ${assumeRole ?? ''}`;
+    const known = clients.get(key) ?? connect({ region, ...(assumeRole === undefined ? {} : { assumeRole }) });
+    clients.set(key, known);
+    return known;
+  }
+  return {
+    async describeInstance(where, instanceId) {
+      const command = new DescribeInstancesCommand({ InstanceIds: [instanceId] });
+      let found;
+      try {
+        found = await clientFor(where).send(command);
+      } catch (error) {
+        if (isNotFound(error)) return 'notFound';
+        throw ec2Error(error);
+      }
+      const [reservation, ...others] = found.Reservations ?? [];
+      const [instance, ...more] = reservation?.Instances ?? [];
+      // Asked for one id, EC2 gives one or says that it is not found.
+      if (instance === undefined || others.length + more.length > 0) throw new Error('EC2 gave no single instance');
+      return describe(instance, reservation?.OwnerId ?? '');
+    },
+  };
+}
+
+function isNotFound(error: unknown): boolean {
+  // `Malformed`: what a document named is no instance id anywhere.
+  return error instanceof Error && /^InvalidInstanceID\.(NotFound|Malformed)$/.test(error.name);
+}
+
+const throttling = new Set(['RequestLimitExceeded', 'Throttling', 'ThrottlingException', 'TooManyRequestsException']);
+const forbidden = new Set([
+  'UnauthorizedOperation',
+  'AuthFailure',
+  'AccessDenied',
+  'AccessDeniedException',
+  'OptInRequired',
+  'CredentialsProviderError',
+]);
+
+/** In our words; an error of the platform is never an answer about an instance. Messages of EC2 may quote policies. */
+function ec2Error(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  if (throttling.has(error.name)) return new ThrottledError('EC2 asks to slow down', { cause: error });
+  if (forbidden.has(error.name))
+    return new MisconfigurationError(`EC2 cannot be asked (${error.name}): see attestation.aws.accounts`);
+  return new Error(`EC2 cannot be asked now (${error.name})`, { cause: error });
+}
+
+const states = new Set(['pending', 'running', 'shutting-down', 'terminated', 'stopping', 'stopped'] as const);
+type State = typeof states extends Set<infer S> ? S : never;
+
+function describe(instance: Instance, ownerId: string): InstanceDescription {
+  const state = instance.State?.Name;
+  if (state === undefined || !states.has(state)) throw new Error('EC2 gave an instance in no known state');
+  const interfaces = instance.NetworkInterfaces ?? [];
+  const root = instance.BlockDeviceMappings?.find(({ DeviceName: name }) => name === instance.RootDeviceName);
+  const first = interfaces.find(isFirst);
+  const { HttpTokens: httpTokens, HttpPutResponseHopLimit: hopLimit } = instance.MetadataOptions ?? {};
+  const rootType = instance.RootDeviceType;
+  return {
+    instanceId: instance.InstanceId ?? '',
+    ownerId,
+    state: state satisfies State,
+    availabilityZone: instance.Placement?.AvailabilityZone ?? '',
+    launchTime: instance.LaunchTime?.getTime() ?? Number.NaN,
+    ...given('vpcId', instance.VpcId),
+    ...given('subnetId', instance.SubnetId),
+    tags: new Map((instance.Tags ?? []).flatMap(({ Key, Value }) => (Key === undefined ? [] : [[Key, Value ?? '']]))),
+    ...given('instanceProfile', instance.IamInstanceProfile?.Arn),
+    ...(httpTokens === 'required' || httpTokens === 'optional' ? { httpTokens } : {}),
+    ...given('httpPutResponseHopLimit', hopLimit),
+    ...given('privateDnsName', instance.PrivateDnsName),
+    ...given('publicDnsName', instance.PublicDnsName),
+    ...(rootType === 'ebs' || rootType === 'instance-store' ? { rootDeviceType: rootType } : {}),
+    ...given('rootAttachedAt', root?.Ebs?.AttachTime?.getTime()),
+    ...given('interfaceAttachedAt', first?.Attachment?.AttachTime?.getTime()),
+    addresses: [...new Set(interfaces.flatMap(addressesOf))],
+    dnsNames: [...new Set(interfaces.flatMap(namesOf))],
+  };
+}
+
+/** EC2 leaves out what is not there, and sends empty text for names that are gone. */
+function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
+  return value === undefined || value === '' ? {} : ({ [key]: value } as { readonly [P in K]: V });
+}
+
+function isFirst({ Attachment: attachment }: InstanceNetworkInterface): boolean {
+  return attachment?.DeviceIndex === 0 && (attachment.NetworkCardIndex ?? 0) === 0;
+}
+
+function addressesOf(each: InstanceNetworkInterface): readonly string[] {
+  const all = [
+    each.PrivateIpAddress,
+    each.Association?.PublicIp,
+    each.Association?.CarrierIp,
+    ...(each.PrivateIpAddresses ?? []).flatMap((address) => [
+      address.PrivateIpAddress,
+      address.Association?.PublicIp,
+      address.Association?.CarrierIp,
+    ]),
+    ...(each.Ipv6Addresses ?? []).map(({ Ipv6Address: address }) => address),
+  ];
+  return all.filter(isText);
+}
+
+function namesOf(each: InstanceNetworkInterface): readonly string[] {
+  const all = [
+    each.PrivateDnsName,
+    each.Association?.PublicDnsName,
+    ...(each.PrivateIpAddresses ?? []).flatMap((address) => [
+      address.PrivateDnsName,
+      address.Association?.PublicDnsName,
+    ]),
+  ];
+  return all.filter(isText);
+}
+
+function isText(value: string | undefined): value is string {
+  return value !== undefined && value !== '';
+}

@@ -1,0 +1,26 @@
+import type { RegionCertificates } from '../../core/attestation/aws-endpoints.ts';
+import { readBakedCluster } from '../../core/baked-configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
+
+/**
+ * JSON text of this cluster's rules (`bakeAttestation`) and of the certificates of its regions, put in by the bundler.
+ * Neither is read from the environment: whoever may change that must not be able to change who may join.
+ */
+declare const __COUNTERSIGN_CLUSTER__: string | undefined;
+declare const __COUNTERSIGN_REGION_CERTIFICATES__: string | undefined;
+
+/** Throws where the code runs without having been bundled for a cluster. */
+export function clusterConfiguration(): ClusterConfiguration {
+  if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined') throw new Error('this bundle was made for no cluster');
+  return readBakedCluster(__COUNTERSIGN_CLUSTER__);
+}
+
+/** Checked against their pins when the bundle was made. */
+export function regionCertificates(): RegionCertificates {
+  if (typeof __COUNTERSIGN_REGION_CERTIFICATES__ === 'undefined')
+    throw new Error('this bundle was made without region certificates');
+  const byRegion = JSON.parse(__COUNTERSIGN_REGION_CERTIFICATES__) as Readonly<Record<string, readonly string[]>>;
+  return new Map(
+    Object.entries(byRegion).map(([region, list]) => [region, list.map((der) => Buffer.from(der, 'base64'))]),
+  );
+}
