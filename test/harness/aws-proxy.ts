@@ -1,5 +1,5 @@
-import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent } from 'node:http';
+import { passBack, passOn, readAll, startLoopbackServer } from './forwarding.ts';
 
 /** One call of an AWS API on its way through. */
 export interface AwsCall {
@@ -40,7 +40,7 @@ export async function startAwsProxy(upstreamUrl: string | Promise<string>): Prom
   const agent = new Agent({ keepAlive: true });
   const calls: AwsCall[] = [];
 
-  async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  const server = await startLoopbackServer(async (incoming, outgoing) => {
     const body = await readAll(incoming);
     const target = incoming.headers['x-amz-target'];
     const call: AwsCall = {
@@ -56,43 +56,20 @@ export async function startAwsProxy(upstreamUrl: string | Promise<string>): Prom
       outgoing.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-errortype': type });
       return void outgoing.end(JSON.stringify({ __type: type, message: 'injected' }));
     }
-    const { hostname, port } = new URL(await upstreamUrl);
-    const { method, url, headers } = incoming;
-    const onward = request({ hostname, port, agent, method, path: url, headers });
-    onward.on('error', () => outgoing.destroy());
-    onward.on('response', (answer) => {
-      readAll(answer)
-        .then((text) => {
-          if (fault === 'answerLost') return void outgoing.destroy();
-          const { 'transfer-encoding': _chunked, ...rest } = answer.headers;
-          outgoing.writeHead(answer.statusCode ?? 0, { ...rest, 'content-length': text.length });
-          outgoing.end(text);
-        })
-        .catch(() => outgoing.destroy());
-    });
-    onward.end(body);
-  }
-
-  const server = createServer((incoming, outgoing) => {
-    forward(incoming, outgoing).catch(() => outgoing.destroy());
+    const answer = await passOn(incoming, { upstream: await upstreamUrl, agent, headers: incoming.headers, body });
+    const text = await readAll(answer);
+    if (fault === 'answerLost') return void outgoing.destroy();
+    passBack(answer, text, outgoing);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const proxy: AwsProxy = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     calls,
     count: (operation) => calls.filter((call) => call.operation === operation).length,
     inject: () => undefined,
     async close() {
       agent.destroy();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server.close();
     },
   };
   return proxy;
-}
-
-async function readAll(stream: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

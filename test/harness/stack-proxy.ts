@@ -1,7 +1,7 @@
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { Agent as HttpAgent } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent as HttpsAgent } from 'node:https';
+import { pipeline } from 'node:stream/promises';
+import { passBack, passOn, readAll, startLoopbackServer } from './forwarding.ts';
 
 /** One call on its way through. */
 export interface ProxiedCall {
@@ -35,65 +35,35 @@ export async function startProxy(upstream: { url: string; caPem?: string }): Pro
     ? new HttpsAgent({ keepAlive: true, ...(upstream.caPem === undefined ? {} : { ca: upstream.caPem }) })
     : new HttpAgent({ keepAlive: false }); // a server that was killed leaves no idle connection to trip over
 
-  async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+  const server = await startLoopbackServer(async (incoming, outgoing) => {
     const body = await readAll(incoming);
     const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://proxy');
     const call = { method: incoming.method ?? '', path: pathname, query: searchParams, body: parse(body) };
-    const isWatch = searchParams.has('watch');
     if ((await proxy.intervene(call, 'before')) === 'cut') return void outgoing.destroy();
 
     const { host: _ours, connection: _hop, ...headers } = incoming.headers;
-    const onward = (secure ? httpsRequest : httpRequest)(new URL(incoming.url ?? '/', upstream.url), {
-      agent,
-      method: call.method,
-      headers,
-    });
-    outgoing.on('close', () => onward.destroy());
-    onward.on('error', () => outgoing.destroy());
-    onward.on('response', (answer) => {
-      answer.on('error', () => outgoing.destroy());
-      const status = answer.statusCode ?? 0;
-      if (isWatch && status === 200) {
-        outgoing.writeHead(status, answer.headers);
-        outgoing.flushHeaders();
-        answer.pipe(outgoing);
-        answer.on('close', () => outgoing.destroy());
-        return;
-      }
-      readAll(answer)
-        .then(async (text) => {
-          if ((await proxy.intervene(call, 'after', status)) === 'cut') return void outgoing.destroy();
-          const { 'transfer-encoding': _chunked, ...rest } = answer.headers;
-          outgoing.writeHead(status, { ...rest, 'content-length': text.length });
-          outgoing.end(text);
-        })
-        .catch(() => outgoing.destroy());
-    });
-    onward.end(body);
-  }
-
-  const server = createServer((incoming, outgoing) => {
-    forward(incoming, outgoing).catch(() => outgoing.destroy());
+    const gone = new AbortController();
+    outgoing.on('close', () => gone.abort());
+    const answer = await passOn(incoming, { upstream: upstream.url, agent, headers, body, signal: gone.signal });
+    if (searchParams.has('watch') && answer.statusCode === 200) {
+      outgoing.writeHead(200, answer.headers);
+      outgoing.flushHeaders();
+      return pipeline(answer, outgoing);
+    }
+    const text = await readAll(answer);
+    if ((await proxy.intervene(call, 'after', answer.statusCode)) === 'cut') return void outgoing.destroy();
+    passBack(answer, text, outgoing);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const proxy: Proxy = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     intervene: () => 'pass',
-    cutAll: () => server.closeAllConnections(),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-        agent.destroy();
-      }),
+    cutAll: () => server.cutAll(),
+    async close() {
+      await server.close();
+      agent.destroy();
+    },
   };
   return proxy;
-}
-
-async function readAll(stream: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 function parse(body: Buffer): unknown {

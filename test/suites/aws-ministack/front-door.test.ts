@@ -1,12 +1,11 @@
 /** The stacks as synthesised, in an AWS that checks signatures and permissions: who gets in by the HTTP API, and who does not. */
-import { Sha256 } from '@aws-crypto/sha256-js';
-import { SignatureV4 } from '@smithy/signature-v4';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createSigV4 } from '../../../adapters/sigv4.ts';
 import { runConformance } from '../../conformance/conformance.ts';
 import { httpClient } from '../../conformance/http-client.ts';
 import type { ClientOptions } from '../../conformance/http-client.ts';
 import { ask, questionFor } from '../../conformance/questions.ts';
+import { signAws } from '../../conformance/sigv4.ts';
 import type { Assembly } from '../../harness/aws-sdk-stacks.ts';
 import {
   deployOnMiniStack,
@@ -98,26 +97,8 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
       const { client: aws, port } = deployment.emulator;
       const client = httpClient({
         connect: { host: '127.0.0.1', port },
-        async authorize({ method, url, headers, body }) {
-          // Not the relay's, which signs no queries.
-          const signer = new SignatureV4({
-            service: 'execute-api',
-            region: aws.region,
-            credentials: caller,
-            sha256: Sha256,
-          });
-          const { host = url.host, 'content-type': type } = headers;
-          const signed = await signer.sign({
-            method,
-            protocol: url.protocol,
-            hostname: url.hostname,
-            path: url.pathname,
-            query: Object.fromEntries(url.searchParams),
-            headers: { host, ...(type === undefined ? {} : { 'content-type': type }) },
-            ...(body === undefined ? {} : { body }),
-          });
-          return signed.headers;
-        },
+        // Not the relay's, which signs no queries.
+        authorize: signAws({ region: aws.region, credentials: caller }),
       });
       try {
         const results = await runConformance({ base: urlOf('demo'), fetch: client.fetch, concurrent: 4 });
