@@ -23,6 +23,7 @@ const RECIPES = {
   pkilint: { kind: 'python', folder: 'pkilint', roughly: '15 s' },
   localstack: { kind: 'python', folder: 'localstack', roughly: '1 min', python: '3.13' },
   ministack: { kind: 'python', folder: 'ministack', roughly: '20 s' },
+  'aws-cli': { kind: 'python', folder: 'aws-cli', roughly: '30 s', platform: 'linux' },
   // `path` of this one is the folder of its jars; Java itself is the machine's.
   'dynamodb-local': { kind: 'maven', folder: 'dynamodb-local', roughly: '30 s' },
   // AWS builds both for Linux only. `path` of the first is the interpreter beside it, of the second its own folder.
