@@ -40,6 +40,7 @@ describe.skipIf(skip)('the chart', () => {
     const parsed = parseSettings(container!.args, { ...environment, KUBERNETES_SERVICE_HOST: '10.96.0.1' });
     const given = parse(readFileSync(example(file), 'utf8')) as {
       signerNames?: string[];
+      configuration?: string;
       hostNetwork?: boolean;
       metrics?: { port?: number };
     };
@@ -48,7 +49,10 @@ describe.skipIf(skip)('the chart', () => {
       settings: {
         endpointUrl: expect.stringMatching(/\/v1\/clusters\/prod$/) as unknown,
         login: { kind: 'inCluster' },
-        signerNames: given.signerNames ?? values['signerNames'],
+        signers:
+          given.configuration === undefined
+            ? { kind: 'flags', names: given.signerNames ?? values['signerNames'], inFlightPerRequester: 8 }
+            : { kind: 'file', path: '/etc/countersign/configuration/countersign.yaml' },
         podName: `${release}-0`,
         concurrency: 32,
         drainSeconds: 20,

@@ -9,27 +9,38 @@ import { example, template } from './helm.ts';
 
 export const folder = resolve(import.meta.dirname, '../../../deploy/manifests');
 
-const files = {
-  'watch-relay-rbac.yaml': ['rbac.yaml'],
-  'watch-relay-deployment.yaml': ['deployment.yaml'],
-  'watch-relay-policies.yaml': ['poddisruptionbudget.yaml', 'networkpolicy.yaml'],
-} as const;
+interface Manifest {
+  readonly values: 'plain-manifests.yaml' | 'approver.yaml';
+  readonly show: readonly string[];
+  readonly note?: string;
+}
 
-const header = `# Rendered from deploy/chart with examples/plain-manifests.yaml; changes belong there.
-`;
-const notes: Readonly<Record<keyof typeof files, string>> = {
-  'watch-relay-rbac.yaml': '',
-  'watch-relay-deployment.yaml': `# Put in your image, URL, cluster and audience. Apply watch-relay-rbac.yaml first.
+const files: Readonly<Record<string, Manifest>> = {
+  'watch-relay-rbac.yaml': { values: 'plain-manifests.yaml', show: ['rbac.yaml'] },
+  'watch-relay-approver-rbac.yaml': {
+    values: 'approver.yaml',
+    show: ['rbac.yaml'],
+    note: `# Instead of watch-relay-rbac.yaml, for a relay that approves. Keep of the signers under \`approve\` those that it should.
 `,
-  'watch-relay-policies.yaml': '',
+  },
+  'watch-relay-deployment.yaml': {
+    values: 'plain-manifests.yaml',
+    show: ['deployment.yaml'],
+    note: `# Put in your image, URL, cluster and audience. Apply watch-relay-rbac.yaml first.
+`,
+  },
+  'watch-relay-policies.yaml': {
+    values: 'plain-manifests.yaml',
+    show: ['poddisruptionbudget.yaml', 'networkpolicy.yaml'],
+  },
 };
 
 /** File name → what it must hold. */
 export async function manifests(): Promise<Map<string, string>> {
   const all = new Map<string, string>();
-  for (const [file, show] of Object.entries(files)) {
-    const text = await template(example('plain-manifests.yaml'), { show });
-    all.set(file, `${header}${notes[file as keyof typeof files]}${plain(text)}`);
+  for (const [file, { values, show, note = '' }] of Object.entries(files)) {
+    const header = `# Rendered from deploy/chart with examples/${values}; changes belong there.\n`;
+    all.set(file, `${header}${note}${plain(await template(example(values), { show }))}`);
   }
   return all;
 }
