@@ -1,14 +1,26 @@
-/** The sign handler over the embedded store and key: what Lambda, DynamoDB and KMS are in an AWS account. */
+/** The sign and attest handlers over embedded stores and keys: what Lambda, DynamoDB and KMS are in an AWS account. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { ec2Endpoint } from '../adapters/ec2.ts';
+import { openEmbeddedAttestations } from '../adapters/embedded-attestations.ts';
+import type { EmbeddedAttestations } from '../adapters/embedded-attestations.ts';
 import { createEmbeddedCa, temporaryCa } from '../adapters/embedded-authority.ts';
 import { embeddedData } from '../adapters/embedded-data.ts';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import type { EmbeddedLedger } from '../adapters/embedded-ledger.ts';
+import { attestEvent } from '../adapters/lambda-invocation.ts';
 import type { HttpHandler } from '../adapters/lambda-http.ts';
+import { readRegionCertificates } from '../adapters/region-certificates.ts';
+import { stsEndpoint } from '../adapters/sts.ts';
+import type { AttestPorts } from '../core/attest.ts';
+import type { AwsPorts } from '../core/attestation/aws-endpoints.ts';
+import { createProviders } from '../core/attestation/providers.ts';
 import type { Authority } from '../core/certificate.ts';
+import type { ClusterAttestation } from '../core/attestation-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
+import type { JsonObject } from '../core/ports.ts';
+import { createAttestHandler } from '../lambdas/attest/handler.ts';
 import { createSignHandler, tooLarge } from '../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../adapters/lambda-log.ts';
 import { maxObjectBytes } from '../core/kubernetes.ts';
@@ -20,6 +32,8 @@ export interface SignServiceOptions {
   /** Where ledgers and CAs are kept; without it they end with this process. */
   readonly dataFolder?: string;
   readonly log: (entry: CallLogEntry) => void;
+  /** What machines are asked about: AWS itself, unless something stands in for it. */
+  readonly aws?: AwsPorts;
   /** Stands before each CA; only for tests that need a key which does not behave. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
 }
@@ -27,6 +41,8 @@ export interface SignServiceOptions {
 export interface SignService {
   readonly handler: HttpHandler;
   readonly authority: (cluster: string, ca: string) => Authority;
+  /** What is known of the machines of a cluster that demands proof. */
+  readonly attestations: (cluster: string) => EmbeddedAttestations | undefined;
   readonly close: () => void;
 }
 
@@ -34,12 +50,16 @@ interface ClusterState {
   readonly configuration: ClusterConfiguration;
   readonly store: EmbeddedLedger;
   readonly authorities: ReadonlyMap<string, Authority>;
+  readonly attestation?: EmbeddedAttestations & Pick<AttestPorts, 'providers'>;
 }
 
 export async function openSignService(options: SignServiceOptions): Promise<SignService> {
   const states = new Map<string, ClusterState>();
   const close = (): void => {
-    for (const { store } of states.values()) store.close();
+    for (const { store, attestation } of states.values()) {
+      store.close();
+      attestation?.close();
+    }
   };
   try {
     for (const cluster of options.clusters) states.set(cluster.name, await openCluster(cluster, options));
@@ -50,16 +70,31 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   // The handler asks only for clusters it was told of, and for CAs of their configuration.
   const state = (cluster: string): ClusterState => present(states.get(cluster), `cluster ${cluster}`);
   const authority = (cluster: string, ca: string): Authority => present(state(cluster).authorities.get(ca), `CA ${ca}`);
-  const handler = createSignHandler({
-    version: packageVersion(),
-    cluster: (name) => states.get(name)?.configuration,
-    ledger: (cluster) => state(cluster).store.ledger,
-    authority: async (cluster, ca) => authority(cluster, ca),
+  const shared = {
+    cluster: (name: string) => states.get(name)?.configuration,
     now: Date.now,
     randomBytes,
     log: options.log,
+  };
+  const attest = createAttestHandler({
+    ...shared,
+    attestation: (cluster) => Promise.resolve(present(state(cluster).attestation, `attestation of ${cluster}`)),
   });
-  return { handler, authority, close };
+  const sign = createSignHandler({
+    ...shared,
+    version: packageVersion(),
+    ledger: (cluster) => state(cluster).store.ledger,
+    authority: async (cluster, ca) => authority(cluster, ca),
+    attestations: (cluster) => {
+      const attestation = states.get(cluster)?.attestation;
+      if (attestation === undefined) return undefined;
+      const ask = async (object: JsonObject): Promise<void> => void (await attest(attestEvent(cluster, object)));
+      return { ...attestation.store, attest: ask };
+    },
+  });
+  // One server stands for both functions, as a front door does.
+  const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest(event) : sign(event));
+  return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestation, close };
 }
 
 /** The same over HTTP on loopback; port 0 takes a free one. */
@@ -74,7 +109,7 @@ export function serveSignService(service: SignService, port: number): Promise<Ht
 
 async function openCluster(
   cluster: ClusterConfiguration,
-  { dataFolder, wrapAuthority }: SignServiceOptions,
+  { dataFolder, wrapAuthority, aws }: SignServiceOptions,
 ): Promise<ClusterState> {
   const data = dataFolder === undefined ? undefined : embeddedData(dataFolder, cluster.name);
   const authorities = new Map<string, Authority>();
@@ -87,7 +122,28 @@ async function openCluster(
     authorities.set(ca.name, wrapAuthority?.(authority) ?? authority);
   }
   if (data !== undefined) mkdirSync(dirname(data.ledgerFile), { recursive: true });
-  return { configuration: cluster, store: openEmbeddedLedger(data?.ledgerFile ?? ':memory:'), authorities };
+  return {
+    configuration: cluster,
+    store: openEmbeddedLedger(data?.ledgerFile ?? ':memory:'),
+    authorities,
+    ...(cluster.attestation === undefined
+      ? {}
+      : {
+          attestation: {
+            ...openEmbeddedAttestations(data?.attestationsFile ?? ':memory:'),
+            providers: createProviders(cluster.attestation, awsPorts(cluster.attestation, aws)),
+          },
+        }),
+  };
+}
+
+function awsPorts({ aws: settings }: ClusterAttestation, standIn: AwsPorts | undefined): { readonly aws?: AwsPorts } {
+  if (settings === undefined) return {};
+  if (standIn !== undefined) return { aws: standIn };
+  // The SDK's own clients read AWS_ENDPOINT_URL_EC2 themselves.
+  const endpoint = process.env['AWS_ENDPOINT_URL_STS'];
+  const sts = stsEndpoint(endpoint === undefined ? {} : { endpoint });
+  return { aws: { sts, ec2: ec2Endpoint(), regionCertificates: readRegionCertificates(settings) } };
 }
 
 function present<T>(value: T | undefined, what: string): T {
