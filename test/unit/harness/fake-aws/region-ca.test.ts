@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { pinCertificate, verifySignedData } from '../../../../core/attestation/cms.ts';
+import { signAsAws } from '../../../harness/fake-aws/cms-writer.ts';
 import { createRegionCa, regionCa, signCms, signIdentityDocument } from '../../../harness/fake-aws/region-ca.ts';
 import type { CmsOptions } from '../../../harness/fake-aws/region-ca.ts';
 
@@ -74,5 +76,23 @@ describe('a region of the fake AWS', () => {
       expect(unusual).not.toMatch(absent);
       expect(usual).toMatch(absent);
     }
+  });
+
+  test('can be written as AWS does to the letter, and OpenSSL takes it for the same', () => {
+    const cms = signAsAws(document, 'eu-central-1', { pieces: 3 });
+    expect(openssl(cms, regionCa('eu-central-1').certificatePem)).toBe(document);
+    expect(() => openssl(cms, regionCa('us-east-1').certificatePem)).toThrow();
+    // The objects in the order in which the genuine ones have them.
+    const objects = [...structure(cms).matchAll(/OBJECT +:(\S+)/g)].map(([, name]) => name);
+    expect(objects.filter((name) => !/Name$/.test(name ?? '')).join(' ')).toBe(
+      'pkcs7-signedData sha256 pkcs7-data sha256 contentType pkcs7-data signingTime ' +
+        '1.2.840.113549.1.9.52 sha256 sha256WithRSAEncryption messageDigest sha256WithRSAEncryption',
+    );
+    const pinned = ['eu-central-1', 'us-east-1'].map((region) =>
+      pinCertificate(region, regionCa(region).certificateDer),
+    );
+    expect(verifySignedData(cms, pinned, Date.now())).toMatchObject({ signer: { region: 'eu-central-1' } });
+    const text = Buffer.from(signIdentityDocument(document, 'us-east-1'), 'base64');
+    expect(verifySignedData(text, pinned, Date.now())).toMatchObject({ signer: { region: 'us-east-1' } });
   });
 });
