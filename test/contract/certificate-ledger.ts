@@ -4,7 +4,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CertificateLedger, Intent, IssuingRecord, LedgerWrite } from '../../core/ports.ts';
+import type { CertificateLedger, FreshKey, Intent, IssuingRecord, LedgerWrite, OpenWrite } from '../../core/ports.ts';
 
 export interface LedgerUnderTest {
   readonly ledger: CertificateLedger;
@@ -118,6 +118,110 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         const expected = outcomeOf(effect, before, begun);
         expect(answer).toEqual(expected.answer);
         expect(await ledger.find(intent.uid)).toEqual(expected.record);
+      });
+    });
+
+    describe('a key that must be fresh', () => {
+      const written = { written: true };
+      const keyUsed = { written: false, why: 'keyUsed' };
+      const keyFixture = (change: Partial<FreshKey> = {}): FreshKey => ({
+        spkiSha256: randomBytes(32).toString('hex'),
+        requestSha256: randomBytes(32).toString('hex'),
+        ...change,
+      });
+      /** Refused: no intent was written, and so the UID is still nobody's. */
+      const refuses = async (intent: Intent, key: FreshKey): Promise<void> => {
+        expect(await ledger.open(intent, key)).toEqual(keyUsed);
+        expect(await ledger.find(intent.uid)).toBeUndefined();
+      };
+
+      test('is taken by the first intent that brings it, and by no other', async () => {
+        const [key, first] = [keyFixture(), intentFixture({ identity: 'aws#i-1' })];
+        expect(await ledger.open(first, key)).toEqual(written);
+        expect(await ledger.find(first.uid)).toEqual({ ...first, state: 'intent', attempt: 1 });
+        const others = keyFixture({ spkiSha256: key.spkiSha256 });
+        await refuses(intentFixture(), others);
+        await refuses(intentFixture({ identity: 'aws#i-1' }), others);
+        await ledger.complete(first.uid, certificate);
+        await refuses(intentFixture(), others);
+        expect(await ledger.open(intentFixture(), keyFixture())).toEqual(written);
+      });
+
+      test('stays taken when its intent ends without a certificate, and in every other handle', async () => {
+        const [key, first] = [keyFixture(), intentFixture()];
+        await ledger.open(first, key);
+        await ledger.expire(first.uid, 1);
+        const again = await made.reopen();
+        const intent = intentFixture();
+        expect(await again.open(intent, keyFixture({ spkiSha256: key.spkiSha256 }))).toEqual(keyUsed);
+        expect(await made.other.open(intent, key)).toEqual(written);
+      });
+
+      test('may come again with the very same bytes, as often as they come', async () => {
+        const key = keyFixture();
+        for (let i = 0; i < 3; i += 1) expect(await ledger.open(intentFixture(), key)).toEqual(written);
+        await refuses(intentFixture(), keyFixture({ spkiSha256: key.spkiSha256 }));
+      });
+
+      test('may come again for the machine that brought it first, while its caller allows that', async () => {
+        const [identity, spkiSha256] = [`aws#${randomUUID()}`, keyFixture().spkiSha256];
+        const own = () => keyFixture({ spkiSha256, identity });
+        expect(await ledger.open(intentFixture({ identity }), own())).toEqual(written);
+        expect(await ledger.open(intentFixture({ identity }), own())).toEqual(written);
+        await refuses(intentFixture({ identity }), keyFixture({ spkiSha256 }));
+        const other = `${identity}0`;
+        await refuses(intentFixture({ identity: other }), keyFixture({ spkiSha256, identity: other }));
+        expect(await ledger.open(intentFixture({ identity }), own())).toEqual(written);
+      });
+
+      test('that nobody’s intent brought first is nobody’s for good, whoever brings the same bytes later', async () => {
+        const [identity, key] = [`aws#${randomUUID()}`, keyFixture()];
+        await ledger.open(intentFixture(), key);
+        expect(await ledger.open(intentFixture({ identity }), { ...key, identity })).toEqual(written);
+        await refuses(intentFixture({ identity }), keyFixture({ spkiSha256: key.spkiSha256, identity }));
+      });
+
+      test('keeps the bytes of its first request: those of an exception are no exception themselves', async () => {
+        const [identity, first] = [`aws#${randomUUID()}`, keyFixture()];
+        await ledger.open(intentFixture({ identity }), first);
+        const second = keyFixture({ spkiSha256: first.spkiSha256 });
+        expect(await ledger.open(intentFixture({ identity }), { ...second, identity })).toEqual(written);
+        await refuses(intentFixture({ identity }), second);
+        expect(await ledger.open(intentFixture({ identity }), first)).toEqual(written);
+      });
+
+      test('does not stand before the record of its UID, which is told as ever', async () => {
+        const [key, first] = [keyFixture(), intentFixture()];
+        await ledger.open(first, key);
+        const found = { ...first, state: 'intent', attempt: 1 };
+        const used = keyFixture({ spkiSha256: key.spkiSha256 });
+        for (const each of [key, used, keyFixture(), undefined])
+          expect(await ledger.open({ ...first, requestDigest: 'bb' }, each)).toEqual({ written: false, found });
+        // And a UID that was there leaves no mark of the key that came with it.
+        const late = keyFixture();
+        await ledger.open(first, late);
+        expect(await ledger.open(intentFixture(), keyFixture({ spkiSha256: late.spkiSha256 }))).toEqual(written);
+      });
+
+      test('is not asked for where none is given', async () => {
+        const intent = intentFixture();
+        expect(await ledger.open(intent, undefined)).toEqual(written);
+        expect(await ledger.find(intent.uid)).toEqual({ ...intent, state: 'intent', attempt: 1 });
+      });
+
+      test('50 intents of other bytes with one key at once: one is written', async () => {
+        const handles = [ledger, await made.reopen()] as const;
+        const spkiSha256 = keyFixture().spkiSha256;
+        const intents = Array.from({ length: 50 }, () => intentFixture());
+        const answers: readonly OpenWrite[] = await Promise.all(
+          intents.map((intent, i) => handles[i % 2 === 0 ? 0 : 1].open(intent, keyFixture({ spkiSha256 }))),
+        );
+        expect(answers.filter((answer) => answer.written)).toHaveLength(1);
+        expect(answers.filter((answer) => 'why' in answer)).toHaveLength(49);
+        const found = await Promise.all(intents.map(({ uid }) => ledger.find(uid)));
+        expect(found.flatMap((record, i) => (record === undefined ? [] : [i]))).toEqual(
+          answers.flatMap(({ written: won }, i) => (won ? [i] : [])),
+        );
       });
     });
 

@@ -78,6 +78,16 @@ describeOnEmulators((name, emulator) => {
     ])[] = [
       ['open', (intent) => ledger.open(intent), async () => {}, { state: 'intent', attempt: 1 }],
       [
+        'open with a fresh key',
+        async (intent) => {
+          const answer = await ledger.open(intent, { spkiSha256: intent.requestDigest, requestSha256: intent.serial });
+          if (!answer.written && 'why' in answer) throw new Error('the key was used');
+          return answer;
+        },
+        async () => {},
+        { state: 'intent', attempt: 1 },
+      ],
+      [
         'takeOver',
         ({ uid }) => ledger.takeOver(uid, 1, 1_700_000_099_000),
         (intent) => other.open(intent),

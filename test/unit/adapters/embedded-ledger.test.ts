@@ -102,7 +102,7 @@ describe('the file', () => {
     const file = newFile();
     const { ledger, close } = openEmbeddedLedger(file);
     const [open, issued] = [intentFixture(), intentFixture()];
-    await ledger.open(open);
+    await ledger.open(open, { spkiSha256: '01', requestSha256: '02' });
     await ledger.open(issued);
     await ledger.complete(issued.uid, Uint8Array.of(1));
     const raw = new DatabaseSync(file);
@@ -114,8 +114,10 @@ describe('the file', () => {
       `UPDATE issuing SET certificate = x'02' WHERE uid = '${issued.uid}'`,
       `UPDATE issuing SET state = 'intent', certificate = NULL WHERE uid = '${issued.uid}'`,
       `DELETE FROM issuing WHERE uid = '${open.uid}'`,
+      `UPDATE fresh_key SET request_sha256 = '03'`,
+      `DELETE FROM fresh_key`,
     ])
-      expect(() => raw.exec(statement)).toThrow(/only move forward|never deleted/);
+      expect(() => raw.exec(statement)).toThrow(/only move forward|never deleted|never changes/);
     for (const change of [`state = 'issued'`, `kms_request_id = 'r'`])
       expect(() => raw.exec(`UPDATE issuing SET ${change} WHERE uid = '${open.uid}'`)).toThrow(/CHECK/);
     raw.close();
