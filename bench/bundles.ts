@@ -7,14 +7,12 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { bundle } from '../lib/bundle.ts';
-import type { Service } from '../lib/functions.ts';
-import { deployFunctions, freshToken, ordinaryEvents, services } from '../test/harness/lambda-functions.ts';
-import type { DeployedFunction, DeployedFunctions } from '../test/harness/lambda-functions.ts';
+import { deployFunctions, services, subjects } from '../test/harness/lambda-functions.ts';
+import type { DeployedFunction, DeployedFunctions, Service } from '../test/harness/lambda-functions.ts';
 import { startLambda } from '../test/harness/lambda-runtime.ts';
 import type { LambdaAnswer } from '../test/harness/lambda-runtime.ts';
 import { temporaryFolder } from '../test/harness/processes.ts';
 import { ensureTool } from '../test/tools/tools.ts';
-import { jwks } from '../test/unit/authorizer/tokens.ts';
 import { quietMoment, watchForOthers } from './process-usage.ts';
 import { percentile } from './statistics.ts';
 
@@ -51,27 +49,10 @@ export interface BundlesResult {
   readonly othersShare: number;
 }
 
-interface Bare {
-  readonly libraries: string;
-  readonly entry: string;
-  readonly event: () => unknown;
-}
-
-/** For every function; a new one does not compile before it has its line here. */
-const bareOf: Readonly<Record<Service, Bare>> = {
-  sign: { libraries: 'KMS and DynamoDB clients', entry: 'bench/bare/kms-dynamodb.ts', event: () => ({ as: 'sign' }) },
-  ca: { libraries: 'KMS and DynamoDB clients', entry: 'bench/bare/kms-dynamodb.ts', event: () => ({ as: 'ca' }) },
-  authorizer: {
-    libraries: 'jose',
-    entry: 'bench/bare/jose.ts',
-    event: () => ({ token: freshToken(), jwks }),
-  },
-};
-
 const root = resolve(import.meta.dirname, '..');
 
 /** A bundle in a folder, and what is asked of it. */
-interface Subject {
+interface Sample {
   readonly function: DeployedFunction;
   readonly event: () => unknown;
   readonly imported: number[];
@@ -99,30 +80,30 @@ export async function measureBundles(
     await makeCa(deployed);
     const pairs = services.map((service) => {
       const own = deployed.functions[service];
-      const { entry, event } = bareOf[service];
-      const bare = { ...own, folder: written(entry, join(folder.path, service)) };
-      return { service, own: subject(own, ordinaryEvents[service]), bare: subject(bare, event) };
+      const { event, bare } = subjects[service];
+      const beside = { ...own, folder: written(bare.entry, join(folder.path, service)) };
+      return { service, own: sampleOf(own, event), bare: sampleOf(beside, bare.event) };
     });
     const empty = written('bench/bare/nothing.ts', join(folder.path, 'nothing'));
-    const nothing = subject({ ...deployed.functions.authorizer, folder: empty }, () => ({}));
-    const subjects = [nothing, ...pairs.flatMap(({ own, bare }) => [own, bare])];
+    const nothing = sampleOf({ ...deployed.functions.authorizer, folder: empty }, () => ({}));
+    const samples = [nothing, ...pairs.flatMap(({ own, bare }) => [own, bare])];
 
     await quietMoment(plan.patienceMilliseconds);
     const others = watchForOthers();
     // In turns, so that a slow moment of the machine is everybody's; the first of each only warms the page cache.
     for (let round = -1; round < plan.imports; round++)
-      for (const { function: of, imported } of subjects) keep(round, imported, await importMilliseconds(of));
+      for (const { function: of, imported } of samples) keep(round, imported, await importMilliseconds(of));
     say(`bundles: first answers`);
     const answer = runtime === 'lambda' ? firstUnderLambda : firstInProcess;
     for (let round = -1; round < plan.answers; round++)
-      for (const { function: of, event, answered } of subjects) keep(round, answered, await answer(of, event()));
+      for (const { function: of, event, answered } of samples) keep(round, answered, await answer(of, event()));
     return {
       runtime,
       imports: plan.imports,
       answers: plan.answers,
       functions: pairs.map(({ service, own, bare }) => ({
         service,
-        libraries: bareOf[service].libraries,
+        libraries: subjects[service].bare.libraries,
         own: measured(own),
         bare: measured(bare),
       })),
@@ -140,7 +121,7 @@ async function makeCa({ functions: { ca } }: DeployedFunctions): Promise<void> {
   await firstInProcess(ca, { action: 'init' });
 }
 
-function subject(of: DeployedFunction, event: () => unknown): Subject {
+function sampleOf(of: DeployedFunction, event: () => unknown): Sample {
   return { function: of, event, imported: [], answered: [] };
 }
 
@@ -148,7 +129,7 @@ function keep(round: number, sample: number[], value: number): void {
   if (round >= 0) sample.push(value);
 }
 
-function measured({ function: { folder }, imported, answered }: Subject): BundleMeasure {
+function measured({ function: { folder }, imported, answered }: Sample): BundleMeasure {
   return {
     kilobytes: statSync(join(folder, 'index.js')).size / 1_024,
     imported: percentile(imported, 0.5),

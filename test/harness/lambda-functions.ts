@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetFunctionConfigurationCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { functionName } from '../../core/deployment.ts';
-import type { Service } from '../../lib/functions.ts';
+import type { Service as DeployedService } from '../../lib/functions.ts';
 import { audience, cluster, issuer, jwks, makeToken, nowSeconds, subject } from '../unit/authorizer/tokens.ts';
 import { eventOf } from '../unit/authorizer/case.ts';
 import type { TokenSpec } from '../unit/authorizer/tokens.ts';
@@ -19,13 +19,32 @@ import { startLambda, type LambdaEnvironment } from './lambda-runtime.ts';
 import { startMiniStack } from './ministack.ts';
 import { temporaryFolder } from './processes.ts';
 
-/** Every service that has a function, and an ordinary event for each: a request to sign, a token to check, a question. */
-export const ordinaryEvents: Readonly<Record<Service, () => unknown>> = {
-  sign: () => signEvent(csrFixture()),
-  ca: () => ({ action: 'show' }),
-  authorizer: () => eventOf(freshToken()),
-};
-export const services = Object.keys(ordinaryEvents) as Service[];
+const awsClients = 'bench/bare/kms-dynamodb.ts';
+
+export interface Subject {
+  /** An ordinary one, and another each time: a request to sign, a token to check, a question. */
+  readonly event: () => unknown;
+  /** What the benchmark sets beside it: a bundle of nothing but the libraries it needs. */
+  readonly bare: { readonly libraries: string; readonly entry: string; readonly event: () => unknown };
+}
+
+/** Every function there is, once: the suite under Lambda's runtime fails when synth makes one that is not here. */
+export const subjects = {
+  sign: {
+    event: () => signEvent(csrFixture()),
+    bare: { libraries: 'KMS and DynamoDB clients', entry: awsClients, event: () => ({ as: 'sign' }) },
+  },
+  ca: {
+    event: () => ({ action: 'show' }),
+    bare: { libraries: 'KMS and DynamoDB clients', entry: awsClients, event: () => ({ as: 'ca' }) },
+  },
+  authorizer: {
+    event: () => eventOf(freshToken()),
+    bare: { libraries: 'jose', entry: 'bench/bare/jose.ts', event: () => ({ token: freshToken(), jwks }) },
+  },
+} as const satisfies Partial<Record<DeployedService, Subject>>;
+export type Service = keyof typeof subjects;
+export const services = Object.keys(subjects) as Service[];
 
 export { cluster, subject };
 

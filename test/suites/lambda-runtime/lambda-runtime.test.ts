@@ -9,16 +9,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuthorizerAnswer } from '../../../lambdas/authorizer/authorizer.ts';
 import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
 import type { OperatorAnswer } from '../../../lambdas/ca/handler.ts';
-import type { Service } from '../../../lib/functions.ts';
 import {
   cluster,
   deployFunctions,
   freshToken,
-  ordinaryEvents,
   services,
   signEvent,
   subject,
+  subjects,
   type DeployedFunctions,
+  type Service,
 } from '../../harness/lambda-functions.ts';
 import type { LambdaEnvironment } from '../../harness/lambda-runtime.ts';
 import { requireTools } from '../../tools/tools.ts';
@@ -180,7 +180,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
 
     test('asks nothing of AWS', async () => {
       const before = deployed.aws.calls.length;
-      await environment.invoke(ordinaryEvents.authorizer());
+      await environment.invoke(subjects.authorizer.event());
       expect(deployed.aws.calls.length).toBe(before);
     });
   });
@@ -192,7 +192,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
     });
 
     test('listens on loopback only, and is gone when it is stopped', async () => {
-      await environment.invoke(ordinaryEvents[service]());
+      await environment.invoke(subjects[service].event());
       const family = processFamily(environment.pid);
       // The emulator, and what runs the handler.
       expect(family).toHaveLength(2);
