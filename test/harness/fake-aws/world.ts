@@ -55,7 +55,7 @@ export interface FakeAws {
   /** Any other state, tags, options … : the fields that EC2 tells. */
   change(instanceId: string, change: Partial<FakeInstance>): void;
 
-  /** The exact bytes of `dynamic/instance-identity/document`. */
+  /** The exact bytes of `dynamic/instance-identity/document`, also of an instance that is gone: whoever read it has it. */
   identityDocument(instanceId: string): string;
   /** `dynamic/instance-identity/rsa2048`: made once a start, the same text ever after. */
   rsa2048(instanceId: string): string;
@@ -85,8 +85,8 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
   const instances = new Map<string, FakeInstance>();
   const credentials = new Map<string, Credential>();
   const roles = new Map<string, FakeRole>();
-  /** By instance and start. */
-  const documents = new Map<string, string>();
+  /** Made when the instance starts; what happens to it later changes nothing in them. */
+  const documents = new Map<string, { readonly region: string; readonly text: string; rsa2048?: string }>();
   const instanceSessions = new Map<string, Credential>();
   let made = 0;
 
@@ -140,27 +140,10 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
     return created;
   }
 
-  function identityDocument(instanceId: string): string {
-    const { account, ...known } = instance(instanceId);
-    const fields = {
-      accountId: account,
-      architecture: known.architecture,
-      availabilityZone: known.availabilityZone,
-      billingProducts: null,
-      devpayProductCodes: null,
-      marketplaceProductCodes: null,
-      imageId: known.imageId,
-      instanceId,
-      instanceType: known.instanceType,
-      kernelId: null,
-      pendingTime: new Date(known.pendingTime).toISOString().replace(/\.\d+Z$/, 'Z'),
-      privateIp: known.interfaces[0]?.addresses[0]?.address ?? null,
-      ramdiskId: null,
-      region: known.region,
-      version: '2017-09-30',
-    };
-    // With a space on either side of the colon, as AWS prints it.
-    return JSON.stringify(fields, null, 2).replace(/^( {2}"\w+"):/gm, '$1 :');
+  function document(instanceId: string) {
+    const found = documents.get(instanceId);
+    if (found === undefined) throw new Error(`the fake AWS has no instance ${instanceId}`);
+    return found;
   }
 
   return {
@@ -169,13 +152,18 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
     launch(spec = {}) {
       const fresh = newInstance(spec, now());
       instances.set(fresh.instanceId, fresh);
+      documents.set(fresh.instanceId, { region: fresh.region, text: identityDocument(fresh) });
       return fresh;
     },
     terminate: (instanceId) =>
       change(instanceId, { state: 'terminated', interfaces: [], volumes: [], privateDnsName: '', publicDnsName: '' }),
     forget: (instanceId) => void instances.delete(instanceId),
     stop: (instanceId) => change(instanceId, { state: 'stopped' }),
-    start: (instanceId) => change(instanceId, { state: 'running', launchTime: now(), pendingTime: now() }),
+    start(instanceId) {
+      change(instanceId, { state: 'running', launchTime: now(), pendingTime: now() });
+      const started = instance(instanceId);
+      documents.set(instanceId, { region: started.region, text: identityDocument(started) });
+    },
     // Neither launch time nor document move (attestation.md §1a, Vault).
     reboot: (instanceId) => change(instanceId, {}),
     swapRootVolume(instanceId) {
@@ -189,12 +177,11 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
       change(instanceId, { volumes: [swapped, ...others] });
     },
     change,
-    identityDocument,
+    identityDocument: (instanceId) => document(instanceId).text,
     rsa2048(instanceId) {
-      const document = identityDocument(instanceId);
-      const text = documents.get(document) ?? signIdentityDocument(document, instance(instanceId).region);
-      documents.set(document, text);
-      return text;
+      const made = document(instanceId);
+      made.rsa2048 ??= signIdentityDocument(made.text, made.region);
+      return made.rsa2048;
     },
     regionCertificates: (...regions) => new Map(regions.map((region) => [region, [regionCa(region).certificateDer]])),
     identityCredential: (instanceId) =>
@@ -241,4 +228,26 @@ function sessionPrincipal(
     userId: `${roleId}:${session}`,
     allows,
   };
+}
+
+/** In AWS's order, with a space on either side of the colon as AWS prints it. */
+function identityDocument(instance: FakeInstance): string {
+  const fields = {
+    accountId: instance.account,
+    architecture: instance.architecture,
+    availabilityZone: instance.availabilityZone,
+    billingProducts: null,
+    devpayProductCodes: null,
+    marketplaceProductCodes: null,
+    imageId: instance.imageId,
+    instanceId: instance.instanceId,
+    instanceType: instance.instanceType,
+    kernelId: null,
+    pendingTime: new Date(instance.pendingTime).toISOString().replace(/\.\d+Z$/, 'Z'),
+    privateIp: instance.interfaces[0]?.addresses[0]?.address ?? null,
+    ramdiskId: null,
+    region: instance.region,
+    version: '2017-09-30',
+  };
+  return JSON.stringify(fields, null, 2).replace(/^( {2}"\w+"):/gm, '$1 :');
 }

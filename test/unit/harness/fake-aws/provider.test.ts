@@ -1,0 +1,153 @@
+/* What the tests' node makes is what the product takes, over its own adapters; and what changes in the world, it notices. */
+import { EC2Client } from '@aws-sdk/client-ec2';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { ec2Endpoint } from '../../../../adapters/ec2.ts';
+import { stsEndpoint } from '../../../../adapters/sts.ts';
+import type { AwsAttestation } from '../../../../core/attestation-configuration.ts';
+import { awsProvider } from '../../../../core/attestation/aws.ts';
+import { bindingDigest } from '../../../../core/binding.ts';
+import { decodeRequest } from '../../../../core/csr.ts';
+import { decodeEvidence } from '../../../../core/evidence.ts';
+import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
+import { networkInterface } from '../../../harness/fake-aws/instance.ts';
+import { makeNodeEvidence, type NodeEvidenceOptions } from '../../../harness/fake-aws/node-evidence.ts';
+import { signIdentityDocument } from '../../../harness/fake-aws/region-ca.ts';
+import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
+import { createFakeAws } from '../../../harness/fake-aws/world.ts';
+
+const [account, region] = ['111122223333', 'eu-central-1'];
+const node = {
+  clusterName: 'prod',
+  audience: `${account}/${region}/prod`,
+  signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+  nodeName: 'n1',
+};
+const policy: AwsAttestation = {
+  accounts: new Map([[account, {}]]),
+  regions: [region],
+  vpcs: [],
+  subnets: [],
+  tags: new Map([['kubernetes.io/cluster/prod', 'owned']]),
+  instanceProfiles: [],
+  roles: [],
+  nodeName: [{ kind: 'tag', key: 'Name' }],
+  requireIdentityRole: true,
+  machines: 'any',
+  allowRestart: false,
+  instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60 },
+  certificates: new Map(),
+};
+
+const aws = createFakeAws();
+const reader = aws.createUser(account, 'attest', ['ec2:DescribeInstances']);
+let sts: FakeSts;
+let ec2: FakeEc2;
+beforeAll(async () => {
+  [sts, ec2] = [await startFakeSts({ aws }), await startFakeEc2({ aws })];
+});
+afterEach(() => {
+  sts.mend();
+  ec2.mend();
+});
+afterAll(() => Promise.all([sts.close(), ec2.close()]));
+
+function launch(): string {
+  const launched = Math.floor(aws.now() / 1_000) * 1_000;
+  const more = { publicIp: '203.0.113.7', ipv6: ['2001:db8::7'], secondary: ['10.0.0.8'] };
+  return aws.launch({
+    account,
+    region,
+    roleName: 'node',
+    tags: { 'kubernetes.io/cluster/prod': 'owned', Name: 'n1' },
+    interfaces: [networkInterface(region, 0, '10.0.0.7', launched, more)],
+  }).instanceId;
+}
+
+/** As attest does: decode, examine, verify. */
+async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> = {}, meanwhile = () => {}) {
+  const { request } = makeNodeEvidence(aws, instanceId, { ...node, ...options });
+  meanwhile();
+  const decoded = decodeRequest(Buffer.from(request));
+  if (!decoded.ok) throw new Error(decoded.violations[0].message);
+  const evidence = decodeEvidence(decoded.request.evidence);
+  if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
+  const credentials = reader;
+  const provider = awsProvider(policy, {
+    sts: stsEndpoint({ endpoint: sts.url }),
+    ec2: ec2Endpoint(
+      (where) => new EC2Client({ region: where.region, endpoint: ec2.url, credentials, maxAttempts: 1 }),
+    ),
+    regionCertificates: aws.regionCertificates(region, 'us-east-1'),
+  });
+  const { publicKey } = decoded.request;
+  const examined = provider.examine({
+    ...evidence,
+    request: decoded.request,
+    nodeName: node.nodeName,
+    clusterName: node.clusterName,
+    binding: (nonce) => bindingDigest({ ...node, nonce, spki: publicKey.spki }),
+    now: aws.now(),
+  });
+  const machine = 'violations' in examined ? examined : await examined.verify();
+  return 'violations' in machine ? machine.violations[0] : machine;
+}
+
+describe('the product’s provider in the fake AWS', () => {
+  test.each([undefined, 'a-nonce'])('takes a node’s evidence, nonce %s', async (nonce) => {
+    const instanceId = launch();
+    expect(await attest(instanceId, nonce === undefined ? {} : { nonce })).toMatchObject({
+      identity: `aws#aws/${account}/${region}/${instanceId}`,
+      providerId: `aws:///${region}a/${instanceId}`,
+      nodeNames: ['n1'],
+      addresses: ['10.0.0.7', '203.0.113.7', '10.0.0.8', '2001:db8::7'],
+    });
+  });
+
+  test.each<[string, (instanceId: string) => Partial<NodeEvidenceOptions>, RegExp]>([
+    ['another name bound', () => ({ nodeName: 'n2' }), /not a signature over this request/],
+    ['another audience', () => ({ audience: 'x' }), /not a signature over this request/],
+    ['the instance profile’s role', () => ({ signedBy: 'profile' }), /instance identity role/],
+    ['the role of another', () => ({ signedBy: aws.identityCredential(launch()) }), /another instance/],
+    ['a region’s key that has nothing to say of it', () => ({ data: { rsa2048: elsewhere() } }), /another region/],
+  ])('notices %s', async (_, options, message) => {
+    const instanceId = launch();
+    const refused = { code: 'AttestationInvalid', message: expect.stringMatching(message) as unknown };
+    expect(await attest(instanceId, options(instanceId))).toMatchObject(refused);
+  });
+
+  /** A document of our account and region by the key of another region. */
+  function elsewhere(): string {
+    return signIdentityDocument(aws.identityDocument(launch()), 'us-east-1');
+  }
+
+  test.each<[string, (instanceId: string) => void, RegExp]>([
+    ['another disk', swapAnHourLater, /root volume/],
+    ['an end', (id) => aws.terminate(id), /terminated/],
+    ['a stop', (id) => aws.stop(id), /stopped/],
+    ['a tag that went', (id) => aws.change(id, { tags: {} }), /kubernetes\.io\/cluster\/prod/],
+  ])('notices %s', async (_, meanwhile, message) => {
+    const instanceId = launch();
+    const refused = { code: 'IdentityNotAllowed', message: expect.stringMatching(message) as unknown };
+    expect(await attest(instanceId, {}, () => meanwhile(instanceId))).toMatchObject(refused);
+  });
+
+  function swapAnHourLater(instanceId: string): void {
+    aws.swapRootVolume(instanceId);
+    const [swapped] = aws.instances.get(instanceId)!.volumes;
+    aws.change(instanceId, { volumes: [{ ...swapped!, attachTime: swapped!.attachTime + 3_600_000 }] });
+  }
+
+  test('does not take for an answer what is none', async () => {
+    const instanceId = launch();
+    ec2.hide(instanceId, 1);
+    await expect(attest(instanceId)).rejects.toThrow(/does not yet know/);
+    sts.inject({ when: 'after', times: 1 }, { times: 1, truncateAt: 20 });
+    await expect(attest(instanceId)).rejects.toThrow();
+    await expect(attest(instanceId)).rejects.toThrow();
+    sts.fail(400, 'Throttling', 'Rate exceeded', { times: 1 });
+    await expect(attest(instanceId)).rejects.toThrow(/too often/);
+    ec2.fail(503, 'RequestLimitExceeded', 'x', 1);
+    await expect(attest(instanceId)).rejects.toThrow(/slow down/);
+    expect(await attest(instanceId)).toHaveProperty('identity');
+  });
+});
