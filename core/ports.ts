@@ -94,24 +94,6 @@ export interface FreshKey {
 export type OpenWrite = LedgerWrite | { readonly written: false; readonly why: 'keyUsed' };
 
 /**
- * A key that must not have been certified before. The first intent that brings one leaves a mark of it for good.
- *
- * It may come again with the very same bytes, and for the same machine as long as its caller allows: until the machine
- * renews, an answer that it lost leaves it nothing but that key to ask with.
- */
-export interface FreshKey {
-  /** Of the key asked for, lower-case hex. */
-  readonly spkiSha256: string;
-  /** Of spec.request, lower-case hex. */
-  readonly requestSha256: string;
-  /** The key is this machine's first: its own mark does not stand in the way. Else absent. */
-  readonly identity?: string;
-}
-
-/** `keyUsed`: another request brought this key, and none of the exceptions holds. No intent was written. */
-export type OpenWrite = LedgerWrite | { readonly written: false; readonly why: 'keyUsed' };
-
-/**
  * Remembers what was begun and what was issued. Every method is one conditional write or one consistent read, atomic
  * across processes, and durable when it returns. Time is never the store's own: callers pass it.
  */
@@ -120,8 +102,6 @@ export interface CertificateLedger {
   find(uid: string): Promise<IssuingRecord | undefined>;
   /** Writes an intent (attempt 1) only if the UID has no record. */
   open(intent: Intent): Promise<LedgerWrite>;
-  /** The same, and in the same write the mark of its key. A UID that has a record is told as above, used key or not. */
-  open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   /** The same, and in the same write the mark of its key. A UID that has a record is told as above, used key or not. */
   open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
