@@ -183,12 +183,15 @@ describe('an answer with status', () => {
 });
 
 describe('writes', () => {
-  test('put back the whole object with its unknown fields', async () => {
+  test.each([
+    ['updateStatus', 'status'],
+    ['updateApproval', 'approval'],
+  ] as const)('%s puts back the whole object with its unknown fields', async (method, subresource) => {
     handler = json(200, csr);
-    expect(await connect().requests.updateStatus(csr, never)).toEqual({ ok: true, value: csr });
+    expect(await connect().requests[method](csr, never)).toEqual({ ok: true, value: csr });
     expect(seen[0]).toMatchObject({
       method: 'PUT',
-      url: '/apis/certificates.k8s.io/v1/certificatesigningrequests/r/status?fieldManager=countersign',
+      url: `/apis/certificates.k8s.io/v1/certificatesigningrequests/r/${subresource}?fieldManager=countersign`,
       body: JSON.stringify(csr),
     });
   });
@@ -197,10 +200,59 @@ describe('writes', () => {
     'without %s nothing is sent: the update would be unconditional',
     async (field) => {
       const object = { ...csr, metadata: { ...csr.metadata, [field]: undefined } };
-      expect(await connect().requests.updateStatus(object, never)).toMatchObject({ ok: false, why: 'Invalid' });
+      const { requests } = connect();
+      for (const write of [requests.updateStatus, requests.updateApproval])
+        expect(await write(object, never)).toMatchObject({ ok: false, why: 'Invalid' });
       expect(seen).toEqual([]);
     },
   );
+
+  describe('a review', () => {
+    const question = {
+      user: 'jane',
+      uid: 'u-1',
+      groups: ['a', 'b'],
+      extra: { 'example.com/x': ['1'] },
+      verb: 'create',
+      group: 'certificates.k8s.io',
+      resource: 'certificatesigningrequests',
+      subresource: 'nodeclient',
+    };
+    test('asks what the in-tree approver asks', async () => {
+      handler = json(201, { status: { allowed: true } });
+      expect(await connect().requests.reviewAccess(question, never)).toEqual({ ok: true, value: true });
+      expect(seen[0]).toMatchObject({ method: 'POST', url: '/apis/authorization.k8s.io/v1/subjectaccessreviews' });
+      expect(JSON.parse(seen[0]!.body)).toEqual({
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SubjectAccessReview',
+        spec: {
+          user: 'jane',
+          uid: 'u-1',
+          groups: ['a', 'b'],
+          extra: { 'example.com/x': ['1'] },
+          resourceAttributes: {
+            verb: 'create',
+            group: 'certificates.k8s.io',
+            resource: 'certificatesigningrequests',
+            subresource: 'nodeclient',
+            version: '*',
+          },
+        },
+      });
+    });
+
+    test('that is answered no is no, and one without an answer is none', async () => {
+      const { requests } = connect();
+      handler = json(201, { status: { allowed: false, denied: true, reason: 'so' } });
+      expect(await requests.reviewAccess(question, never)).toEqual({ ok: true, value: false });
+      handler = json(403, status(403));
+      expect(await requests.reviewAccess(question, never)).toMatchObject({ ok: false, why: 'Forbidden' });
+      for (const body of [{}, { status: {} }, { status: { allowed: 'true' } }, { status: [true] }]) {
+        handler = json(201, body);
+        await expect(requests.reviewAccess(question, never)).rejects.toThrow('without an answer');
+      }
+    });
+  });
 
   test('names are escaped', async () => {
     handler = json(200, csr);

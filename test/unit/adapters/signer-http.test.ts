@@ -147,6 +147,118 @@ describe('what an answer means', () => {
   });
 });
 
+describe('attest', () => {
+  const verdict = (more: object) => ({
+    decision: 'approve',
+    reason: 'Attested',
+    message: 'm',
+    annotations: {},
+    ...more,
+  });
+  const deny = (more: object = {}) => verdict({ decision: 'deny', reason: 'TofuReuse', ...more });
+  const own = { 'countersign.dev/identity': 'aws#x', 'cluster-x-k8s-io/tpm-endorsement-key': 'k' };
+
+  test('posts the request, and the context beside it where there is one', async () => {
+    const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})));
+    await endpoint.attest(object, undefined, never);
+    await endpoint.attest(object, { machine: { nodeName: 'n' } }, never);
+    expect(calls.map(({ url }) => url)).toEqual(['/v1/clusters/c/attest', '/v1/clusters/c/attest']);
+    expect(calls.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
+      { request: object },
+      { request: object, context: { machine: { nodeName: 'n' } } },
+    ]);
+  });
+
+  const unexpected = expect.objectContaining({ kind: 'unexpected' }) as unknown;
+  const says = (more: object) => ({ kind: 'verdict', verdict: more });
+  test.each<[string, number, string | undefined, unknown, unknown]>([
+    [
+      'approval',
+      200,
+      'verdict',
+      verdict({ annotations: own }),
+      says({ decision: 'approve', message: 'm', annotations: own }),
+    ],
+    [
+      'denial',
+      200,
+      'verdict',
+      deny({ annotations: own }),
+      says({ decision: 'deny', reason: 'TofuReuse', message: 'm', annotations: own }),
+    ],
+    [
+      'challenge',
+      200,
+      'verdict',
+      verdict({ decision: 'challenge', reason: 'AttestationChallenge' }),
+      says({ decision: 'challenge', reason: 'AttestationChallenge', message: 'm', annotations: {} }),
+    ],
+    [
+      'no interest',
+      200,
+      'verdict',
+      { decision: 'ignore', reason: 'UnknownSigner', message: 'm', annotations: {} },
+      says({ decision: 'ignore', reason: 'UnknownSigner' }),
+    ],
+    [
+      'a refusal to read',
+      413,
+      'refused',
+      status({ reason: 'RequestTooLarge', message: 'x' }),
+      { kind: 'refused', violations: [{ code: 'RequestTooLarge', message: 'x' }] },
+    ],
+    ['invalid', 400, 'invalid', status(), { kind: 'invalid' }],
+    ['busy', 503, 'busy', { retryAfterSeconds: 4 }, { kind: 'busy', retryAfterSeconds: 4 }],
+    ['the front door’s throttle', 429, undefined, {}, { kind: 'busy' }],
+    ['403', 403, undefined, {}, { kind: 'unauthorized', message: 'HTTP 403' }],
+    ['approval without our header', 200, undefined, verdict({}), unexpected],
+    ['approval as something else of ours', 200, 'issued', verdict({}), unexpected],
+    ['approval as a refusal', 422, 'verdict', verdict({}), unexpected],
+    ['approval to whom the path means nothing', 404, 'invalid', status(), unexpected],
+    ['a decision nobody knows', 200, 'verdict', verdict({ decision: 'perhaps' }), unexpected],
+    ['no decision', 200, 'verdict', {}, unexpected],
+    ['no JSON', 200, 'verdict', 'approve', unexpected],
+    ['denial for a reason nobody knows', 200, 'verdict', deny({ reason: 'MoonPhase' }), unexpected],
+    ['denial without words', 200, 'verdict', deny({ message: undefined }), unexpected],
+    ['no interest for a reason nobody knows', 200, 'verdict', { decision: 'ignore', reason: 'Boredom' }, unexpected],
+    ['annotations that are none', 200, 'verdict', verdict({ annotations: ['a'] }), unexpected],
+    ['an annotation that is no text', 200, 'verdict', verdict({ annotations: { 'countersign.dev/a': 1 } }), unexpected],
+    ['somebody else’s annotation', 200, 'verdict', verdict({ annotations: { 'kubernetes.io/a': 'x' } }), unexpected],
+    [
+      'annotations too large for the API server',
+      200,
+      'verdict',
+      verdict({ annotations: { 'countersign.dev/a': 'x'.repeat(70_000) } }),
+      unexpected,
+    ],
+    ['a crash', 500, undefined, {}, unexpected],
+  ])('hears %s', async (_, code, outcome, body, expected) => {
+    const { endpoint, calls } = await serve(respond(code, outcome, body));
+    expect(await endpoint.attest(object, undefined, never)).toEqual(expected);
+    expect(calls).toHaveLength(1);
+  });
+
+  test('without credentials asks nobody', async () => {
+    const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})), {
+      authorize: () => Promise.resolve({ ok: false, message: 'no role' }),
+    });
+    expect(await endpoint.attest(object, undefined, never)).toEqual({ kind: 'unauthorized', message: 'no role' });
+    expect(calls).toHaveLength(0);
+  });
+
+  test('signs for the URL it calls', async () => {
+    const urls: string[] = [];
+    const { endpoint } = await serve(respond(200, 'verdict', verdict({})), {
+      authorize: ({ url }) => {
+        urls.push(url.pathname);
+        return Promise.resolve({ ok: true, headers: {} });
+      },
+    });
+    await endpoint.attest(object, undefined, never);
+    expect(urls).toEqual(['/v1/clusters/c/attest']);
+  });
+});
+
 test('a redirect is not followed', async () => {
   const { endpoint, calls, origin } = await serve(
     (response) => void response.writeHead(307, { location: `${origin}/other` }).end(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRequestQueue, sumOf } from '../../../lambdas/watch-relay/queue.ts';
+import { createRequestQueue, crowd, sumOf } from '../../../lambdas/watch-relay/queue.ts';
 import type { Arrival } from '../../../lambdas/watch-relay/queue.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
@@ -27,7 +27,7 @@ test('keys come out once each, in the order they came in', () => {
 });
 
 test('thousands of keys keep their order', () => {
-  const { queue, key, add, takeAll } = setUp();
+  const { queue, add, takeAll } = setUp();
   const uids = Array.from({ length: 10_000 }, (_, i) => String(i));
   for (const uid of uids) add(uid);
   for (const uid of uids.filter((_, i) => i % 3 === 0)) queue.forget(uid);
@@ -114,4 +114,57 @@ test('a closed queue gives and takes nothing, and leaves no timer behind', async
   expect(queue.take()).toBeUndefined();
   expect(readied()).toBe(before);
   expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 0 });
+});
+
+test('a key with something else to do is no longer delayed by what came before', async () => {
+  const { clock, queue, key, add, takeAll } = setUp();
+  add('a', { step: 'decide' });
+  expect(queue.take()).toMatchObject({ step: 'decide' });
+  queue.retry(key('a'), 1_000_000);
+  add('a', { step: 'decide' });
+  expect(takeAll()).toEqual([]);
+  add('a', { step: 'sign' });
+  expect(queue.take()).toEqual({ key: key('a'), failures: 0, step: 'sign' });
+  queue.done(key('a'));
+  await clock.advance(2_000_000);
+  expect(takeAll()).toEqual([]);
+});
+
+test.each(['retry', 'done'] as const)('nor is one that moved on while a worker had it (%s)', (end) => {
+  const { queue, key, add } = setUp();
+  add('a', { step: 'decide' });
+  queue.take();
+  add('a', { step: 'sign' });
+  add('a', { step: 'sign' });
+  if (end === 'retry') queue.retry(key('a'), 1_000_000);
+  else queue.done(key('a'));
+  expect(queue.take()).toEqual({ key: key('a'), failures: 0, step: 'sign' });
+});
+
+test('a crowd of one requester is told of once, and again when there is another', () => {
+  const { queue, key, add, takeAll } = setUp();
+  const come = (count: number, requester: string) =>
+    Array.from({ length: count }, (_, i) => add(`${requester}${i}`, { requester })).filter(
+      (told) => told === 'crowded',
+    );
+  expect(come(crowd - 1, 'jane')).toEqual([]);
+  expect(come(crowd - 1, 'joe')).toEqual([]);
+  expect(come(crowd + 50, 'jane')).toEqual(['crowded']); // the first of them were here already
+  expect(queue.longestLine()).toBe(crowd + 50);
+  for (const uid of takeAll()) queue.done(key(uid));
+  expect(come(crowd, 'jane')).toEqual(['crowded']);
+});
+
+test('a requester’s next one is ready when one of his is through', () => {
+  const clock = createVirtualClock();
+  let readied = 0;
+  const queue = createRequestQueue(clock, 1, () => void (readied += 1));
+  const key = (uid: string) => ({ uid, name: uid, signerName: 's' });
+  for (const uid of ['a', 'b']) queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign' });
+  expect(queue.take()?.key.uid).toBe('a');
+  expect(queue.take()).toBeUndefined();
+  const before = readied;
+  queue.retry(key('a'), 1_000);
+  expect(readied).toBeGreaterThan(before);
+  expect(queue.take()?.key.uid).toBe('b');
 });

@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest';
+import { createTurns, renewalsInARow } from '../../../lambdas/watch-relay/turns.ts';
+import type { Line, Turn } from '../../../lambdas/watch-relay/turns.ts';
+import { seededRandom } from './virtual-clock.ts';
+
+const turn = (requester: string, signerName = 's', line: Line = 'other'): Turn => ({ requester, signerName, line });
+
+/** Items are `requester/number`; each is taken and over at once, unless the test keeps it. */
+function setUp(atOnce = 8) {
+  const turns = createTurns<{ name: string; turn: Turn }>(atOnce);
+  const push = (count: number, of: Turn) =>
+    Array.from({ length: count }, (_, i) => turns.push({ name: `${of.requester}/${i}`, turn: of }, of));
+  const take = (count: number, { keep = false } = {}) => {
+    const names: string[] = [];
+    for (let i = 0; i < count; i += 1) {
+      const taken = turns.next();
+      if (taken === undefined) break;
+      names.push(taken.name);
+      if (!keep) turns.over(taken.turn);
+    }
+    return names;
+  };
+  return { turns, push, take };
+}
+
+test('one who floods delays himself: whoever comes later has the next turn', () => {
+  const { push, take } = setUp();
+  push(500, turn('flood'));
+  expect(take(3)).toEqual(['flood/0', 'flood/1', 'flood/2']);
+  push(2, turn('late'));
+  push(1, turn('later'));
+  // Behind those who wait already, each once, then round again.
+  expect(take(5)).toEqual(['flood/3', 'late/0', 'later/0', 'flood/4', 'late/1']);
+  expect(take(1_000)).toHaveLength(495);
+});
+
+test('of one requester no more than so many are under way, whatever is free', () => {
+  const { turns, push, take } = setUp(3);
+  push(10, turn('a'));
+  push(1, turn('b'));
+  expect(take(100, { keep: true })).toEqual(['a/0', 'b/0', 'a/1', 'a/2']);
+  expect(turns.waiting(turn('a'))).toBe(7);
+  turns.over(turn('a'));
+  expect(take(100, { keep: true })).toEqual(['a/3']);
+  turns.over(turn('b'));
+  expect(take(100, { keep: true })).toEqual([]);
+});
+
+test('the bound holds over all signers of a requester, and his signers take turns', () => {
+  const { push, take } = setUp(4);
+  push(6, turn('a', 'x'));
+  push(2, turn('a', 'y'));
+  push(1, turn('a', 'z'));
+  push(1, turn('b', 'x'));
+  expect(take(100, { keep: true })).toEqual(['a/0', 'b/0', 'a/0', 'a/0', 'a/1']);
+});
+
+test('nodes of the cluster come first, and not only they', () => {
+  const { push, take } = setUp();
+  push(100, turn('token'));
+  for (let i = 0; i < 100; i += 1) push(1, turn(`node-${i}`, 's', 'renewal'));
+  const taken = take(100);
+  const others = taken.filter((name) => name.startsWith('token'));
+  expect(taken.slice(0, renewalsInARow).every((name) => name.startsWith('node'))).toBe(true);
+  expect(others).toHaveLength(Math.floor(100 / (renewalsInARow + 1)));
+  expect(take(1_000)).toHaveLength(100);
+});
+
+test('a node that floods starves neither other nodes nor those who join', () => {
+  const { push, take } = setUp();
+  push(1_000, turn('evil', 's', 'renewal'));
+  push(20, turn('good', 's', 'renewal'));
+  push(5, turn('token'));
+  const taken = take(45);
+  expect(taken.filter((name) => name.startsWith('good'))).toHaveLength(20);
+  expect(taken.filter((name) => name.startsWith('token'))).toHaveLength(5);
+});
+
+test('what is taken back never comes, and its requester loses nothing', () => {
+  const { turns, push, take } = setUp();
+  const back = push(4, turn('a'));
+  back[0]!();
+  back[2]!();
+  back[2]!(); // once is enough
+  expect(turns.waiting(turn('a'))).toBe(2);
+  expect(take(10)).toEqual(['a/1', 'a/3']);
+  back[1]!(); // too late
+  expect(turns.waiting(turn('a'))).toBe(0);
+  expect(turns.longest()).toBe(0);
+});
+
+/** Against the plainest description of the rules there is: a list of everything, looked through for each turn. */
+test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  'everything comes out once, within the bounds, whatever happens (seed %i)',
+  (seed) => {
+    const random = seededRandom(seed);
+    const atOnce = 1 + Math.floor(random() * 4);
+    const { turns, push } = setUp(atOnce);
+    const underWay: Turn[] = [];
+    const waiting = new Map<string, number>();
+    const key = ({ requester, line }: Turn) => `${line} ${requester}`;
+    let pushed = 0;
+    let out = 0;
+    for (let step = 0; step < 3_000; step += 1) {
+      const dice = random();
+      if (dice < 0.45) {
+        const line = random() < 0.4 ? 'renewal' : 'other';
+        const of = turn(`r${Math.floor(random() * 6)}`, `s${Math.floor(random() * 3)}`, line);
+        const [takeBack] = push(1, of);
+        if (random() < 0.1) takeBack!();
+        else {
+          pushed += 1;
+          waiting.set(key(of), (waiting.get(key(of)) ?? 0) + 1);
+        }
+      } else if (dice < 0.75) {
+        const taken = turns.next();
+        const busy = (of: string) => underWay.filter((one) => key(one) === of).length;
+        const able = [...waiting].filter(([of, count]) => count > 0 && busy(of) < atOnce);
+        expect(taken === undefined).toBe(able.length === 0);
+        if (taken === undefined) continue;
+        out += 1;
+        waiting.set(key(taken.turn), waiting.get(key(taken.turn))! - 1);
+        underWay.push(taken.turn);
+        expect(busy(key(taken.turn))).toBeLessThanOrEqual(atOnce);
+      } else {
+        const [over] = underWay.splice(Math.floor(random() * underWay.length), 1);
+        if (over !== undefined) turns.over(over);
+      }
+    }
+    for (const over of underWay) turns.over(over);
+    for (let taken = turns.next(); taken !== undefined; taken = turns.next()) {
+      turns.over(taken.turn);
+      out += 1;
+    }
+    expect(out).toBe(pushed);
+  },
+);
+
+test('ten thousand of one requester cost no more each than a few', () => {
+  const { push, take } = setUp();
+  const back = push(50_000, turn('a'));
+  for (let i = 0; i < 50_000; i += 2) back[i]!();
+  expect(take(100_000)).toHaveLength(25_000);
+});
