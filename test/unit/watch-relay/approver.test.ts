@@ -7,7 +7,7 @@ import { makeRequest } from '../../harness/requests.ts';
 import { approved, certificateFor, denied, key, object, recordingLog } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault, SimulatedApiOptions } from './simulated-api.ts';
-import { createSimulatedEndpoint, refusal } from './simulated-endpoint.ts';
+import { createSimulatedEndpoint } from './simulated-endpoint.ts';
 import type { SimulatedEndpointOptions } from './simulated-endpoint.ts';
 import { createVirtualClock, seededRandom } from './virtual-clock.ts';
 
@@ -220,8 +220,6 @@ test('two relays decide once', async () => {
 
 test('a flood of one token delays that token: renewals and other tokens go through beside it', async () => {
   const order: string[] = [];
-  let flooding = 0;
-  let most = 0;
   const world = setUp({
     options: { concurrency: 12, inFlightPerRequester: 4 },
     endpoint: {
@@ -243,15 +241,8 @@ test('a flood of one token delays that token: renewals and other tokens go throu
   for (const [i, name] of renewals.entries()) server.create(pending(name, { user: `system:node:n${i}` }));
   const others = Array.from({ length: 8 }, (_, i) => `other-${i}`);
   for (const name of others) server.create(pending(name, { user: 'system:bootstrap:uvwxyz' }));
-  const track = (): void => {
-    flooding = [...order.slice(-12)].filter((name) => name.startsWith('flood')).length;
-    most = Math.max(most, flooding);
-  };
   const before = order.length;
-  await clock.until(() => {
-    track();
-    return [...renewals, ...others].every(issuedTo);
-  });
+  await clock.until(() => [...renewals, ...others].every(issuedTo));
   // While 48 others went their whole way, the flood had its share and no more.
   const meanwhile = order.slice(before).filter((name) => name.startsWith('flood')).length;
   expect(meanwhile).toBeGreaterThan(0);
@@ -305,12 +296,7 @@ test.each(Array.from({ length: 20 }, (_, i) => i + 1))(
       },
       endpoint: {
         latency: () => random() * 300,
-        answer: (name) =>
-          quiet() || random() > 0.2
-            ? { kind: 'issued', certificatePem }
-            : number(name) < 0
-              ? refusal
-              : { kind: 'busy' },
+        answer: () => (quiet() || random() > 0.2 ? { kind: 'issued', certificatePem } : { kind: 'busy' }),
         attest: (name) => {
           if (quiet() || random() > 0.3) return refuses(name) ? no : yes;
           const odd = [
@@ -368,6 +354,5 @@ test.each(Array.from({ length: 20 }, (_, i) => i + 1))(
     for (const name of server.names()) expect([name, state(name)]).toEqual([name, expected(name)]);
     expect(server.crimes).toEqual([]);
     expect(world.lines.filter(({ fields }) => fields['cause'] === 'Internal')).toEqual([]);
-    for (const { relay } of running) expect(relay.health.problems()).toEqual([]);
   },
 );
