@@ -126,7 +126,7 @@ function readJwks(json: string): NonNullable<JwtAccess['jwks']> | string {
 }
 
 /** Known before anything is deployed, so that the command line finds the function without asking CloudFormation. */
-export function functionName(cluster: string, service: 'sign' | 'ca' | 'authorizer'): string {
+export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' | 'authorizer'): string {
   return `countersign-${cluster}-${service}`;
 }
 

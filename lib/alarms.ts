@@ -21,6 +21,7 @@ export interface AlarmOptions {
   readonly alarms: DeploymentConfiguration['alarms'];
   readonly sign: ServiceFunction;
   readonly ca: ServiceFunction;
+  readonly attest?: ServiceFunction;
   readonly authorizer?: ServiceFunction;
   /** Counts answers of 500 and above, by way in. */
   readonly serverErrors: ReadonlyMap<string, IMetric>;
@@ -62,9 +63,31 @@ const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   NameNotOwned: 'first',
 };
 
+/** Nobody refuses for these where no machine proves itself. */
+const attestationCodes: ReadonlySet<RefusalCode> = new Set([
+  'AttestationMissing',
+  'AttestationInvalid',
+  'AttestationVersion',
+  'AttestationChallenge',
+  'IdentityNotAllowed',
+  'TofuReuse',
+  'TofuNodeMismatch',
+  'TofuNodeTaken',
+  'Revoked',
+  'NameNotOwned',
+]);
+
+/** The codes that the functions of this cluster can refuse with. */
+function codesOf({ attestation, profiles }: ClusterConfiguration): readonly RefusalCode[] {
+  const freshKeys = [...profiles.values()].some((profile) => profile.freshKeys === true);
+  return refusalCodes.filter(
+    (code) => (attestation !== undefined || !attestationCodes.has(code)) && (freshKeys || code !== 'KeyReused'),
+  );
+}
+
 /** Gives back what must be there before the ca function first writes what it watches. */
 export function createAlarms(stack: Stack, options: AlarmOptions): readonly MetricFilter[] {
-  const { cluster, alarms, sign, ca, authorizer, serverErrors } = options;
+  const { cluster, alarms, sign, ca, attest, authorizer, serverErrors } = options;
   const namespace = `Countersign/${cluster.name}`;
   const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn)));
 
@@ -93,8 +116,14 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   }
 
   /** Functions write one JSON object for each line. Metrics have no dimensions: what alarms watch is one number each. */
-  function filter(metricName: string, logGroup: LogGroup, pattern: string, metricValue = '1'): MetricFilter {
-    return new MetricFilter(stack, `Filter-${metricName}`, {
+  function filter(
+    metricName: string,
+    logGroup: LogGroup,
+    pattern: string,
+    metricValue = '1',
+    kind = 'Filter',
+  ): MetricFilter {
+    return new MetricFilter(stack, `${kind}-${metricName}`, {
       logGroup,
       filterPattern: FilterPattern.literal(`{ ${pattern} }`),
       metricNamespace: namespace,
@@ -106,33 +135,48 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
 
   const error = '$.level = "error"';
   const slow = 'crashed or took longer than 25 s';
-  const { function: signs, logGroup } = sign;
-  counted('sign-errors', `the sign function ${slow}`, signs.metricErrors({ period }), 'first');
-  counted(
-    'sign-throttles',
-    'all sign functions have been busy and calls turned away',
-    signs.metricThrottles({ period }),
-    'lasting',
-  );
-  counted(
-    'sign-internal',
-    'a fault that does not pass by itself keeps the sign function from signing',
-    lines('SignInternal', logGroup, error),
-    'first',
-  );
-  for (const [why, meaning] of [
-    ['Unavailable', 'KMS or DynamoDB has not answered properly'],
-    ['Throttled', 'KMS or DynamoDB has been asking to slow down'],
-  ] as const)
-    counted(`sign-${why.toLowerCase()}`, meaning, lines(`Sign${why}`, logGroup, `$.why = "${why}"`), 'lasting');
-  // The first code is the reason of the whole refusal (core/outcome.ts).
-  for (const code of refusalCodes)
+
+  /** What the sign and the attest function have in common: `depends` on what, and what they do not do without it. */
+  function serves(section: 'sign' | 'attest', of: ServiceFunction, depends: string, keeps: string): void {
+    const prefix = section === 'sign' ? 'Sign' : 'Attest';
+    counted(`${section}-errors`, `the ${section} function ${slow}`, of.function.metricErrors({ period }), 'first');
     counted(
-      `refused-${code}`,
-      `requests are refused with ${code}`,
-      lines(`Refused${code}`, logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`),
-      refusalThresholds[code],
+      `${section}-throttles`,
+      `all ${section} functions have been busy and calls turned away`,
+      of.function.metricThrottles({ period }),
+      'lasting',
     );
+    counted(
+      `${section}-internal`,
+      `a fault that does not pass by itself keeps the ${section} function from ${keeps}`,
+      lines(`${prefix}Internal`, of.logGroup, error),
+      'first',
+    );
+    for (const [why, meaning] of [
+      ['Unavailable', `${depends} has not answered properly`],
+      ['Throttled', `${depends} has been asking to slow down`],
+    ] as const)
+      counted(
+        `${section}-${why.toLowerCase()}`,
+        meaning,
+        lines(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`),
+        'lasting',
+      );
+  }
+  serves('sign', sign, 'KMS or DynamoDB', 'signing');
+  if (attest !== undefined) serves('attest', attest, 'STS, EC2 or DynamoDB', 'proving machines');
+
+  // The first code is the reason of the whole refusal (core/outcome.ts).
+  for (const code of codesOf(cluster)) {
+    const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
+    // What the relay denies never comes to be signed: it is told in the other log, and counted together.
+    if (attest !== undefined)
+      filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, '1', 'Verdict');
+    counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code]);
+  }
+  // Counted to be looked at, and nobody is called: audit is for a cluster that is known not to pass yet.
+  if (attest !== undefined) filter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
+
   for (const [way, metric] of serverErrors)
     counted('front-door-errors', `callers who come by ${way} have been getting 5xx`, metric, 'lasting', way);
 

@@ -16,6 +16,7 @@ export interface ApplicationOptions {
 
 export const entries: Sources['entries'] = {
   sign: 'lambdas/sign/index.ts',
+  attest: 'lambdas/attest/index.ts',
   ca: 'lambdas/ca/index.ts',
   authorizer: 'lambdas/authorizer/index.ts',
 };

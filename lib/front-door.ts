@@ -1,5 +1,5 @@
 /**
- * How callers reach the sign function, and who they are. Nothing here is open: each way in has an authorizer of its own,
+ * How callers reach the sign and attest functions, and who they are. Nothing here is open: each way in has an authorizer of its own,
  * on an endpoint of its own, and each opens this one cluster.
  */
 import { Aws, Duration, Fn, RemovalPolicy } from 'aws-cdk-lib';
@@ -22,18 +22,20 @@ import type { ClusterConfiguration } from '../core/configuration.ts';
 import { callerRoleName } from '../core/deployment.ts';
 import type { DeploymentConfiguration } from '../core/deployment.ts';
 
-/** One route of the handler (lambdas/sign/handler.ts); literal, since IAM is asked about the path that was called. */
+/** One route of a handler (lambdas/<to>/handler.ts); literal, since IAM is asked about the path that was called. */
 interface Route {
   readonly method: HttpMethod;
   readonly path: string;
+  readonly to: 'sign' | 'attest';
 }
 
-/** All that is about one cluster. The handler's root health check is left out: it is about none. */
-export function routesOf({ name, cas }: ClusterConfiguration): Route[] {
+/** All that is about one cluster. The sign handler's root health check is left out: it is about none. */
+export function routesOf({ name, cas, attestation }: ClusterConfiguration): Route[] {
   const base = `/v1/clusters/${name}`;
-  const get = (path: string): Route => ({ method: HttpMethod.GET, path: `${base}/${path}` });
+  const get = (path: string): Route => ({ method: HttpMethod.GET, path: `${base}/${path}`, to: 'sign' });
   return [
-    { method: HttpMethod.POST, path: `${base}/sign` },
+    { method: HttpMethod.POST, path: `${base}/sign`, to: 'sign' },
+    ...(attestation === undefined ? [] : [{ method: HttpMethod.POST, path: `${base}/attest`, to: 'attest' } as const]),
     get('healthz'),
     get('trust-bundle'),
     ...[...cas.keys()].map((ca) => get(`trust-bundle/${ca}`)),
@@ -43,6 +45,8 @@ export function routesOf({ name, cas }: ClusterConfiguration): Route[] {
 export interface HttpApiOptions {
   readonly cluster: ClusterConfiguration;
   readonly sign: LambdaFunction;
+  /** Where machines prove themselves. */
+  readonly attest?: LambdaFunction | undefined;
   readonly throttle: NonNullable<DeploymentConfiguration['limits']['throttle']>;
   readonly logRetention: RetentionDays;
 }
@@ -74,7 +78,7 @@ function createHttpApi(
   stack: Stack,
   id: string,
   authorizer: IHttpRouteAuthorizer,
-  { cluster, sign, throttle, logRetention }: HttpApiOptions,
+  { cluster, sign, attest, throttle, logRetention }: HttpApiOptions,
   logged: Readonly<Record<string, string>>,
 ): HttpApi {
   const api = new HttpApi(stack, id, {
@@ -82,8 +86,15 @@ function createHttpApi(
     description: `Signs certificates of cluster ${cluster.name}`,
     createDefaultStage: false,
   });
-  const integration = new HttpLambdaIntegration(`${id}Sign`, sign, { timeout: Duration.seconds(29) });
-  for (const { method, path } of routesOf(cluster)) api.addRoutes({ methods: [method], path, integration, authorizer });
+  const integrate = (name: string, handler: LambdaFunction) =>
+    new HttpLambdaIntegration(`${id}${name}`, handler, { timeout: Duration.seconds(29) });
+  const signs = integrate('Sign', sign);
+  const attests = attest === undefined ? undefined : integrate('Attest', attest);
+  for (const { method, path, to } of routesOf(cluster)) {
+    const integration = to === 'sign' ? signs : attests;
+    if (integration === undefined) throw new Error(`nothing answers ${path}`);
+    api.addRoutes({ methods: [method], path, integration, authorizer });
+  }
   const accessLog = new LogGroup(stack, `${id}AccessLog`, {
     // API Gateway writes to groups under this prefix without one more entry in the account's one log policy. The end
     // makes a stack that is deployed again another log, since this one is kept.
@@ -149,20 +160,21 @@ export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: Cluste
 }
 
 /** Written by hand, not `grantInvokeUrl`: the condition's value must be text to be understood everywhere. */
-export function allowUrl(stack: Stack, role: Role, sign: LambdaFunction): void {
+export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFunction[]): void {
+  const resources = functions.map(({ functionArn }) => functionArn);
   new Policy(stack, 'CallerPolicy', {
     roles: [role],
     statements: [
       new PolicyStatement({
         sid: 'CallOwnUrl',
         actions: ['lambda:InvokeFunctionUrl'],
-        resources: [sign.functionArn],
+        resources,
         conditions: { StringEquals: { 'lambda:FunctionUrlAuthType': 'AWS_IAM' } },
       }),
       new PolicyStatement({
         sid: 'OnlyByUrl',
         actions: ['lambda:InvokeFunction'],
-        resources: [sign.functionArn],
+        resources,
         // Invoking the function itself would let the caller make up the whole event, who it is included.
         conditions: { Bool: { 'lambda:InvokedViaFunctionUrl': 'true' } },
       }),
@@ -170,6 +182,7 @@ export function allowUrl(stack: Stack, role: Role, sign: LambdaFunction): void {
   });
 }
 
-export function createFunctionUrl(stack: Stack, sign: LambdaFunction): FunctionUrl {
-  return new FunctionUrl(stack, 'FunctionUrl', { function: sign, authType: FunctionUrlAuthType.AWS_IAM });
+/** A function URL is one function's: where machines prove themselves there are two. */
+export function createFunctionUrl(stack: Stack, id: string, of: LambdaFunction): FunctionUrl {
+  return new FunctionUrl(stack, id, { function: of, authType: FunctionUrlAuthType.AWS_IAM });
 }

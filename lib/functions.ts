@@ -36,6 +36,8 @@ export interface FunctionOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** What the code finds as `__COUNTERSIGN_CLUSTER__`. */
   readonly rules: string;
+  /** Further constants that its code reads, as text. */
+  readonly constants?: Readonly<Record<string, string>>;
   readonly reservedConcurrency: number;
   readonly logRetention: RetentionDays;
   readonly sources: Sources;
@@ -44,6 +46,8 @@ export interface FunctionOptions {
 export interface ServiceFunction {
   readonly function: LambdaFunction;
   readonly logGroup: LogGroup;
+  /** What its role may, but for what key policies say. */
+  readonly policy: Policy;
 }
 
 /** Under the lease of 30 s that keeps a second function off a begun request, and under the 29 s of API Gateway. */
@@ -72,7 +76,7 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
     bundle({
       root: sources.root,
       entry: sources.entries[service],
-      constants: { __COUNTERSIGN_CLUSTER__: options.rules },
+      constants: { __COUNTERSIGN_CLUSTER__: options.rules, ...options.constants },
       sourceMap: sources.sourceMaps,
     }),
     (code) =>
@@ -93,7 +97,7 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
   );
   // Nothing calls a function before its role may do what it needs.
   made.node.addDependency(policy);
-  return { function: made, logGroup };
+  return { function: made, logGroup, policy };
 }
 
 /** Assets are folders. This one is copied to the cloud assembly while the function is made. */

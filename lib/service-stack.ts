@@ -6,15 +6,18 @@ import { LambdaFunction as LambdaTarget } from 'aws-cdk-lib/aws-events-targets';
 import type { IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { bakeAccess, bakeCluster } from '../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import type { DeploymentConfiguration } from '../core/deployment.ts';
 import { environmentNames } from '../lambdas/sign/env.ts';
 import { caStatusInterval, createAlarms, period } from './alarms.ts';
-import { allowApi, allowUrl, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
+import { askStatements, createAttest, createOperatorPolicy } from './attest.ts';
+import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Sources } from './functions.ts';
+import { onItems } from './leading-keys.ts';
 import type { ClusterState } from './state-stack.ts';
 
 export interface ServiceOptions {
@@ -30,14 +33,16 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
     ...props,
     description: `Countersign, cluster ${cluster.name}: signs certificates`,
   });
-  const sign = createSign(stack, options);
+  const attest = createAttestation(stack, options);
+  const sign = createSign(stack, options, attest);
   const ca = createCa(stack, options);
-  const { authorizer, serverErrors } = createFrontDoor(stack, sign, options);
+  const { authorizer, serverErrors } = createFrontDoor(stack, { sign, attest }, options);
   const watched = createAlarms(stack, {
     cluster,
     alarms: deployment.alarms,
     sign,
     ca,
+    ...(attest === undefined ? {} : { attest }),
     ...(authorizer === undefined ? {} : { authorizer }),
     serverErrors,
   });
@@ -46,6 +51,12 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
   output('CaFunction', ca.function.functionName, 'Makes CA certificates; countersign ca init calls it');
+  if (attest !== undefined && options.state.attestation !== undefined) {
+    const policy = createOperatorPolicy(stack, cluster, options.state.attestation);
+    output('AttestationsTable', options.state.attestation.table.tableName, 'Which machine a node name belongs to');
+    output('AttestFunction', attest.function.functionName, 'Proves machines');
+    output('OperatorPolicyArn', policy.managedPolicyArn, 'For who runs countersign tofu and countersign machines');
+  }
   if (authorizer !== undefined) output('AuthorizerFunction', authorizer.function.functionName, 'Checks tokens');
   return stack;
 }
@@ -62,14 +73,27 @@ function environment(stack: Stack, { cluster, state }: ServiceOptions): Record<s
   };
 }
 
-/** Items of the certificates table by what their keys begin with (contracts: `uid#…` requests, `ca#…` CAs). */
-function onItems(prefixes: readonly string[]): { readonly [operator: string]: { readonly [key: string]: string[] } } {
-  return { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': prefixes.map((prefix) => `${prefix}#*`) } };
+function createAttestation(stack: Stack, options: ServiceOptions): ServiceFunction | undefined {
+  const { cluster, deployment, state, sources } = options;
+  if (state.attestation === undefined) return undefined;
+  return createAttest(stack, {
+    cluster,
+    state: state.attestation,
+    // Each certificate needs a proof first: as many at once.
+    reservedConcurrency: deployment.limits.reservedConcurrency,
+    logRetention: retention(deployment),
+    sources,
+  });
 }
 
 /** What it may do with the keys is in their policies (lib/key-policy.ts), and nowhere else. */
-function createSign(stack: Stack, options: ServiceOptions): ServiceFunction {
+function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFunction | undefined): ServiceFunction {
   const { cluster, deployment, state, sources } = options;
+  // What is only audited is signed for without anybody's verdict.
+  const enforced = [...cluster.profiles.values()].some((profile) => profile.attestation?.mode === 'enforce');
+  const asks =
+    !enforced || attest === undefined || state.attestation === undefined ? undefined : { attest, ...state.attestation };
+  const freshKeys = [...cluster.profiles.values()].some((profile) => profile.freshKeys === true);
   return createFunction(stack, 'Sign', {
     cluster: cluster.name,
     service: 'sign',
@@ -89,8 +113,27 @@ function createSign(stack: Stack, options: ServiceOptions): ServiceFunction {
         // It signs for CAs, and cannot make itself believe in another one.
         conditions: onItems(['uid']),
       }),
+      ...(freshKeys
+        ? [
+            new PolicyStatement({
+              sid: 'RememberKeys',
+              actions: ['dynamodb:UpdateItem'],
+              resources: [state.table.tableArn],
+              conditions: onItems(['spki']),
+            }),
+          ]
+        : []),
+      ...(asks === undefined ? [] : askStatements(asks, asks.attest)),
     ],
-    environment: environment(stack, options),
+    environment: {
+      ...environment(stack, options),
+      ...(asks === undefined
+        ? {}
+        : {
+            [environmentNames.attestationsTable]: asks.table.tableName,
+            [environmentNames.attestFunction]: asks.attest.function.functionName,
+          }),
+    },
     rules: bakeCluster(cluster),
     reservedConcurrency: deployment.limits.reservedConcurrency,
     logRetention: retention(deployment),
@@ -149,9 +192,11 @@ interface FrontDoor {
 
 function createFrontDoor(
   stack: Stack,
-  { function: sign }: ServiceFunction,
+  behind: { readonly sign: ServiceFunction; readonly attest: ServiceFunction | undefined },
   { cluster, deployment, sources }: ServiceOptions,
 ): FrontDoor {
+  const sign = behind.sign.function;
+  const attest = behind.attest?.function;
   const { access, frontDoor, limits } = deployment;
   const base = `v1/clusters/${cluster.name}`;
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
@@ -161,24 +206,28 @@ function createFrontDoor(
 
   if (frontDoor === 'functionUrl') {
     if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
-    const url = createFunctionUrl(stack, sign);
-    if (role !== undefined) allowUrl(stack, role, sign);
-    output('SignUrl', `${url.url}${base}`, "The relay's COUNTERSIGN_URL");
-    serverErrors.set(
-      'function-url',
-      new Metric({
-        namespace: 'AWS/Lambda',
-        metricName: 'Url5xxCount',
-        dimensionsMap: { FunctionName: sign.functionName },
-        statistic: 'Sum',
-        period,
-      }),
-    );
+    if (role !== undefined) allowUrls(stack, role, attest === undefined ? [sign] : [sign, attest]);
+    const door = (id: string, of: LambdaFunction, way: string): string => {
+      serverErrors.set(
+        way,
+        new Metric({
+          namespace: 'AWS/Lambda',
+          metricName: 'Url5xxCount',
+          dimensionsMap: { FunctionName: of.functionName },
+          statistic: 'Sum',
+          period,
+        }),
+      );
+      return `${createFunctionUrl(stack, id, of).url}${base}`;
+    };
+    output('SignUrl', door('FunctionUrl', sign, 'function-url'), "The relay's COUNTERSIGN_URL");
+    if (attest !== undefined)
+      output('AttestUrl', door('AttestFunctionUrl', attest, 'attest-url'), "The relay's COUNTERSIGN_ATTEST_URL");
     return { serverErrors };
   }
 
   if (limits.throttle === undefined) throw new Error(`${cluster.name}: an HTTP API needs a throttle`);
-  const api = { cluster, sign, throttle: limits.throttle, logRetention: retention(deployment) };
+  const api = { cluster, sign, attest, throttle: limits.throttle, logRetention: retention(deployment) };
   if (role !== undefined) {
     const iamApi = createIamApi(stack, api);
     allowApi(stack, role, iamApi, cluster);

@@ -1,13 +1,14 @@
 /**
- * What a cluster must not lose: its CA keys and its certificates table. And the roles that the keys trust, since a key
- * policy that names a role holds on to that very role: one made later under the same name would get nothing.
+ * What a cluster must not lose: its CA keys, its certificates table, and what it remembers of its machines. And the roles
+ * that others trust, since a policy that names a role holds on to that very role: one made later under the same name
+ * would get nothing.
  */
-import { RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
-import { certificatesTable } from '../adapters/dynamodb-table.ts';
+import { attestationsTable, certificatesTable } from '../adapters/dynamodb-table.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration.ts';
 import type { DeploymentConfiguration } from '../core/deployment.ts';
 import { caKeyPolicy } from './key-policy.ts';
@@ -20,6 +21,14 @@ export interface ClusterState {
   /** They may use the keys; what else they may is said in the service stack. */
   readonly signRole: Role;
   readonly caRole: Role;
+  /** Only where machines prove themselves. */
+  readonly attestation?: AttestationState;
+}
+
+export interface AttestationState {
+  readonly table: Table;
+  /** No key trusts it; roles of other accounts do, to have their instances looked at. */
+  readonly attestRole: Role;
 }
 
 export function createStateStack(
@@ -30,7 +39,7 @@ export function createStateStack(
 ): ClusterState {
   const stack = new Stack(app, `${cluster.name}-state`, {
     ...props,
-    description: `Countersign, cluster ${cluster.name}: CA keys and certificates table`,
+    description: `Countersign, cluster ${cluster.name}: CA keys and tables`,
     terminationProtection: true,
   });
   const role = (id: string, description: string): Role =>
@@ -40,7 +49,14 @@ export function createStateStack(
   const keys = new Map(
     [...cluster.cas.values()].map((ca) => [ca.name, createKey(stack, cluster, ca, { deployment, signRole, caRole })]),
   );
-  return { stack, table: createTable(stack), keys, signRole, caRole };
+  const state = { stack, table: createTable(stack), keys, signRole, caRole };
+  if (cluster.attestation === undefined) return state;
+  const attestRole = role('AttestRole', `Proves the machines of cluster ${cluster.name}`);
+  void new CfnOutput(stack, 'AttestRoleArn', {
+    value: attestRole.roleArn,
+    description: 'What the roles under accounts.<account>.assumeRole have to trust',
+  });
+  return { ...state, attestation: { table: createAttestationsTable(stack), attestRole } };
 }
 
 /** In the words of KMS. A curve goes with one digest there, as in our configuration. */
@@ -69,17 +85,19 @@ function createKey(
   });
 }
 
+const string = (name: string) => ({ name, type: AttributeType.STRING });
+
+const kept = {
+  billingMode: BillingMode.PAY_PER_REQUEST,
+  pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+  deletionProtection: true,
+  removalPolicy: RemovalPolicy.RETAIN,
+} as const;
+
 /** Encrypted with DynamoDB's own key: what is in it is in certificates, and those are public. */
 function createTable(stack: Stack): Table {
-  const string = (name: string) => ({ name, type: AttributeType.STRING });
   const { partitionKey, indexes } = certificatesTable;
-  const table = new Table(stack, 'Certificates', {
-    partitionKey: string(partitionKey),
-    billingMode: BillingMode.PAY_PER_REQUEST,
-    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-    deletionProtection: true,
-    removalPolicy: RemovalPolicy.RETAIN,
-  });
+  const table = new Table(stack, 'Certificates', { ...kept, partitionKey: string(partitionKey) });
   table.addGlobalSecondaryIndex({
     indexName: indexes.serial.name,
     partitionKey: string(indexes.serial.partitionKey),
@@ -90,4 +108,14 @@ function createTable(stack: Stack): Table {
     sortKey: { name: indexes.expiry.sortKey, type: AttributeType.NUMBER },
   });
   return table;
+}
+
+/** Likewise: instance ids, node names and hashes. Losing it would make every machine new, and every name anybody's. */
+function createAttestationsTable(stack: Stack): Table {
+  const { partitionKey, timeToLive } = attestationsTable;
+  return new Table(stack, 'Attestations', {
+    ...kept,
+    partitionKey: string(partitionKey),
+    timeToLiveAttribute: timeToLive,
+  });
 }

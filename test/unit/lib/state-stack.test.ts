@@ -16,12 +16,22 @@ test('each cluster has keys, a table and the two roles that the keys trust, and 
   expect(types('tokens-state').sort()).toEqual([table, role, role, key]);
 });
 
+test('where machines prove themselves it remembers them, by a role that no key trusts', () => {
+  for (const stack of ['proof-state', 'first-state']) {
+    const of = template(synthesis, stack);
+    const types = Object.values(of.Resources).map(({ Type }): string => Type.split('::').at(-1) ?? '');
+    expect(types.sort()).toEqual(['Key', 'Role', 'Role', 'Role', 'Table', 'Table']);
+    expect(JSON.stringify(ofType(of, 'AWS::KMS::Key'))).not.toContain('AttestRole');
+    expect(plain(of.Outputs?.['AttestRoleArn'], synthesis)).toMatchObject({ Value: '<AttestRole.Arn>' });
+  }
+});
+
 test('state cannot be deleted by accident, services can', () => {
   const stacks = Object.entries(synthesis.manifest.artifacts).filter(
     ([, { type }]) => type === 'aws:cloudformation:stack',
   );
   expect(stacks.map(([name, { properties }]) => [name, properties?.['terminationProtection'] ?? false])).toEqual(
-    ['api', 'url', 'tokens'].flatMap((name) => [
+    ['api', 'url', 'tokens', 'proof', 'first'].flatMap((name) => [
       [`${name}-state`, true],
       [name, false],
     ]),
@@ -73,19 +83,40 @@ describe('the certificates table', () => {
   });
 });
 
+test('the attestations table likewise, and forgets what has expired', () => {
+  const [, table] = resource(template(synthesis, 'proof-state'), 'AWS::DynamoDB::Table', 'Attestations');
+  expect(table).toEqual({
+    Type: 'AWS::DynamoDB::Table',
+    Properties: {
+      KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+      AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+      BillingMode: 'PAY_PER_REQUEST',
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+      DeletionProtectionEnabled: true,
+      TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+    },
+    DeletionPolicy: 'Retain',
+    UpdateReplacePolicy: 'Retain',
+  });
+});
+
 describe('the roles', () => {
   test.each([
-    ['SignRole', 'Signs certificates of cluster api'],
-    ['CaRole', 'Makes the CA certificates of cluster api'],
-  ])('%s is Lambda’s to take, has no name that could be taken over, and no permission yet', (id, description) => {
-    expect(resource(api, 'AWS::IAM::Role', id)[1].Properties).toEqual({
-      AssumeRolePolicyDocument: {
-        Version: '2012-10-17',
-        Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', Principal: { Service: 'lambda.amazonaws.com' } }],
-      },
-      Description: description,
-    });
-  });
+    ['api-state', 'SignRole', 'Signs certificates of cluster api'],
+    ['api-state', 'CaRole', 'Makes the CA certificates of cluster api'],
+    ['proof-state', 'AttestRole', 'Proves the machines of cluster proof'],
+  ])(
+    '%s %s is Lambda’s to take, has no name that could be taken over, and no permission yet',
+    (stack, id, description) => {
+      expect(resource(template(synthesis, stack), 'AWS::IAM::Role', id)[1].Properties).toEqual({
+        AssumeRolePolicyDocument: {
+          Version: '2012-10-17',
+          Statement: [{ Effect: 'Allow', Action: 'sts:AssumeRole', Principal: { Service: 'lambda.amazonaws.com' } }],
+        },
+        Description: description,
+      });
+    },
+  );
 });
 
 const administration = [
@@ -191,7 +222,7 @@ describe('the CA keys', () => {
 
   test('in no cluster can who administers a key sign with it, hand it to others, or end it', () => {
     const keys = [...synthesis.templates.values()].flatMap((of) => ofType(of, 'AWS::KMS::Key'));
-    expect(keys.length).toBe(4);
+    expect(keys.length).toBe(6);
     for (const [, { Properties: properties }] of keys) {
       const { Statement: statements } = properties['KeyPolicy'] as { Statement: readonly Statement[] };
       const allowed = (sid: string): string[] =>

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseConfiguration } from '../../../core/configuration.ts';
 import type { Configuration } from '../../../core/configuration.ts';
+import { Validations } from 'aws-cdk-lib';
 import { createApplication, entries } from '../../../lib/application.ts';
 import type { Sources } from '../../../lib/functions.ts';
 
@@ -13,7 +14,12 @@ export const root = resolve(import.meta.dirname, '../../..');
 export const smallSources: Sources = {
   root,
   sourceMaps: false,
-  entries: { sign: 'test/unit/lib/entry.ts', ca: 'test/unit/lib/entry.ts', authorizer: 'test/unit/lib/entry.ts' },
+  entries: {
+    sign: 'test/unit/lib/entry.ts',
+    attest: 'test/unit/lib/entry.ts',
+    ca: 'test/unit/lib/entry.ts',
+    authorizer: 'test/unit/lib/entry.ts',
+  },
 };
 export const realSources: Sources = { root, sourceMaps: false, entries };
 
@@ -54,12 +60,15 @@ export interface Synthesis {
     >;
   };
   readonly validation: { readonly pluginReports: readonly unknown[] };
+  /** What cdk-nag found and was told not to mind: construct and rule. */
+  readonly acknowledged: readonly string[];
 }
 
 export function synthesise(yaml: string, sources: Sources = smallSources): Synthesis {
   const outdir = mkdtempSync(join(tmpdir(), 'countersign-synth-'));
   try {
-    const assembly = createApplication({ configuration: configuration(yaml), sources, outdir }).synth();
+    const app = createApplication({ configuration: configuration(yaml), sources, outdir });
+    const assembly = app.synth();
     const read = (file: string): string => readFileSync(join(outdir, file), 'utf8');
     const texts = new Map(assembly.stacks.map(({ stackName, templateFile }) => [stackName, read(templateFile)]));
     return {
@@ -67,6 +76,13 @@ export function synthesise(yaml: string, sources: Sources = smallSources): Synth
       templates: new Map([...texts].map(([name, text]) => [name, JSON.parse(text) as Template])),
       manifest: JSON.parse(read('manifest.json')) as Synthesis['manifest'],
       validation: JSON.parse(read('validation-report.json')) as Synthesis['validation'],
+      acknowledged: app.node
+        .findAll()
+        .flatMap(({ node }) =>
+          node.metadata
+            .filter(({ type }) => type === Validations.ACKNOWLEDGED_RULES_METADATA_KEY)
+            .map(({ data }) => `${node.path}: ${JSON.stringify(data)}`),
+        ),
     };
   } finally {
     rmSync(outdir, { recursive: true, force: true });

@@ -1,0 +1,339 @@
+/** What a cluster has besides where its machines prove themselves: the attest function, its ways in, and who may what. */
+import { X509Certificate } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readBakedCluster } from '../../../core/baked-configuration.ts';
+import { parseSettings as parseAttestSettings } from '../../../lambdas/attest/env.ts';
+import { parseSettings as parseSignSettings } from '../../../lambdas/sign/env.ts';
+import { createApplication } from '../../../lib/application.ts';
+import { routesOf } from '../../../lib/front-door.ts';
+import { clusters } from './clusters.ts';
+import type { Constants } from './entry.ts';
+import {
+  configuration,
+  ofType,
+  plain,
+  resource,
+  smallSources,
+  statementsOf,
+  synthesise,
+  template,
+} from './synthesis.ts';
+
+const synthesis = synthesise(clusters);
+const [proof, first] = [template(synthesis, 'proof'), template(synthesis, 'first')];
+const show = (value: unknown): unknown => plain(value, synthesis);
+
+describe('the attest function', () => {
+  test('is as the sign function, with settings and a role of its own', () => {
+    const { Properties, DependsOn } = resource(proof, 'AWS::Lambda::Function', 'Attest')[1];
+    const { Code: _, ...properties } = show(Properties) as Record<string, unknown>;
+    expect(properties).toEqual({
+      Architectures: ['arm64'],
+      Handler: 'index.handler',
+      MemorySize: 512,
+      Runtime: 'nodejs24.x',
+      Timeout: 25,
+      FunctionName: 'countersign-proof-attest',
+      Description: 'Proves the machines of cluster proof',
+      ReservedConcurrentExecutions: 9,
+      Role: 'proof-state<AttestRole.Arn>',
+      LoggingConfig: { LogGroup: '<AttestLog>' },
+      Environment: {
+        Variables: {
+          COUNTERSIGN_CLUSTER: 'proof',
+          COUNTERSIGN_ATTESTATIONS_TABLE: 'proof-state<Attestations>',
+          COUNTERSIGN_LOG_LEVEL: 'info',
+        },
+      },
+    });
+    expect(DependsOn).toContain(resource(proof, 'AWS::IAM::Policy', 'AttestPolicy')[0]);
+    expect(resource(proof, 'AWS::Logs::LogGroup', 'AttestLog')[1]).toEqual({
+      Type: 'AWS::Logs::LogGroup',
+      Properties: { RetentionInDays: 30 },
+      DeletionPolicy: 'Retain',
+      UpdateReplacePolicy: 'Retain',
+    });
+  });
+
+  test('both take their settings from what the template gives them', () => {
+    const cluster = configuration(clusters).clusters.get('proof');
+    if (cluster === undefined) throw new Error('no cluster');
+    const variables = (id: string): Record<string, string> => {
+      const { Environment } = show(resource(proof, 'AWS::Lambda::Function', id)[1].Properties) as {
+        Environment: { Variables: Record<string, string> };
+      };
+      return Environment.Variables;
+    };
+    expect(parseAttestSettings(variables('Attest'), cluster)).toEqual({
+      ok: true,
+      settings: { attestationsTable: 'proof-state<Attestations>', logLevel: 'info' },
+    });
+    const sign = variables('Sign');
+    const arn = 'arn:aws:kms:eu-central-1:111122223333:key/0-0';
+    expect(parseSignSettings({ ...sign, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }) }, cluster)).toMatchObject({
+      ok: true,
+      settings: { attestation: { table: 'proof-state<Attestations>', function: '<Attest>' } },
+    });
+  });
+
+  test('the sign function knows where to ask and where to read, and only there', () => {
+    const { Environment } = show(resource(proof, 'AWS::Lambda::Function', 'Sign')[1].Properties) as {
+      Environment: { Variables: Record<string, string> };
+    };
+    expect(Environment.Variables).toEqual({
+      COUNTERSIGN_CLUSTER: 'proof',
+      COUNTERSIGN_CERTIFICATES_TABLE: 'proof-state<Certificates>',
+      COUNTERSIGN_CA_KEYS: '{"ca":"proof-state<CaKeyca.Arn>"}',
+      COUNTERSIGN_ATTESTATIONS_TABLE: 'proof-state<Attestations>',
+      COUNTERSIGN_ATTEST_FUNCTION: '<Attest>',
+      COUNTERSIGN_LOG_LEVEL: 'info',
+    });
+  });
+});
+
+describe('what each role may', () => {
+  const table = 'proof-state<Attestations.Arn>';
+  const certificates = 'proof-state<Certificates.Arn>';
+  const on = (Sid: string, action: string, ...prefixes: string[]) => ({
+    Sid,
+    Effect: 'Allow',
+    Action: `dynamodb:${action}`,
+    Resource: table,
+    Condition: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': prefixes.map((prefix) => `${prefix}#*`) } },
+  });
+  const look = [
+    {
+      Sid: 'LookAtInstances',
+      Effect: 'Allow',
+      Action: 'ec2:DescribeInstances',
+      Resource: '*',
+      Condition: { StringEquals: { 'aws:RequestedRegion': ['eu-central-1', 'eu-west-1'] } },
+    },
+    {
+      Sid: 'LookElsewhere',
+      Effect: 'Allow',
+      Action: 'sts:AssumeRole',
+      Resource: ['arn:aws:iam::444455556666:role/look', 'arn:aws:iam::777788889999:role/look'],
+    },
+  ];
+  const log = {
+    Sid: 'WriteOwnLog',
+    Effect: 'Allow',
+    Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+    Resource: '<AttestLog.Arn>',
+  };
+  const remember = [
+    on('ReadAttestations', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine'),
+    on('WriteAttestations', 'PutItem', 'id', 'node', 'once', 'verdict', 'audit'),
+    on('ChangeIdentities', 'UpdateItem', 'id'),
+    on('CheckNodes', 'ConditionCheckItem', 'node'),
+    on('FreeAddresses', 'DeleteItem', 'once#address'),
+  ];
+
+  test('attest: what it remembers, and a look at instances; no key', () => {
+    const [, policy] = resource(proof, 'AWS::IAM::Policy', 'AttestPolicy');
+    expect(show(statementsOf(policy))).toEqual([log, ...remember, ...look]);
+    expect(show(policy.Properties['Roles'])).toEqual(['proof-state<AttestRole>']);
+  });
+
+  test('attest where nothing but first use counts: it asks nobody', () => {
+    const statements = show(statementsOf(resource(first, 'AWS::IAM::Policy', 'AttestPolicy')[1])) as typeof remember;
+    expect(statements.map(({ Sid }) => Sid)).toEqual(['WriteOwnLog', ...remember.map(({ Sid }) => Sid)]);
+  });
+
+  test('sign: reads what was concluded, has it concluded, and writes none of it', () => {
+    const statements = show(statementsOf(resource(proof, 'AWS::IAM::Policy', 'SignPolicy')[1])) as object[];
+    expect(statements.slice(3)).toEqual([
+      { ...on('RememberKeys', 'UpdateItem', 'spki'), Resource: certificates },
+      on('ReadVerdicts', 'GetItem', 'verdict', 'id'),
+      { Sid: 'AskAttest', Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: '<Attest.Arn>' },
+    ]);
+    const without = show(statementsOf(resource(first, 'AWS::IAM::Policy', 'SignPolicy')[1])) as { Sid: string }[];
+    expect(without.map(({ Sid }) => Sid)).not.toContain('RememberKeys');
+  });
+
+  test('sign where all is only audited: nothing of it', () => {
+    const audited = synthesise(
+      clusters
+        .replace('-kubelet-aws: {freshKeys: true}', '-kubelet-aws: {attestation: {mode: audit}}')
+        .replace('{providers: [aws]}', '{providers: [aws], mode: audit}'),
+    );
+    const of = template(audited, 'proof');
+    expect(statementsOf(resource(of, 'AWS::IAM::Policy', 'SignPolicy')[1]).map(({ Sid }) => Sid)).toEqual([
+      'WriteOwnLog',
+      'ReadRequestsAndCas',
+      'WriteRequests',
+    ]);
+    expect(JSON.stringify(resource(of, 'AWS::Lambda::Function', 'Sign')[1])).not.toContain('COUNTERSIGN_ATTEST');
+    expect(resource(of, 'AWS::Lambda::Function', 'Attest')).toBeDefined();
+  });
+
+  test('an operator: the register, and no verdict', () => {
+    const [, policy] = resource(proof, 'AWS::IAM::ManagedPolicy');
+    expect(show(statementsOf(policy))).toEqual([
+      on('ReadRegister', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine'),
+      { Sid: 'ListRegister', Effect: 'Allow', Action: 'dynamodb:Scan', Resource: table },
+      on('WriteRegister', 'PutItem', 'id', 'node', 'once#address', 'machine', 'audit'),
+      on('ChangeRegister', 'UpdateItem', 'id', 'machine'),
+      on('ClearRegister', 'DeleteItem', 'id', 'node', 'once#address', 'machine'),
+      ...look,
+    ]);
+    // Attached to nobody: that is for the account to decide.
+    expect(policy.Properties).toMatchObject({ Description: 'Operates the attestation of cluster proof' });
+    for (const key of ['Roles', 'Users', 'Groups']) expect(policy.Properties).not.toHaveProperty(key);
+  });
+
+  test('instances of other accounts alone: no look at one’s own', () => {
+    const elsewhere = clusters.replace("          '111122223333': {}\n", '');
+    const of = synthesise(elsewhere);
+    const sids = statementsOf(resource(template(of, 'proof'), 'AWS::IAM::Policy', 'AttestPolicy')[1]);
+    expect(sids.map(({ Sid }) => Sid)).not.toContain('LookAtInstances');
+    expect(of.acknowledged).toEqual([]);
+  });
+});
+
+describe('the ways in', () => {
+  const [attested] = [configuration(clusters).clusters.get('proof')];
+  if (attested === undefined) throw new Error('no cluster');
+
+  test.each(['IamApi', 'JwtApi'])('%s has one route more, to the attest function, by the same authorizer', (id) => {
+    const routes = ofType(proof, 'AWS::ApiGatewayV2::Route')
+      .filter(([name]) => name.startsWith(id))
+      .map(([, { Properties }]) => show(Properties) as Record<string, unknown>);
+    expect(routes.map(({ RouteKey }) => RouteKey)).toEqual(
+      routesOf(attested).map(({ method, path }) => `${method} ${path}`),
+    );
+    expect(routes[1]?.['RouteKey']).toBe('POST /v1/clusters/proof/attest');
+    const authorization = ({ AuthorizationType, AuthorizerId }: Record<string, unknown>) => [
+      AuthorizationType,
+      AuthorizerId,
+    ];
+    for (const route of routes) expect(authorization(route)).toEqual(authorization(routes[0] ?? {}));
+    expect(authorization(routes[0] ?? {})[0]).toBe(id === 'IamApi' ? 'AWS_IAM' : 'CUSTOM');
+
+    const integrations = ofType(proof, 'AWS::ApiGatewayV2::Integration').filter(([name]) => name.startsWith(id));
+    const functionBehind = (route: Record<string, unknown> | undefined): unknown => {
+      const logical = String(route?.['Target']).replace(/^integrations\/<|>$/g, '');
+      return show(integrations.find(([name]) => name.startsWith(logical))?.[1].Properties['IntegrationUri']);
+    };
+    expect(routes.map(functionBehind)).toEqual([
+      '<Sign.Arn>',
+      '<Attest.Arn>',
+      '<Sign.Arn>',
+      '<Sign.Arn>',
+      '<Sign.Arn>',
+    ]);
+  });
+
+  test('only the two APIs may call it, each on that one route; sign by its own role', () => {
+    const permissions = ofType(proof, 'AWS::Lambda::Permission')
+      .map(([, { Properties }]) => show(Properties) as Record<string, unknown>)
+      .filter(({ FunctionName }) => FunctionName === '<Attest.Arn>');
+    expect(permissions.map(({ Principal, SourceArn }) => [Principal, SourceArn])).toEqual(
+      ['IamApi', 'JwtApi'].map((id) => [
+        'apigateway.amazonaws.com',
+        `arn:aws:execute-api:eu-central-1:111122223333:<${id}>/*/*/v1/clusters/proof/attest`,
+      ]),
+    );
+  });
+
+  test('the caller role may call the route', () => {
+    const [statement] = statementsOf(resource(proof, 'AWS::IAM::Policy', 'CallerPolicy')[1]);
+    expect((show(statement) as { Resource: string[] }).Resource[1]).toBe(
+      'arn:aws:execute-api:eu-central-1:111122223333:<IamApi>/$default/POST/v1/clusters/proof/attest',
+    );
+  });
+
+  test('a function URL is one function’s, so there are two, each asking for a signature', () => {
+    expect(ofType(first, 'AWS::Lambda::Url').map(([, { Properties }]) => show(Properties))).toEqual([
+      { AuthType: 'AWS_IAM', TargetFunctionArn: '<Sign.Arn>' },
+      { AuthType: 'AWS_IAM', TargetFunctionArn: '<Attest.Arn>' },
+    ]);
+    expect(show(statementsOf(resource(first, 'AWS::IAM::Policy', 'CallerPolicy')[1]))).toEqual([
+      {
+        Sid: 'CallOwnUrl',
+        Effect: 'Allow',
+        Action: 'lambda:InvokeFunctionUrl',
+        Resource: ['<Sign.Arn>', '<Attest.Arn>'],
+        Condition: { StringEquals: { 'lambda:FunctionUrlAuthType': 'AWS_IAM' } },
+      },
+      {
+        Sid: 'OnlyByUrl',
+        Effect: 'Allow',
+        Action: 'lambda:InvokeFunction',
+        Resource: ['<Sign.Arn>', '<Attest.Arn>'],
+        Condition: { Bool: { 'lambda:InvokedViaFunctionUrl': 'true' } },
+      },
+    ]);
+  });
+
+  test('the outputs are what a relay and an operator need besides', () => {
+    const outputs = (of: typeof proof) =>
+      show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
+    expect(outputs(proof)).toEqual({
+      SignFunction: '<Sign>',
+      AttestFunction: '<Attest>',
+      CaFunction: '<Ca>',
+      AuthorizerFunction: '<Authorizer>',
+      CertificatesTable: 'proof-state<Certificates>',
+      AttestationsTable: 'proof-state<Attestations>',
+      OperatorPolicyArn: '<OperatorPolicy>',
+      CallerRoleArn: '<CallerRole.Arn>',
+      SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/proof',
+      JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/proof',
+    });
+    expect(outputs(first)).toMatchObject({
+      SignUrl: '<FunctionUrl.FunctionUrl>v1/clusters/first',
+      AttestUrl: '<AttestFunctionUrl.FunctionUrl>v1/clusters/first',
+    });
+  });
+});
+
+describe('what is in the bundle', () => {
+  /** The stand-in's handler gives back the constants that it was bundled with. */
+  async function baked(stack: string, id: string): Promise<Constants> {
+    const outdir = mkdtempSync(join(tmpdir(), 'countersign-attest-'));
+    try {
+      createApplication({ configuration: configuration(clusters), sources: smallSources, outdir }).synth();
+      const text = readFileSync(join(outdir, `${stack}.template.json`), 'utf8');
+      const of = JSON.parse(text) as Parameters<typeof resource>[0];
+      const { S3Key: key } = resource(of, 'AWS::Lambda::Function', id)[1].Properties['Code'] as { S3Key: string };
+      const file = join(outdir, `asset.${key.replace(/\.zip$/, '')}`, 'index.js');
+      const { handler } = createRequire(import.meta.url)(file) as { handler: () => Promise<Constants> };
+      return await handler();
+    } finally {
+      rmSync(outdir, { recursive: true, force: true });
+    }
+  }
+
+  test('attest knows which machines may join, and by whose certificates documents are signed; sign neither', async () => {
+    const cluster = configuration(clusters).clusters.get('proof');
+    const attest = await baked('proof', 'Attest');
+    expect(readBakedCluster(attest.cluster)).toEqual({ ...cluster, cas: new Map(), approval: new Map() });
+    const certificates = JSON.parse(attest.regionCertificates ?? '') as Record<string, string[]>;
+    expect(Object.keys(certificates)).toEqual(['eu-central-1', 'eu-west-1']);
+    for (const [der, ...more] of Object.values(certificates)) {
+      expect(more).toEqual([]);
+      expect(new X509Certificate(Buffer.from(der ?? '', 'base64')).publicKey.asymmetricKeyDetails?.modulusLength).toBe(
+        2048,
+      );
+    }
+
+    const sign = await baked('proof', 'Sign');
+    expect(sign.regionCertificates).toBeUndefined();
+    expect(readBakedCluster(sign.cluster).attestation).toBeUndefined();
+    expect(sign.cluster).not.toContain('role/look');
+  });
+
+  test('without a platform to ask there are no certificates', async () => {
+    expect((await baked('first', 'Attest')).regionCertificates).toBe('{}');
+  });
+
+  test('a region whose certificate nobody has is no cluster to deploy', () => {
+    expect(() => synthesise(clusters.replace('eu-west-1]', 'xx-nowhere-1]'))).toThrow(/region xx-nowhere-1/);
+  });
+});
