@@ -144,8 +144,8 @@ function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescrip
 /** Whoever may stop an instance could put another disk into it. One on instance-store cannot be changed. */
 function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: InstanceDescription): number {
   if (rootDeviceType === 'instance-store') return 0;
-  if (rootAttachedAt === undefined || interfaceAttachedAt === undefined) return Number.POSITIVE_INFINITY;
-  return Math.abs(rootAttachedAt - interfaceAttachedAt);
+  // What EC2 does not tell counts as infinitely far apart.
+  return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
 }
 
 /** What EC2 says belongs to it. */

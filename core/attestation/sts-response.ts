@@ -63,8 +63,8 @@ function text(value: unknown): string {
 /** {"GetCallerIdentityResponse": {"GetCallerIdentityResult": {Account, Arn, UserId}, "ResponseMetadata": {RequestId}}} */
 function resultOf(body: string): JsonObject | undefined {
   const read = readJsonObject(Buffer.from(body, 'utf8'));
-  if ('problem' in read) return undefined;
-  const response = onlyKeys(read.object, ['GetCallerIdentityResponse'])?.['GetCallerIdentityResponse'];
+  const object = 'problem' in read ? undefined : read.object;
+  const response = onlyKeys(object, ['GetCallerIdentityResponse'])?.['GetCallerIdentityResponse'];
   const parts = onlyKeys(response, ['GetCallerIdentityResult', 'ResponseMetadata']);
   if (onlyKeys(parts?.['ResponseMetadata'], ['RequestId']) === undefined) return undefined;
   return onlyKeys(parts?.['GetCallerIdentityResult'], ['Account', 'Arn', 'UserId']);

@@ -147,6 +147,9 @@ export function askSts({ host, path, headers }: StsRequest, at = now): StsAnswer
   return json(200, callerIdentity(who));
 }
 
+/** For questions that need no STS. */
+export const noSts = (): Promise<StsAnswer> => Promise.reject(new Error('nobody may ask STS'));
+
 export function callerIdentity({ account: Account, arn: Arn, userId: UserId }: Credential): Record<string, unknown> {
   return {
     GetCallerIdentityResponse: {

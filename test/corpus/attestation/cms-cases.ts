@@ -153,6 +153,17 @@ export const cmsCases: readonly Case[] = [
     expect: invalid('has no signed attributes'),
     cms: signed({ attributesSent: (encoded) => Buffer.concat([Buffer.of(0xa1), encoded.subarray(1)]) }),
   },
+  // The tag is not part of what was signed, so the signature holds in both.
+  {
+    name: "attributes under another class's tag",
+    expect: invalid('has no signed attributes'),
+    cms: signed({ attributesSent: (encoded) => Buffer.concat([Buffer.of(0x60), encoded.subarray(1)]) }),
+  },
+  {
+    name: 'attributes under a primitive tag',
+    expect: invalid('has no signed attributes'),
+    cms: signed({ attributesSent: (encoded) => Buffer.concat([Buffer.of(0x80), encoded.subarray(1)]) }),
+  },
   {
     name: 'attributes in BER',
     expect: invalid('has signed attributes that are not DER'),
@@ -191,6 +202,15 @@ export const cmsCases: readonly Case[] = [
       signedMessage(content, own, {
         attributes: ([type, time]) => [type!, time!, attribute(oids.messageDigest, der.tlv(0x0c, sha256(content)))],
       }),
+  },
+  {
+    name: "another attribute's digest for that of the content",
+    expect: otherContent,
+    cms: (content) => {
+      const other = Buffer.from(content.toString().replace('m7i.large', 'm7i.metal'));
+      const further = attribute('1.2.840.113549.1.9.16.2.47', der.octets(sha256(other)));
+      return message(other, { signers: [signerInfo(content, own, { attributes: (usual) => [...usual, further] })] });
+    },
   },
   {
     name: 'no contentType',

@@ -3,7 +3,7 @@
  * that an attacker could write or have signed. Held to OpenSSL by test/suites/attestation: what the two make must be read
  * alike.
  */
-import { constants, createHash, createSign, generateKeyPairSync, sign } from 'node:crypto';
+import { constants, createHash, createPublicKey, createSign, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import * as der from '../../harness/der-writer.ts';
 import type { Bytes } from '../../harness/der-writer.ts';
@@ -44,13 +44,15 @@ const algorithm = (oid: string): Buffer => der.sequence(der.oid(oid), der.nothin
 export function createRegionKey({
   serial = 0xa0febfa2n,
   bits = 2048,
+  kind = 'rsa',
   notAfter = '21990101000000Z',
 }: {
   readonly serial?: bigint;
   readonly bits?: number;
+  readonly kind?: 'rsa' | 'rsa-pss' | 'ec';
   readonly notAfter?: string;
 } = {}): RegionKey {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: bits });
+  const privateKey = newKey(kind, bits);
   const generalized = (text: string): Buffer => der.tlv(0x18, Buffer.from(text, 'latin1'));
   const tbs = der.sequence(
     der.constructed(0, der.integer(2)),
@@ -59,11 +61,22 @@ export function createRegionKey({
     issuer,
     der.sequence(generalized('20150101000000Z'), generalized(notAfter)),
     issuer,
-    publicKey.export({ type: 'spki', format: 'der' }),
+    createPublicKey(privateKey).export({ type: 'spki', format: 'der' }),
   );
   const signature = createSign('sha256').update(tbs).sign(privateKey);
   const certificate = der.sequence(tbs, algorithm(oids.sha256WithRsa), der.bits(signature));
   return { key: privateKey, serial: der.integer(serial), certificate };
+}
+
+function newKey(kind: 'rsa' | 'rsa-pss' | 'ec', modulusLength: number): KeyObject {
+  switch (kind) {
+    case 'rsa':
+      return generateKeyPairSync('rsa', { modulusLength }).privateKey;
+    case 'rsa-pss':
+      return generateKeyPairSync('rsa-pss', { modulusLength }).privateKey;
+    case 'ec':
+      return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  }
 }
 
 export interface SignerOptions {

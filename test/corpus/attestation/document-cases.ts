@@ -1,5 +1,5 @@
 /** Evidence and identity documents: the signature is good in each, unless the name says otherwise. */
-import { account, instanceId, keys, otherAccount, otherInstanceId } from './aws-machine.ts';
+import { account, credentials, instanceId, keys, otherAccount, otherInstanceId } from './aws-machine.ts';
 import type { Case } from './judge.ts';
 
 const invalid = (check: string) => ['AttestationInvalid', check] as const;
@@ -92,6 +92,8 @@ export const documentCases: readonly Case[] = [
     expect: invalid('is of a region of no known partition'),
     document: { region: 'us-iso-east-1', availabilityZone: 'us-iso-east-1a' },
     signedWith: keys['us-iso-east-1'],
+    presign: { region: 'us-iso-east-1' },
+    instance: { availabilityZone: 'us-iso-east-1a' },
   },
   { name: 'no account', expect: invalid('names no account'), document: { accountId: undefined } },
   {
@@ -142,5 +144,13 @@ export const documentCases: readonly Case[] = [
     document: { region: 'us-east-1', availabilityZone: 'us-east-1a' },
     signedWith: keys['us-east-1'],
     presign: { region: 'us-east-1' },
+    instance: { availabilityZone: 'us-east-1a' },
+  },
+  {
+    name: 'a whole machine of another account',
+    expect: ['IdentityNotAllowed', `instances of account ${otherAccount} may not join`],
+    document: { accountId: otherAccount },
+    presign: { credential: credentials.otherAccount },
+    instance: { ownerId: otherAccount },
   },
 ];

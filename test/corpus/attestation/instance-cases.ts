@@ -178,4 +178,22 @@ export const instanceCases: readonly Case[] = [
     instance: { rootAttachedAt: (instance.interfaceAttachedAt ?? 0) + 3_600_000 },
     policy: { instance: rules },
   },
+
+  // What comes out of it: names and addresses that are none are left out.
+  {
+    name: 'a node name in a tag that is a pattern',
+    expect: 'accepted',
+    policy: { nodeName: [{ kind: 'tag', key: 'Name' }] },
+    instance: { tags: new Map([...instance.tags, ['Name', '*']]) },
+  },
+  {
+    name: 'any node name of a pattern',
+    expect: 'accepted',
+    policy: { nodeName: [{ kind: 'pattern', pattern: 'edge-*' }] },
+  },
+  {
+    name: 'addresses that are none',
+    expect: 'accepted',
+    instance: { addresses: ['10.0.0.5', '10.0.0.0/24', 'x', ''] },
+  },
 ];

@@ -71,6 +71,16 @@ export const responseCases: readonly Case[] = [
   { name: 'throttled', expect: ['temporary', 'asked too often'], answer: () => failure(400, 'Throttling') },
   { name: 'limited', expect: ['temporary', 'asked too often'], answer: () => failure(400, 'RequestLimitExceeded') },
   {
+    name: 'an error without a code',
+    expect: ['AttestationInvalid', 'with status 400'],
+    answer: () => json(400, { Error: null }),
+  },
+  {
+    name: 'refused, and said to be throttled',
+    expect: ['AttestationInvalid', 'is not a signature over this request'],
+    answer: () => failure(403, 'Throttling'),
+  },
+  {
     name: 'a good answer that says it is throttled',
     expect: 'accepted',
     answer: (answer) => ({ ...answer, body: answer.body.replace('01234567-89ab', 'Throttling') }),
@@ -114,6 +124,11 @@ export const responseCases: readonly Case[] = [
     expect: otherAction,
     answer: (answer) => ({ ...answer, body: answer.body.replace('"Account"', '"\\u0041ccount":"1","Account"') }),
   },
+  {
+    name: 'the response twice, the good one last',
+    expect: otherAction,
+    answer: (answer) => ({ ...answer, body: `{"GetCallerIdentityResponse":{},${answer.body.slice(1)}` }),
+  },
   { name: 'text behind the JSON', expect: otherAction, answer: (answer) => ({ ...answer, body: `${answer.body} {}` }) },
 
   // Who it says signed.
@@ -137,6 +152,11 @@ export const responseCases: readonly Case[] = [
     name: 'an ARN of another partition',
     expect: notARole,
     answer: said({ Arn: credentials.machine.arn.replace('aws', 'aws-iso') }),
+  },
+  {
+    name: 'an ARN of another service',
+    expect: notARole,
+    answer: said({ Arn: credentials.machine.arn.replace(':sts:', ':iam:') }),
   },
   { name: 'an ARN with more behind it', expect: notARole, answer: said({ Arn: `${credentials.machine.arn}/x` }) },
   { name: 'an ARN with a line before it', expect: notARole, answer: said({ Arn: `x\n${credentials.machine.arn}` }) },

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { awsProvider } from '../../../../core/attestation/aws.ts';
 import type { AwsPorts } from '../../../../core/attestation/aws-endpoints.ts';
@@ -107,6 +108,33 @@ describe('the aws provider', () => {
     await expect(
       provider(() => Promise.reject(new Error('AccessDenied'))).describe(identity, world.now),
     ).rejects.toThrow('AccessDenied');
+  });
+
+  test('answers whatever it is sent, and never throws', () => {
+    const aws = provider(() => Promise.reject(new Error('asked')));
+    const good = dataOf({});
+    const fields = JSON.parse(good.toString()) as { readonly rsa2048: string; readonly sts: string };
+    const text = fc.oneof(fc.string(), fc.constantFrom(fields.rsa2048, fields.sts, 'k8s-aws-v1.', ''));
+    const value = fc.oneof(text, fc.jsonValue());
+    const anything = fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      fc
+        .record({ v: fc.constantFrom(1, 2, '1'), rsa2048: value, sts: value, nonce: value })
+        .map((data) => Buffer.from(JSON.stringify(data))),
+      fc.tuple(fc.nat(good.length - 1), fc.nat(255)).map(([at, byte]) => {
+        const damaged = Buffer.from(good);
+        damaged[at] = byte;
+        return damaged;
+      }),
+    );
+    let refused = 0;
+    fc.assert(
+      fc.property(anything, (data) => {
+        if ('violations' in aws.examine(evidence(data))) refused += 1;
+      }),
+      { numRuns: 2_000, seed: 20_260_830 },
+    );
+    expect(refused).toBeGreaterThan(1_000);
   });
 
   test('takes no region certificate that cannot be one', () => {

@@ -125,6 +125,8 @@ describe('pinCertificate', () => {
     const { certificate, key } = createRegionKey({ bits: 2048 });
     expect(pinCertificate('eu-central-1', certificate)).toMatchObject({ region: 'eu-central-1' });
     expect(key.type).toBe('private');
+    for (const kind of ['ec', 'rsa-pss'] as const)
+      expect(() => pinCertificate('eu-central-1', createRegionKey({ kind }).certificate)).toThrow('an RSA key');
     expect(() => pinCertificate('eu-central-1', createRegionKey({ bits: 1024 }).certificate)).toThrow(
       'at least 2048 bits',
     );
