@@ -36,19 +36,25 @@ function racer({ n }: Scene, claim: Claim): Racer {
   return { claim, look: identity === undefined ? look : { ...look, identity } };
 }
 
-/** One race between two handles. Gives which one won. */
-export async function race(kind: RaceKind, made: StoreUnderTest, handles: readonly AttestationStore[]): Promise<0 | 1> {
+/** One race between two handles, the racer `ahead` sent first. Gives which one won. */
+export async function race(
+  kind: RaceKind,
+  made: StoreUnderTest,
+  handles: readonly [AttestationStore, AttestationStore],
+  ahead: 0 | 1 = 0,
+): Promise<0 | 1> {
   const scene = sceneOf(made);
   const racers = racersFor(kind, scene);
-  const [first = made.store, second = made.store] = handles;
-  const seen = await Promise.all([first.look(racers[0].look), second.look(racers[1].look)]);
+  const order = ahead === 0 ? ([0, 1] as const) : ([1, 0] as const);
+  const seen = await Promise.all(order.map((i) => handles[i].look(racers[i].look)));
   deepStrictEqual(seen, [nothing, nothing]);
-  const answers = await Promise.all([first.claim(racers[0].claim, now), second.claim(racers[1].claim, now)]);
-  return judge(
-    scene,
-    racers,
-    answers.map(({ written }) => written),
+  const wins = [false, false];
+  await Promise.all(
+    order.map(async (i) => {
+      wins[i] = (await handles[i].claim(racers[i].claim, now)).written;
+    }),
   );
+  return judge(scene, racers, wins);
 }
 
 /** Exactly one was written, and of the other nothing at all. */
@@ -79,22 +85,21 @@ export async function judge(
 
 const nothing = { once: [undefined], addresses: [undefined], listed: false };
 
-/** Many rounds, some at a time, and how often each side won: where they meet is left to the machine. */
+/** Many rounds, some at a time, now one racer ahead and now the other. Gives how often each of them won. */
 export async function raceMany(
   kind: RaceKind,
   made: StoreUnderTest,
   { rounds, atOnce }: { readonly rounds: number; readonly atOnce: number },
 ): Promise<readonly [number, number]> {
-  const handles = [made.store, (await made.reopen()).store];
+  const [one, two] = [made.store, (await made.reopen()).store];
   const wins: [number, number] = [0, 0];
   let begun = 0;
   const work = async (): Promise<void> => {
     while (begun < rounds) {
       begun += 1;
-      // Now one is sent first, now the other.
-      const turned = begun % 2 === 0;
-      const winner = await race(kind, made, turned ? handles.toReversed() : handles);
-      wins[winner] += 1;
+      // Each racer on each handle, each of them ahead.
+      const handles = begun % 4 < 2 ? ([one, two] as const) : ([two, one] as const);
+      wins[await race(kind, made, handles, begun % 2 === 0 ? 0 : 1)] += 1;
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));

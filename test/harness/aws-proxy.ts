@@ -12,10 +12,10 @@ export interface AwsCall {
 }
 
 /**
- * `lost`: never arrives. `answerLost`: takes effect, and the connection breaks instead of an answer. `throttled` and
- * `failed`: an answer of the service, without effect.
+ * `lost`: never arrives. `answerLost`: takes effect, and the connection breaks instead of an answer. The others are
+ * answers of the service, without effect; the last two are DynamoDB's to transactions, which emulators never give.
  */
-export type AwsFault = 'lost' | 'answerLost' | 'throttled' | 'failed';
+export type AwsFault = 'lost' | 'answerLost' | keyof typeof faultAnswers;
 
 export interface AwsProxy {
   readonly url: string;
@@ -30,6 +30,12 @@ export interface AwsProxy {
 const faultAnswers = {
   throttled: { status: 400, type: 'ThrottlingException' },
   failed: { status: 500, type: 'InternalServerError' },
+  conflict: {
+    status: 400,
+    type: 'TransactionCanceledException',
+    CancellationReasons: [{ Code: 'None' }, { Code: 'TransactionConflict' }],
+  },
+  inProgress: { status: 400, type: 'TransactionInProgressException' },
 } as const;
 
 /**
@@ -51,10 +57,10 @@ export async function startAwsProxy(upstreamUrl: string | Promise<string>): Prom
     calls.push(call);
     const fault = await proxy.inject(call);
     if (fault === 'lost') return void outgoing.destroy();
-    if (fault === 'throttled' || fault === 'failed') {
-      const { status, type } = faultAnswers[fault];
+    if (fault !== undefined && fault !== 'answerLost') {
+      const { status, type, ...more } = faultAnswers[fault];
       outgoing.writeHead(status, { 'content-type': 'application/x-amz-json-1.0', 'x-amzn-errortype': type });
-      return void outgoing.end(JSON.stringify({ __type: type, message: 'injected' }));
+      return void outgoing.end(JSON.stringify({ __type: type, message: 'injected', ...more }));
     }
     const answer = await passOn(incoming, { upstream: await upstreamUrl, agent, headers: incoming.headers, body });
     const text = await readAll(answer);

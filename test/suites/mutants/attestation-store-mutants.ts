@@ -1,0 +1,273 @@
+/** Mistakes one could make in the two attestation stores. The contract must catch each of them in each store. */
+export interface StoreMutant {
+  readonly store: 'embedded' | 'dynamodb';
+  /** What goes wrong. */
+  readonly breaks: string;
+  /** In adapters/. */
+  readonly file: string;
+  /** Must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
+  readonly find: string;
+  readonly replace: string;
+}
+
+type Planted = readonly (readonly [breaks: string, find: string, replace: string])[];
+
+function mutantsOf(store: StoreMutant['store'], file: string, mutants: Planted): readonly StoreMutant[] {
+  return mutants.map(([breaks, find, replace]) => ({ store, file, breaks, find, replace }));
+}
+
+const embedded = [
+  ...mutantsOf('embedded', 'embedded-attestations.ts', [
+    [
+      'a later verdict replaces the first',
+      "if (found !== undefined) return { written: false, why: 'verdict', found };",
+      '',
+    ],
+    ['a claim holds whatever has changed', "if (!holds(claim, now)) return { written: false, why: 'changed' };", ''],
+    [
+      'a verdict lasts one instant longer',
+      'FROM verdict WHERE uid = ? AND expires_at > ?',
+      'FROM verdict WHERE uid = ? AND expires_at >= ?',
+    ],
+    [
+      'a verdict lasts for ever',
+      'FROM verdict WHERE uid = ? AND expires_at > ?',
+      'FROM verdict WHERE uid = ? AND ? > 0',
+    ],
+    [
+      'a proof lasts one instant longer',
+      'kind = ? AND id = ? AND expires_at > ?',
+      'kind = ? AND id = ? AND expires_at >= ?',
+    ],
+    ['proofs of all kinds are one', 'kind = ? AND id = ? AND expires_at > ?', '? > 0 AND id = ? AND expires_at > ?'],
+    [
+      'a name passes on from a later record',
+      'retire === undefined ? undefined : records.still(retire)',
+      'retire === undefined ? undefined : records.find(retire.identity)',
+    ],
+    [
+      'a name passes on from a revoked machine',
+      "if (retire !== undefined && retired?.state !== 'active') return false;",
+      'if (retire !== undefined && retired === undefined) return false;',
+    ],
+    [
+      'a machine may be used first twice',
+      "write.kind === 'create' ? before !== undefined : ",
+      "write.kind === 'create' ? false : ",
+    ],
+    ['any use replaces the record', 'records.still({ ...write.record, rev: rev - 1 })', 'records.find(identity)'],
+    ['a revoked machine goes on', "before?.state !== 'active') return false;", 'before === undefined) return false;'],
+    [
+      'a name may be anybody’s',
+      "if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;",
+      '',
+    ],
+    ['a proof may be spent by anybody', '[undefined, requestSha256].includes(spentBy(kind, id, now))', 'true'],
+    [
+      'a proof may not be spent by the same bytes',
+      '[undefined, requestSha256].includes(spentBy(kind, id, now))',
+      'spentBy(kind, id, now) === undefined',
+    ],
+    ['an address may be anybody’s', 'free.includes(records.owner(address))', 'true'],
+    ['an address does not pass on', '...(retired === undefined ? [] : [retired.identity])', ''],
+    ['addresses stay with the machine that is gone', 'records.freeAddresses(retire.identity);', ''],
+    [
+      'the machine that is gone stays active',
+      "records.replace({ ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });",
+      '',
+    ],
+    [
+      'proofs are not spent',
+      'for (const { kind, id, requestSha256, expiresAt } of once) putOnce.run(kind, id, requestSha256, expiresAt);',
+      '',
+    ],
+    ['verdicts are not kept', 'putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));', ''],
+    ['nobody hears of what a claim did', 'for (const item of audit) records.audit(item);', ''],
+    ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
+    [
+      'whoever asks is told as somebody else',
+      'holder === undefined || holder.identity === identity ? {}',
+      'holder === undefined ? {}',
+    ],
+    ['patterns are names', 'nameMatches(entry, name)', 'entry === name'],
+    [
+      'an empty question is on the list',
+      'listed: machines.length > 0 && selectMachines.all()',
+      'listed: machines.length === 0 || selectMachines.all()',
+    ],
+    ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
+  ]),
+  ...mutantsOf('embedded', 'embedded-register.ts', [
+    [
+      'a change is made to whatever record is there',
+      'const found = records.still(record);',
+      'const found = records.find(record.identity);',
+    ],
+    [
+      'a missing record has changed',
+      "records.find(record.identity) === undefined ? 'missing' : 'changed'",
+      "'changed'",
+    ],
+    ['a reset keeps the name', 'deleteNode.run(nodeName, identity);', ''],
+    [
+      'a reset takes the name from its successor',
+      "'DELETE FROM node WHERE node_name = ? AND identity = ?'",
+      "'DELETE FROM node WHERE node_name = ? AND ? > 0'",
+    ],
+    ['a reset keeps the addresses', 'records.freeAddresses(identity);', ''],
+    ['a revoked record is revoked again', "if (found.state === 'revoked') return false;", ''],
+    ['an adoption takes a name', ' || records.holder(nodeName) !== undefined', ''],
+    ['an adoption takes an address', 'if (taken || ', 'if ('],
+    ['an adoption brings a key', '      checkAdoption(record);\n', ''],
+    [
+      'nobody hears of a reset',
+      "return { written: false, why: 'changed' };\n      records.audit(audit);",
+      "return { written: false, why: 'changed' };",
+    ],
+    ['nobody hears of a removal', "why: 'missing' };\n        records.audit(audit);", "why: 'missing' };"],
+    [
+      'what is not there can be removed',
+      'deleteMachine.run(name).changes === 0',
+      'deleteMachine.run(name).changes < 0',
+    ],
+    ['expired verdicts are listed', 'FROM verdict WHERE expires_at > ?', 'FROM verdict WHERE ? > 0'],
+  ]),
+];
+
+/** What always holds. */
+const anyhow = "{ expression: 'attribute_exists(pk) OR attribute_not_exists(pk)' }";
+
+const dynamoDb = [
+  ...mutantsOf('dynamodb', 'dynamodb-attestations.ts', [
+    [
+      'a later verdict replaces the first',
+      'writes.put(keys.verdict(uid), verdictItem, isNoneBy(now))',
+      `writes.put(keys.verdict(uid), verdictItem, ${anyhow})`,
+    ],
+    ['what expires lasts one instant longer', 'OR #expiresAt <= :now`', 'OR #expiresAt < :now`'],
+    [
+      'what has expired is in the way for ever',
+      'OR #expiresAt <= :now`',
+      'OR (#expiresAt <= :now AND #expiresAt > :now)`',
+    ],
+    [
+      'a verdict is found for ever',
+      'return verdict.expiresAt > now ? verdict : undefined;',
+      'return now > 0 ? verdict : undefined;',
+    ],
+    [
+      'a spent proof is seen for ever',
+      'return expiresAt > now ? requestSha256 : undefined;',
+      'return now > 0 ? requestSha256 : undefined;',
+    ],
+    ['a proof may be spent by anybody', 'isNoneBy(now, proof.requestSha256)', anyhow],
+    ['a proof may not be spent by the same bytes', 'isNoneBy(now, proof.requestSha256)', 'isNoneBy(now)'],
+    ['any use replaces the record', "isStill({ ...record, rev: rev - 1 }, 'active')", anyhow],
+    [
+      'a revoked machine goes on',
+      "isStill({ ...record, rev: rev - 1 }, 'active')",
+      'isStill({ ...record, rev: rev - 1 })',
+    ],
+    ['a name may be anybody’s in a later use', '      writes.check(keys.node(nodeName), isOf(identity)),\n', ''],
+    ['addresses of a later use are not claimed', '      ...writes.occupy(newAddresses, identity),\n', ''],
+    ['addresses stay with the machine that is gone', ', ...writes.free(left, retire.identity)]', ']'],
+    ['the machine that is gone stays active', "[writes.end(retire, 'retired'), ", '['],
+    ['nobody hears of what a claim did', '      ...audit.map((item) => writes.audit(item)),\n', ''],
+    [
+      'a lost race is told as a verdict',
+      "if (standing === undefined) return { written: false, why: 'changed' };",
+      "if (standing === undefined) return { written: false, why: 'verdict', found: claim.verdict };",
+    ],
+    [
+      'whoever asks is told as somebody else',
+      'holder === undefined || holder.identity === identity ? {}',
+      'holder === undefined ? {}',
+    ],
+    ['patterns are names', 'nameMatches(pattern, name)', 'pattern === name'],
+    ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
+    [
+      'a name’s holder is not read with it',
+      'if (holder === undefined || asked.has(named(holder)[0])) return read;',
+      'return read;',
+    ],
+    ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
+  ]),
+  ...mutantsOf('dynamodb', 'dynamodb-attestation-items.ts', [
+    [
+      'a machine may be used first twice',
+      'put(keys.identity(identity), itemFrom(record), isNew)',
+      `put(keys.identity(identity), itemFrom(record), ${anyhow})`,
+    ],
+    [
+      'a name may be anybody’s',
+      'former === undefined ? isNew : isOf(former))',
+      `former === undefined ? ${anyhow} : isOf(former))`,
+    ],
+    [
+      'a name passes on that is somebody else’s',
+      'former === undefined ? isNew : isOf(former))',
+      `former === undefined ? isNew : ${anyhow})`,
+    ],
+    ['an address may be anybody’s', 'former === undefined ? isNew : isNewOr(isOf(former))', anyhow],
+    [
+      'an address does not pass on',
+      'former === undefined ? isNew : isNewOr(isOf(former))',
+      'former === undefined ? isNew : isNew',
+    ],
+    ['a record of another rev is the same', '#rev = :rev AND #firstSeen', '#rev >= :rev AND #firstSeen'],
+    [
+      'a record is taken for the one before the reset',
+      '#firstSeen = :firstSeen AND',
+      '(#firstSeen <= :firstSeen OR #firstSeen > :firstSeen) AND',
+    ],
+    [
+      'a record is taken for that of another node',
+      '#nodeName = :nodeName${inState}',
+      '#nodeName <> :nodeName${inState}',
+    ],
+    [
+      'no state is looked at',
+      "` AND #state IN (${allowed.map(([name]) => name).join(', ')})`",
+      "` AND (#rev = :rev OR #state IN (${allowed.map(([name]) => name).join(', ')}))`",
+    ],
+    [
+      'a revoked record is revoked again',
+      "['active', 'retired'] as const",
+      "['active', 'retired', 'revoked'] as const",
+    ],
+    ['proofs of different kinds run together', "keyOf(itemKey('once', kind, id))", 'keyOf(`once#${kind}#${id}`)'],
+    ['proofs of all kinds are one', "keyOf(itemKey('once', kind, id))", "keyOf(itemKey('once', kind.slice(0, 0), id))"],
+    [
+      'audit items are written over',
+      '{ ...itemFrom(item), ...writer }, isNew)',
+      `{ ...itemFrom(item), ...writer }, ${anyhow})`,
+    ],
+  ]),
+  ...mutantsOf('dynamodb', 'dynamodb-register.ts', [
+    [
+      'a reset is of whatever record is there',
+      'writes.remove(keys.identity(identity), isStill(record))',
+      "writes.remove(keys.identity(identity), { expression: 'attribute_exists(pk)' })",
+    ],
+    ['a reset keeps the name', '[writes.remove(keys.node(nodeName), isOf(identity))] : []', '[] : []'],
+    ['a reset wants the name of its successor', "node?.['identity']?.S === identity ?", 'node !== undefined ?'],
+    ['a reset keeps the addresses', '        ...writes.free(addresses, identity),\n', ''],
+    ['a missing record has changed', "? 'missing' : 'changed'", "? 'changed' : 'changed'"],
+    ['an adoption brings a key', '      checkAdoption(record);\n', ''],
+    ['nobody hears of it', '[...items, writes.audit(audit, token)]', '[...items]'],
+    [
+      'what is not there can be removed: a name',
+      'expression: `attribute_exists(${attestationsTable.partitionKey})`',
+      'expression: `attribute_exists(pk) OR attribute_not_exists(pk)`',
+    ],
+    [
+      'what is not there can be removed: a pattern',
+      "'attribute_exists(#pattern)'",
+      "'attribute_exists(#pattern) OR attribute_not_exists(#pattern)'",
+    ],
+    ['expired verdicts are listed', 'if (verdict.expiresAt > now) yield verdict;', 'if (now > 0) yield verdict;'],
+    ['audit items are in no order', 'a.id < b.id ? -1 : 1', 'a.id < b.id ? 1 : -1'],
+  ]),
+];
+
+export const storeMutants: readonly StoreMutant[] = [...embedded, ...dynamoDb];
