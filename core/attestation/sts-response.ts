@@ -4,6 +4,7 @@
  * lenient parser found the expected element inside text that the caller had sent).
  */
 import type { Problem } from '../der.ts';
+import { ThrottledError } from '../ports.ts';
 import type { StsAnswer } from './aws-endpoints.ts';
 import { isObject, readJsonObject } from './strict-json.ts';
 import type { JsonObject } from './strict-json.ts';
@@ -33,7 +34,7 @@ const throttled: ReadonlySet<unknown> = new Set(['Throttling', 'ThrottlingExcept
 /** Throws when STS is only busy. */
 export function readCaller(answer: StsAnswer): { readonly caller: Caller } | Problem {
   const { status, contentType, body } = answer;
-  if (status === 400 && isThrottled(body)) throw new Error('STS answers that it is asked too often');
+  if (status === 400 && isThrottled(body)) throw new ThrottledError('STS answers that it is asked too often');
   // 403: our request is not what was signed: another key, node, cluster, signer or audience, or expired credentials.
   if (status === 403) return { problem: 'is not a signature over this request, or its credentials are over' };
   if (status !== 200) return { problem: `is answered by STS with status ${status}` };

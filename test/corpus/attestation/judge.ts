@@ -88,7 +88,11 @@ export async function judge(awsProvider: ProviderOf, one: Case, data: Uint8Array
   } catch (error) {
     const { name, message } = error as Error;
     // What only a mistake can throw is told apart from what says "later".
-    return { outcome: `${name === 'Error' ? 'temporary' : 'crash'}: ${message}`, asked, requests };
+    return {
+      outcome: `${name === 'Error' || name === 'ThrottledError' ? 'temporary' : 'crash'}: ${message}`,
+      asked,
+      requests,
+    };
   }
 }
 
