@@ -98,18 +98,40 @@ export async function publishAssets({ client }: Emulator, { assets, bucket }: As
   }
 }
 
+/** CloudFormation takes larger templates from S3 only; `cdk deploy` puts all of them there. */
+const longestBody = 51_200;
+
+/** As CloudFormation takes it: itself, or where it was put. */
+async function templateSource(
+  { client, url }: Emulator,
+  name: string,
+  template: Template,
+): Promise<{ readonly TemplateBody: string } | { readonly TemplateURL: string }> {
+  const body = JSON.stringify(template);
+  if (body.length <= longestBody) return { TemplateBody: body };
+  const s3 = new S3Client({ ...client, forcePathStyle: true });
+  try {
+    const bucket = `templates-${name}`;
+    await s3.send(new CreateBucketCommand({ Bucket: bucket }));
+    await s3.send(new PutObjectCommand({ Bucket: bucket, Key: 'template.json', Body: body }));
+    return { TemplateURL: `${url}/${bucket}/template.json` };
+  } finally {
+    s3.destroy();
+  }
+}
+
 /** Resolves with the outputs when the stack is whole; throws with the reasons if it cannot be made. */
 export async function createStack(
-  { client }: Emulator,
+  emulator: Emulator,
   name: string,
   template: Template,
 ): Promise<Readonly<Record<string, string>>> {
-  const cloudFormation = new CloudFormationClient(client);
+  const cloudFormation = new CloudFormationClient(emulator.client);
   try {
     await cloudFormation.send(
       new CreateStackCommand({
         StackName: name,
-        TemplateBody: JSON.stringify(template),
+        ...(await templateSource(emulator, name, template)),
         Capabilities: ['CAPABILITY_NAMED_IAM'],
         OnFailure: 'DO_NOTHING',
       }),
