@@ -1,8 +1,9 @@
 /** What EC2 says about one instance, by the SDK: read only, and nothing decided here. */
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
-import type { EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
+import type { DescribeInstancesResult, EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
 import type { Ec2Endpoint, InstancePlace } from '../core/attestation/aws-endpoints.ts';
+import type { Ec2Fleet } from '../core/attestation/aws-fleet.ts';
 import type { InstanceDescription } from '../core/attestation/aws-instance.ts';
 import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
 
@@ -30,14 +31,19 @@ export const connectEc2: ConnectEc2 = ({ region, assumeRole }) =>
         }),
   });
 
-export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
+/** One client for each region and role, made when it is first asked for. */
+function clientsOf(connect: ConnectEc2): (where: InstancePlace) => EC2Client {
   const clients = new Map<string, EC2Client>();
-  function clientFor({ region, assumeRole }: InstancePlace): EC2Client {
+  return ({ region, assumeRole }) => {
     const key = `${region} ${assumeRole ?? ''}`;
     const known = clients.get(key) ?? connect({ region, ...(assumeRole === undefined ? {} : { assumeRole }) });
     clients.set(key, known);
     return known;
-  }
+  };
+}
+
+export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
+  const clientFor = clientsOf(connect);
   return {
     async describeInstance(where, instanceId) {
       const command = new DescribeInstancesCommand({ InstanceIds: [instanceId] });
@@ -57,12 +63,51 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
   };
 }
 
+/** Of a thousand at once, EC2's answer may take longer than our patience. */
+const instancesPerPage = 200;
+
+/** For operators, who ask about all there are. */
+export function ec2Fleet(connect: ConnectEc2 = connectEc2, perPage: number = instancesPerPage): Ec2Fleet {
+  const clientFor = clientsOf(connect);
+  return {
+    async *listInstances(where, filters) {
+      const Filters = filters.map(({ name, values }) => ({ Name: name, Values: [...values] }));
+      let next: string | undefined;
+      do {
+        const command = new DescribeInstancesCommand({
+          Filters,
+          MaxResults: perPage,
+          ...(next === undefined ? {} : { NextToken: next }),
+        });
+        let page: DescribeInstancesResult;
+        try {
+          page = await clientFor(where).send(command);
+        } catch (error) {
+          throw ec2Error(error);
+        }
+        for (const { OwnerId = '', Instances: instances = [] } of page.Reservations ?? [])
+          for (const instance of instances) yield describe(instance, OwnerId);
+        // EC2 ends with an empty token or none.
+        next = page.NextToken === '' ? undefined : page.NextToken;
+      } while (next !== undefined);
+    },
+  };
+}
+
 function isNotFound(error: unknown): boolean {
   // `Malformed`: what a document named is no instance id anywhere.
   return error instanceof Error && /^InvalidInstanceID\.(NotFound|Malformed)$/.test(error.name);
 }
 
-const throttling = new Set(['RequestLimitExceeded', 'Throttling', 'ThrottlingException', 'TooManyRequestsException']);
+const throttling = new Set([
+  'RequestLimitExceeded',
+  'EC2ThrottledException',
+  'RequestThrottled',
+  // Of STS, where a role is assumed first.
+  'Throttling',
+  'ThrottlingException',
+  'TooManyRequestsException',
+]);
 const forbidden = new Set([
   'UnauthorizedOperation',
   'AuthFailure',

@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { EC2Client } from '@aws-sdk/client-ec2';
 import { KMSClient } from '@aws-sdk/client-kms';
-import { describe, test } from 'vitest';
+import { afterAll, describe, test, vi } from 'vitest';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
+import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/ec2.ts';
 import { kmsClientConfig, kmsSigner } from '../../../adapters/kms-signer.ts';
 import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
 
@@ -31,6 +33,8 @@ async function silentServer() {
   };
 }
 
+afterAll(() => vi.unstubAllEnvs());
+
 describe.concurrent('the end of silence', () => {
   test('KMS is asked once', async ({ expect }) => {
     const server = await silentServer();
@@ -53,5 +57,33 @@ describe.concurrent('the end of silence', () => {
     expect(server.sockets).toHaveLength(3);
     client.destroy();
     await server.close();
+  });
+
+  const place = { account: '111122223333', region: 'eu-central-1' };
+  const noInstance = 'i-00000000000000000';
+
+  test('EC2 is asked three times', async ({ expect }) => {
+    const server = await silentServer();
+    const endpoint = ec2Endpoint(() => new EC2Client({ ...server.client, ...ec2ClientConfig }));
+    const failure: unknown = await endpoint.describeInstance(place, noInstance).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ message: 'EC2 cannot be asked now (TimeoutError)' });
+    expect(failure instanceof ThrottledError || failure instanceof MisconfigurationError).toBe(false);
+    expect(server.sockets).toHaveLength(3);
+    await server.close();
+  });
+
+  test('STS is asked three times for a role, and EC2 then not at all', async ({ expect }) => {
+    const [sts, ec2] = [await silentServer(), await silentServer()];
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'test');
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'test');
+    vi.stubEnv('AWS_ENDPOINT_URL_STS', sts.client.endpoint);
+    vi.stubEnv('AWS_ENDPOINT_URL_EC2', ec2.client.endpoint);
+    const where = { ...place, assumeRole: 'arn:aws:iam::444455556666:role/reader' };
+    const asked = ec2Endpoint(connectEc2).describeInstance(where, noInstance);
+    const failure: unknown = await asked.catch((error: unknown) => error);
+    expect(failure).toMatchObject({ message: 'EC2 cannot be asked now (TimeoutError)' });
+    expect(failure).not.toBeInstanceOf(MisconfigurationError);
+    expect([sts.sockets.length, ec2.sockets.length]).toEqual([3, 0]);
+    await Promise.all([sts.close(), ec2.close()]);
   });
 });
