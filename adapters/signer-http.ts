@@ -16,6 +16,8 @@ const idleMilliseconds = 30_000;
 export interface SignerHttpOptions {
   /** `https://…/v1/clusters/<name>`; `/sign` and `/attest` are added. */
   readonly url: string;
+  /** Likewise, where attest is reached elsewhere: each function URL is one function's. */
+  readonly attestUrl?: string;
   /** Connections at once; as many as calls at once. */
   readonly connections: number;
   /** Who we are, for one call. Asked each time, within the time that the call has. */
@@ -43,15 +45,15 @@ export type Authorize = (call: OutgoingCall) => Promise<Credentials>;
 
 /** The sign and attest functions behind HTTP. No redirects are followed: whoever may answer is named in the URL. */
 export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { close(): void } {
-  const url = signUrl(options.url);
-  const attestUrl = new URL(url);
-  attestUrl.pathname = url.pathname.replace(/sign$/, 'attest');
+  const url = pathUrl(options.url, 'sign');
+  const attestUrl = pathUrl(options.attestUrl ?? options.url, 'attest');
+  if (attestUrl.protocol !== url.protocol) throw new Error('both URLs must be https, or both http');
   const secure = url.protocol === 'https:';
   const agentOptions = {
     keepAlive: true,
     maxSockets: options.connections,
     timeout: idleMilliseconds,
-    ...(url.hostname.endsWith('.localhost') ? { lookup: loopback } : {}),
+    ...([url, attestUrl].every(({ hostname }) => hostname.endsWith('.localhost')) ? { lookup: loopback } : {}),
   };
   const agent = secure
     ? new HttpsAgent({ ...agentOptions, ...(options.caPem === undefined ? {} : { ca: options.caPem }) })
@@ -121,12 +123,16 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
 
 /** Throws a sentence for the user when the URL cannot be an endpoint of ours. */
 export function signUrl(base: string): URL {
+  return pathUrl(base, 'sign');
+}
+
+function pathUrl(base: string, name: 'sign' | 'attest'): URL {
   const url = new URL(base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the URL must be http or https');
   // A password in a URL ends in logs; a query is dropped by some clients of the protocol (http-api.md).
   if (url.username !== '' || url.password !== '') throw new Error('the URL must not carry credentials');
   if (url.search !== '' || url.hash !== '') throw new Error('the URL must not have a query or fragment');
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/sign`;
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${name}`;
   return url;
 }
 

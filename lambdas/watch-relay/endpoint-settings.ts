@@ -36,6 +36,21 @@ export function endpointUrl(
   return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${name}` : path}`, cluster: name };
 }
 
+/** Where attest is, if that is said. Credentials go there too: no less private than the other. */
+export function attestEndpoint(
+  text: string | undefined,
+  endpoint: { readonly url: string; readonly cluster: string },
+): { readonly url: string } | Problem | undefined {
+  if (text === undefined || text === '') return undefined;
+  const attest = endpointUrl(text, endpoint.cluster);
+  const named = (problem: string): Problem => ({ problem: problem.replace('--url', '--attest-url') });
+  if ('problem' in attest) return named(attest.problem);
+  const [there, here] = [new URL(attest.url), new URL(endpoint.url)];
+  return there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))
+    ? attest
+    : { problem: '--attest-url: must be https, or on this machine, as --url is' };
+}
+
 export function parseCaller(
   flags: { readonly 'token-file'?: string | undefined; readonly 'caller-role'?: string | undefined },
   environment: Environment,

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { endpointUrl, parseCaller } from './endpoint-settings.ts';
+import { attestEndpoint, endpointUrl, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
 import { listenAddress } from './listen-address.ts';
 import type { ListenAddress } from './listen-address.ts';
@@ -12,6 +12,8 @@ export interface RelaySettings {
   readonly cluster: string;
   /** `…/v1/clusters/<name>`. */
   readonly endpointUrl: string;
+  /** Likewise, where attest is not reached there too: each function URL is one function's. */
+  readonly attestUrl?: string;
   /** File with CA certificates to trust for the endpoint instead of the system's. */
   readonly endpointCa?: string;
   readonly caller: Caller;
@@ -51,6 +53,7 @@ export const helpText = `Forwards approved CertificateSigningRequests to a count
 Usage: watch-relay --url URL [--cluster NAME] [options]
 
   --url URL             the endpoint, or its /v1/clusters/<name>          [COUNTERSIGN_URL]
+  --attest-url URL      where attest is, if elsewhere (frontDoor: functionUrl)  [COUNTERSIGN_ATTEST_URL]
   --cluster NAME        which cluster this is, unless the URL says so     [COUNTERSIGN_CLUSTER]
   --endpoint-ca FILE    trust these CAs for the endpoint, not the system's
   --token-file FILE     show the endpoint the token in this file, read anew for each call
@@ -94,6 +97,7 @@ export function parseSettings(
       allowPositionals: false,
       options: {
         url: { type: 'string' },
+        'attest-url': { type: 'string' },
         cluster: { type: 'string' },
         'endpoint-ca': { type: 'string' },
         'token-file': { type: 'string' },
@@ -125,6 +129,8 @@ export function parseSettings(
   if ('problem' in endpoint) return wrong(endpoint.problem);
   const parsedCaller = parseCaller(flags, environment, endpoint.url);
   if ('problem' in parsedCaller) return wrong(parsedCaller.problem);
+  const attest = attestEndpoint(flags['attest-url'] ?? environment['COUNTERSIGN_ATTEST_URL'], endpoint);
+  if (attest !== undefined && 'problem' in attest) return wrong(attest.problem);
 
   const inCluster = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
   if (flags.kubeconfig === undefined && !inCluster) return wrong('--kubeconfig is needed outside a cluster');
@@ -157,6 +163,7 @@ export function parseSettings(
     settings: {
       cluster: endpoint.cluster,
       endpointUrl: endpoint.url,
+      ...(attest === undefined ? {} : { attestUrl: attest.url }),
       ...(flags['endpoint-ca'] === undefined ? {} : { endpointCa: flags['endpoint-ca'] }),
       caller: parsedCaller.caller,
       ...(environment['POD_NAME'] ? { podName: environment['POD_NAME'] } : {}),

@@ -127,6 +127,7 @@ function connect(settings: RelaySettings) {
   const kubernetes = connectKubernetes(settings.login);
   const endpoint = connectSigner({
     url: settings.endpointUrl,
+    ...(settings.attestUrl === undefined ? {} : { attestUrl: settings.attestUrl }),
     connections: settings.concurrency,
     ...(authorize === undefined ? {} : { authorize }),
     ...(settings.endpointCa === undefined ? {} : { caPem: readFileSync(settings.endpointCa, 'utf8') }),

@@ -69,6 +69,7 @@ describe.skipIf(skip)('the chart', () => {
   test('has every flag of the relay, or there is a reason not to', async () => {
     const without: Readonly<Record<string, string>> = {
       url: 'the environment says it',
+      'attest-url': 'the environment says it',
       cluster: 'the environment says it',
       'log-level': 'the environment says it',
       'caller-role': 'the environment says it',

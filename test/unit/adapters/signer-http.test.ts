@@ -158,6 +158,28 @@ describe('attest', () => {
   const deny = (more: object = {}) => verdict({ decision: 'deny', reason: 'TofuReuse', ...more });
   const own = { 'countersign.dev/identity': 'aws#x', 'cluster-x-k8s-io/tpm-endorsement-key': 'k' };
 
+  test('is asked where it is, which need not be where sign is', async () => {
+    const [sign, elsewhere] = [await serve(respond(200, 'verdict', {})), await serve(respond(200, 'verdict', {}))];
+    const both = connectSigner({
+      url: `${sign.origin}/v1/clusters/c`,
+      attestUrl: `${elsewhere.origin}/v1/clusters/c`,
+      connections: 1,
+    });
+    try {
+      await both.attest(object, undefined, never);
+      await both.sign(object, never);
+      expect([sign.calls, elsewhere.calls].map((calls) => calls.map(({ url }) => url))).toEqual([
+        ['/v1/clusters/c/sign'],
+        ['/v1/clusters/c/attest'],
+      ]);
+    } finally {
+      both.close();
+    }
+    expect(() => connectSigner({ url: 'https://a.example', attestUrl: 'http://a.example', connections: 1 })).toThrow(
+      /both/,
+    );
+  });
+
   test('posts the request, and the context beside it where there is one', async () => {
     const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})));
     await endpoint.attest(object, undefined, never);

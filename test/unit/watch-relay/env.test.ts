@@ -127,6 +127,17 @@ test('a webhook client may be known by a token or by a certificate', () => {
   });
 });
 
+test('attest may be elsewhere, for the same cluster', () => {
+  expect(settings(url).attestUrl).toBeUndefined();
+  expect(settings([...url, '--attest-url', 'https://b.example/v1/clusters/c/']).attestUrl).toBe(
+    'https://b.example/v1/clusters/c',
+  );
+  expect(settings(url, { ...inCluster, COUNTERSIGN_ATTEST_URL: 'https://b.example' }).attestUrl).toBe(
+    'https://b.example/v1/clusters/c',
+  );
+  expect(settings(url, { ...inCluster, COUNTERSIGN_ATTEST_URL: '' }).attestUrl).toBeUndefined();
+});
+
 const plain = ['--url', 'http://a.example', '--cluster', 'c'];
 test.each<[readonly string[], RegExp]>([
   [[], /--url or COUNTERSIGN_URL/],
@@ -137,6 +148,10 @@ test.each<[readonly string[], RegExp]>([
   [['--url', 'https://a.example'], /--cluster/],
   [['--url', 'https://a.example', '--cluster', '../x'], /cluster \.\.\/x/],
   [['--url', 'https://a.example/v1/clusters/a', '--cluster', 'b'], /names cluster a/],
+  [[...url, '--attest-url', 'https://b.example/v1/clusters/b'], /--attest-url names cluster b/],
+  [[...url, '--attest-url', 'http://b.example'], /--attest-url: must be https/],
+  [['--url', 'http://127.0.0.1', '--cluster', 'c', '--attest-url', 'http://b.example'], /--attest-url: must be https/],
+  [[...url, '--attest-url', 'https://user:secret@b.example'], /--attest-url: must not carry credentials/],
   [[...url, '--concurrency', '0'], /--concurrency 0/],
   [[...url, '--concurrency', '257'], /--concurrency 257/],
   [[...url, '--concurrency', '1e2'], /--concurrency/],
