@@ -198,10 +198,10 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     const before = write.kind === 'create' ? records.find(identity) : records.still({ ...write.record, rev: rev - 1 });
     if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
     if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
-    const free = [undefined, ...(retired === undefined ? [] : [retired.identity])];
+    const free = new Set([undefined, retired?.identity]);
     return (
       once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
-      newAddresses.every((address) => free.includes(records.owner(address)))
+      newAddresses.every((address) => free.has(records.owner(address)))
     );
   }
 

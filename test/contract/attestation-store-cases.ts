@@ -87,8 +87,9 @@ const verdicts: readonly Case[] = [
   },
   {
     name: 'a verdict is over when its instant is reached',
-    async run({ store, verdict }) {
-      const given = verdict({ expiresAt: now + 1 });
+    async run(scene) {
+      const { store } = scene;
+      const given = scene.verdict({ expiresAt: now + 1 });
       await store.claim(none(given), now);
       deepStrictEqual(await store.findVerdict(given.uid, now), given);
       strictEqual(await store.findVerdict(given.uid, now + 1), undefined);
@@ -107,8 +108,9 @@ const verdicts: readonly Case[] = [
   },
   {
     name: 'an expired verdict counts as none, from its instant on',
-    async run({ store, verdict }) {
-      const first = verdict({ expiresAt: now + 10 });
+    async run(scene) {
+      const { store } = scene;
+      const first = scene.verdict({ expiresAt: now + 10 });
       await store.claim(none(first), now);
       const next = { ...first, requestDigest: 'cc'.repeat(32), expiresAt: now + hour };
       deepStrictEqual(await store.claim(none(next), now + 9), { written: false, why: 'verdict', found: first });

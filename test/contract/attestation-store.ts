@@ -2,7 +2,7 @@
  * What every AttestationStore and AttestationRegister must do, whatever they are made of: core/attestation-store.ts as
  * tests. The embedded store and the one in DynamoDB run the same suite.
  */
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { registerCases } from './attestation-register-cases.ts';
 import { sceneOf } from './attestation-scene.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
@@ -19,6 +19,8 @@ export function attestationStoreContract(name: string, make: () => Promise<Store
     });
     afterAll(() => made?.close());
 
-    test.each(cases)('$name', ({ run }) => run(sceneOf(made!)));
+    test.each(cases)('$name', async ({ run }) => {
+      await expect(run(sceneOf(made!))).resolves.toBeUndefined();
+    });
   });
 }

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dynamoDbAttestations } from '../../../adapters/dynamodb-attestations.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { dynamoDbRegister } from '../../../adapters/dynamodb-register.ts';
@@ -30,22 +30,25 @@ describeOnEmulators((name, emulator) => {
     let made: StoreUnderTest;
     /** Around it. */
     let around: StoreUnderTest;
+    const open = (through: DynamoDBClient): StoreUnderTest => {
+      const options = { client: through, tableName, randomBytes };
+      const store = dynamoDbAttestations(options);
+      const handles = { store, register: dynamoDbRegister(options) };
+      return { ...handles, other: store, reopen: async () => handles, close: async () => {} };
+    };
     beforeAll(async () => {
       proxy = await startAwsProxy(emulator().url);
       direct = new DynamoDBClient(config());
-      client = new DynamoDBClient({ ...config(), endpoint: proxy.url });
       tableName = await createAttestationsTable(direct, `faults-${randomUUID()}`);
-      const open = (through: DynamoDBClient): StoreUnderTest => {
-        const options = { client: through, tableName, randomBytes };
-        const store = dynamoDbAttestations(options);
-        const handles = { store, register: dynamoDbRegister(options) };
-        return { ...handles, other: store, reopen: async () => handles, close: async () => {} };
-      };
-      made = open(client);
       around = open(direct);
     });
+    // A client of its own for each: one that has tried again too often stops doing so.
+    beforeEach(() => {
+      client = new DynamoDBClient({ ...config(), endpoint: proxy.url });
+      made = open(client);
+    });
+    afterEach(() => client.destroy());
     afterAll(async () => {
-      client.destroy();
       direct.destroy();
       await proxy.close();
     });
@@ -181,16 +184,10 @@ describeOnEmulators((name, emulator) => {
       const forgetful = new DynamoDBClient({ ...config(), endpoint: proxy.url });
       forgetful.middlewareStack.add(
         (next) => (args) => {
-          const input = args.input as { ClientRequestToken?: string };
-          return next({ ...args, input: { ...input, ClientRequestToken: undefined } });
-        },
-        { step: 'initialize' },
-      );
-      forgetful.middlewareStack.add(
-        (next) => (args) => {
-          const request = args.request as { body: string };
-          const { ClientRequestToken: _, ...body } = JSON.parse(request.body) as Record<string, unknown>;
-          request.body = JSON.stringify(body);
+          const request = args.request as { body: Uint8Array };
+          const text = new TextDecoder().decode(request.body);
+          const { ClientRequestToken: _, ...body } = JSON.parse(text) as Record<string, unknown>;
+          request.body = Buffer.from(JSON.stringify(body));
           return next(args);
         },
         { step: 'build', priority: 'high' },

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DynamoDBClient, GetItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { ThrottledError } from '../../../core/ports.ts';
 import type { CertificateLedger, Intent, LedgerWrite } from '../../../core/ports.ts';
@@ -43,12 +43,15 @@ describeOnEmulators((name, emulator) => {
       proxy = await startAwsProxy(emulator().url);
       direct = clientOf(emulator());
       tableName = await createCertificatesTable(direct, `faults-${randomUUID()}`);
-      client = clientOf(emulator(), proxy.url);
-      ledger = dynamoDbLedger({ client, tableName, randomBytes });
       other = dynamoDbLedger({ client: direct, tableName, randomBytes });
     });
+    // A client of its own for each: one that has tried again too often stops doing so.
+    beforeEach(() => {
+      client = clientOf(emulator(), proxy.url);
+      ledger = dynamoDbLedger({ client, tableName, randomBytes });
+    });
+    afterEach(() => client.destroy());
     afterAll(async () => {
-      client.destroy();
       direct.destroy();
       await proxy.close();
     });

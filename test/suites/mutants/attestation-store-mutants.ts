@@ -68,8 +68,8 @@ const embedded = [
       '[undefined, requestSha256].includes(spentBy(kind, id, now))',
       'spentBy(kind, id, now) === undefined',
     ],
-    ['an address may be anybody’s', 'free.includes(records.owner(address))', 'true'],
-    ['an address does not pass on', '...(retired === undefined ? [] : [retired.identity])', ''],
+    ['an address may be anybody’s', 'free.has(records.owner(address))', 'true'],
+    ['an address does not pass on', 'new Set([undefined, retired?.identity])', 'new Set([undefined])'],
     ['addresses stay with the machine that is gone', 'records.freeAddresses(retire.identity);', ''],
     [
       'the machine that is gone stays active',
