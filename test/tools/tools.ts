@@ -17,6 +17,8 @@ const RECIPES = {
   'kube-apiserver': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-apiserver', '3 min', ['--version']),
   'kube-controller-manager': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager', '1 min'),
   kubectl: go('kubernetes', 'k8s.io/kubernetes/cmd/kubectl', '1 min', ['version', '--client']),
+  kubeadm: go('kubernetes', 'k8s.io/kubernetes/cmd/kubeadm', '1 min'),
+  kubelet: go('kubernetes', 'k8s.io/kubernetes/cmd/kubelet', '1 min'),
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', '1 min'),
   helm: go('helm', 'helm.sh/helm/v4/cmd/helm', '2 min'),
   // `path` of this one is the Python interpreter that can import it: scripts in a venv hold absolute paths.
