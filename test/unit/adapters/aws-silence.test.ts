@@ -6,6 +6,8 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { afterAll, describe, test, vi } from 'vitest';
+import { dynamoDbAttestations } from '../../../adapters/dynamodb-attestations.ts';
+import type { DynamoDbAttestationsOptions } from '../../../adapters/dynamodb-attestations.ts';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/ec2.ts';
 import { kmsClientConfig, kmsSigner } from '../../../adapters/kms-signer.ts';
@@ -47,11 +49,14 @@ describe.concurrent('the end of silence', () => {
     await server.close();
   });
 
-  test('DynamoDB is asked three times', async ({ expect }) => {
+  const asked: readonly (readonly [string, (options: DynamoDbAttestationsOptions) => Promise<unknown>])[] = [
+    ['a record', (options) => dynamoDbLedger(options).find('u')],
+    ['a node name, in a transaction', (options) => dynamoDbAttestations(options).findNode('n')],
+  ];
+  test.for(asked)('DynamoDB is asked three times for %s', async ([, ask], { expect }) => {
     const server = await silentServer();
     const client = new DynamoDBClient({ ...server.client, ...ledgerClientConfig });
-    const ledger = dynamoDbLedger({ client, tableName: 't', randomBytes });
-    const failure: unknown = await ledger.find('u').catch((error: unknown) => error);
+    const failure: unknown = await ask({ client, tableName: 't', randomBytes }).catch((error: unknown) => error);
     expect(failure).toMatchObject({ name: 'TimeoutError' });
     expect(failure instanceof ThrottledError || failure instanceof MisconfigurationError).toBe(false);
     expect(server.sockets).toHaveLength(3);
