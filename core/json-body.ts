@@ -14,8 +14,8 @@ export const objectTooLarge = {
 } as const;
 
 /** Bytes to JSON. Messages never quote the body: JSON.parse's own do, so they are not passed on. */
-export function decodeBody(body: Uint8Array): DecodedBody {
-  if (body.length > maxObjectBytes) return objectTooLarge;
+export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): DecodedBody {
+  if (body.length > maxBytes) return objectTooLarge;
   const text = utf8Text(body);
   if (text === undefined) return { ok: false, message: 'body is not UTF-8' };
   // JSON.parse takes any depth; JSON.stringify of what came out would then overflow the stack, after signing.

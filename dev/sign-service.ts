@@ -20,10 +20,9 @@ import type { Authority } from '../core/certificate.ts';
 import type { ClusterAttestation } from '../core/attestation-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import type { JsonObject } from '../core/ports.ts';
-import { createAttestHandler } from '../lambdas/attest/handler.ts';
+import { createAttestHandler, maxCallBytes } from '../lambdas/attest/handler.ts';
 import { createSignHandler, tooLarge } from '../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../adapters/lambda-log.ts';
-import { maxObjectBytes } from '../core/kubernetes.ts';
 import { serveHttp } from './node-http.ts';
 import type { HttpService } from './node-http.ts';
 
@@ -101,7 +100,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
 export function serveSignService(service: SignService, port: number): Promise<HttpService> {
   return serveHttp(service.handler, {
     port,
-    maxBodyBytes: maxObjectBytes,
+    maxBodyBytes: maxCallBytes,
     tooLarge: tooLarge(),
     onError: (error) => process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`),
   });

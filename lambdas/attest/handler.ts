@@ -7,7 +7,7 @@ import { attest } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { decodeBody } from '../../core/json-body.ts';
-import { decodeRequestObject } from '../../core/kubernetes.ts';
+import { decodeRequestObject, maxObjectBytes } from '../../core/kubernetes.ts';
 import type { RequestObject } from '../../core/kubernetes.ts';
 import type { Instant } from '../../core/ports.ts';
 import { printable } from '../../core/quoted.ts';
@@ -27,6 +27,9 @@ export interface AttestHandlerPorts {
   readonly randomBytes: (count: number) => Uint8Array;
   readonly log: (entry: CallLogEntry) => void;
 }
+
+/** An object of the largest size with a context around it: what /sign takes must not be too large to be judged. */
+export const maxCallBytes = maxObjectBytes + 65_536;
 
 const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
 
@@ -74,7 +77,7 @@ type Call =
 
 /** `{"request": <CertificateSigningRequest>, "context"?: {"machine"?: …}}`, and nothing else. */
 function decodeCall(bytes: Uint8Array): Call {
-  const body = decodeBody(bytes);
+  const body = decodeBody(bytes, maxCallBytes);
   if (!body.ok) return body;
   if (typeof body.json !== 'object' || body.json === null || Array.isArray(body.json))
     return { ok: false, message: 'body is not a JSON object' };
