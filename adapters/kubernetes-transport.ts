@@ -60,9 +60,9 @@ export function createTransport(
       port: server.port === '' ? undefined : server.port,
       path: path + query,
       headers: {
+        'user-agent': 'countersign-watch-relay',
         ...headers,
         accept: 'application/json',
-        'user-agent': 'countersign-watch-relay',
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
       },
     });

@@ -1,0 +1,66 @@
+/**
+ * One process at a time works on a certificate. The lock is the kernel's (fcntl), so it ends with its holder however that
+ * dies: there is no stale lock to detect, no process ID to compare with one that was given out again, and no moment in
+ * which two processes both remove the lock of a third.
+ *
+ * Node has no call for it, but SQLite, which is in Node, has: `BEGIN EXCLUSIVE` on a database that is never written to.
+ * The file stays empty. An abstract socket would do as well, were its names not free for every pod in the host's network.
+ */
+import { chmodSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Slot } from './cache.ts';
+
+export interface Lock {
+  release(): void;
+}
+
+/** How often whoever waits looks again: the holder waits for a network. */
+const retryMilliseconds = 50;
+
+/** Nothing when it is not free by then. `idle` is asked before each wait and may end it. Throws what the disk says. */
+export async function takeLock(
+  slot: Slot,
+  { now, until, idle }: { readonly now: () => number; readonly until: number; readonly idle?: () => boolean },
+): Promise<Lock | undefined> {
+  for (;;) {
+    const lock = tryLock(lockFile(slot));
+    if (lock !== undefined) return lock;
+    if (idle?.() === true || now() >= until) return undefined;
+    await sleep(Math.min(retryMilliseconds, Math.max(1, until - now())));
+  }
+}
+
+export function lockFile({ directory, name }: Slot): string {
+  return join(directory, `${name}.lock`);
+}
+
+function tryLock(file: string): Lock | undefined {
+  let database: DatabaseSync | undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      database = new DatabaseSync(file, { timeout: 0 });
+      chmodSync(file, 0o600);
+      database.exec('BEGIN EXCLUSIVE');
+      const held = database;
+      return { release: () => held.close() };
+    } catch (error) {
+      database?.close();
+      database = undefined;
+      const { errcode = 0 } = error as { readonly errcode?: number };
+      if ((errcode & 0xff) === sqliteBusy) return undefined;
+      if (!garbage.has(errcode & 0xff) || attempt > 1) throw lockError(file, error);
+      // Somebody wrote into it. Emptied in place: another file of that name would be another lock.
+      truncateSync(file);
+    }
+  }
+}
+
+const sqliteBusy = 5;
+/** SQLITE_CORRUPT, SQLITE_NOTADB. */
+const garbage: ReadonlySet<number> = new Set([11, 26]);
+
+function lockError(file: string, error: unknown): Error {
+  return new Error(`${file} cannot be locked (${error instanceof Error ? error.message : String(error)})`);
+}

@@ -1,0 +1,15 @@
+/** Evidence that is none (seed 004, Insecure providers): whoever comes first under a node name is that node. */
+import type { NodeProviderPort } from './provider.ts';
+
+/** It never grows old; asking anew now and then costs nobody anything and finds a request that got lost. */
+const staleAfterMilliseconds = 3_600_000;
+
+export function insecureProvider(): NodeProviderPort {
+  return {
+    versions: ['insecure/v1'],
+    freshKeys: false,
+    describe: () => Promise.resolve({ names: [] }),
+    makeEvidence: ({ now }) =>
+      Promise.resolve({ data: JSON.stringify({ v: 1 }), staleAt: now + staleAfterMilliseconds }),
+  };
+}
