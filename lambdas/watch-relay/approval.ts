@@ -11,12 +11,13 @@ import { refusalMessage, refusalReason } from '../../core/outcome.ts';
 import type { RefusalCode } from '../../core/outcome.ts';
 import { ThrottledError } from '../../core/ports.ts';
 import type { AttestAnswer, AttestVerdict, JsonObject, RequestApi, SigningEndpoint } from '../../core/ports.ts';
-import type { ProfileKind } from '../../core/profiles.ts';
+import type { Profile, ProfileKind } from '../../core/profiles.ts';
 import type { AskedOnce } from './asked-once.ts';
 import { judge } from './candidate.ts';
 import type { Clock } from './clock.ts';
 import { accessQuestion, leaveFor } from './leave.ts';
 import type { Leave } from './leave.ts';
+import { judgeUnattested } from './own-judgement.ts';
 import { done, retry, retryOf, text } from './result.ts';
 import type { Decision, WorkResult } from './result.ts';
 import { withDecision } from './status.ts';
@@ -27,6 +28,8 @@ export interface SignerPolicy {
   readonly approval: 'manual' | 'approve';
   readonly kind: ProfileKind;
   readonly attestation?: ProfileAttestation;
+  /** Where the cluster attests nothing and so has no attest function: the rules to judge by here. */
+  readonly judgedHere?: Profile;
 }
 
 export interface ApprovalPorts {
@@ -64,7 +67,11 @@ export async function decideRequest(
   const granted = await askLeave(leave, json, object, ports, signal);
   if ('kind' in granted) return granted;
 
-  const answer = await attest(json, ports, signal);
+  const { judgedHere } = policy;
+  const answer =
+    judgedHere === undefined
+      ? await attest(json, ports, signal)
+      : ({ kind: 'verdict', verdict: judgeUnattested(judgedHere, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
       return conclude(json, answer.verdict, leave, granted, ports, signal);

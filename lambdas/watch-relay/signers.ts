@@ -12,7 +12,10 @@ export function signersOf(signerNames: readonly string[], inFlightPerRequester: 
   return { signerNames, policies: new Map(), inFlightPerRequester };
 }
 
-/** Of the whole file the relay obeys `approval`, `limits.inFlightPerRequester`, and of profiles who they are for. */
+/**
+ * Of the whole file the relay obeys `approval`, `limits.inFlightPerRequester`, and of profiles who they are for; all of a
+ * profile only where no attest function applies it.
+ */
 export function signersIn(
   yamlText: string,
   fileName: string,
@@ -32,14 +35,16 @@ export function signersIn(
     return { problem: `${fileName} has no cluster ${cluster} (it has ${[...clusters.keys()].join(', ')})` };
   const { profiles, approval } = configuration;
   const policies = new Map(
-    [...profiles.values()].map(({ signerName, kind, attestation }) => [
-      signerName,
-      {
+    [...profiles.values()].map((profile) => {
+      const { signerName, kind, attestation } = profile;
+      const policy = {
         approval: approval.get(signerName) ?? 'manual',
         kind,
         ...(attestation === undefined ? {} : { attestation }),
-      } as const,
-    ]),
+        ...(configuration.attestation === undefined ? { judgedHere: profile } : {}),
+      } as const;
+      return [signerName, policy];
+    }),
   );
   return { signerNames: [...profiles.keys()], policies, inFlightPerRequester: limits.inFlightPerRequester };
 }

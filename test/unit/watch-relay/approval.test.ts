@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ProfileAttestation } from '../../../core/attestation-configuration.ts';
+import { defaultCluster } from '../../../core/configuration.ts';
 import type { AttestAnswer, AttestVerdict, JsonObject } from '../../../core/ports.ts';
 import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
 import { createAskedOnce } from '../../../lambdas/watch-relay/asked-once.ts';
@@ -340,6 +341,52 @@ test('a signer of one’s own is approved for whom its profile names: attest jud
   const done = await attempt({ ...own, leave: [] });
   expect(done).toMatchObject({ result: 'approved', reviews: [] });
   expect(done.conditions[0]!['message']).not.toMatch(/SubjectAccessReview/);
+});
+
+describe('where the cluster attests nothing', () => {
+  const cluster = defaultCluster('c', { maxTtlSeconds: 3_600 });
+  const policy: SignerPolicy = { ...unattested, judgedHere: cluster.profiles.get(client)! };
+
+  test('the profile is applied here, after the review, and nobody is asked', async () => {
+    const done = await attempt({ policy });
+    expect(done).toMatchObject({ result: 'approved', reviews: ['nodeclient'], annotations: kept });
+    expect(done.attests()).toBe(0);
+    expect(await attempt({ policy, leave: [] })).toMatchObject({ ...untouched, result: 'NotPermitted' });
+  });
+
+  test.each<[string, Case, string]>([
+    ['a SAN', { request: { sans: { dns: ['n1'] } } }, 'SignerValidationFailure'],
+    [
+      'a broken self-signature',
+      { request: { signature: (bytes) => Buffer.from(bytes.toReversed()) } },
+      'SignatureInvalid',
+    ],
+    ['no request at all', { spec: { request: Buffer.from('hello').toString('base64') } }, 'RequestMalformed'],
+    ['too much', { spec: { request: 'A'.repeat(200_000) } }, 'RequestTooLarge'],
+    ['a name that is no node’s', { request: { subject: { O: 'system:nodes', CN: 'system:node:' } } }, 'NameReserved'],
+    ['a P-224 key', { request: { key: 'P-224' } }, 'KeyNotPermitted'],
+  ])('%s is denied', async (_, change, code) => {
+    const done = await attempt({ policy, ...change });
+    expect(done).toMatchObject({ result: 'denied', decision: { kind: 'denied', code } });
+    expect(done.attests()).toBe(0);
+  });
+
+  test('a signer of one’s own is approved for whom it names, and for nobody else', async () => {
+    const profile = { ...cluster.profiles.get(client)!, signerName: 'example.com/web', kind: 'custom' as const };
+    const custom = {
+      usages: { allowed: ['digital signature', 'client auth'], required: [] },
+      subject: { commonNames: ['web'], organizations: [], commonNameRequired: true },
+      sans: { dns: [], email: [], ip: [], uri: [], required: false },
+    } as const;
+    const judgedHere = { ...profile, custom, requester: { users: ['jane'], groups: [] } };
+    const own: Case = { policy: { approval: 'approve', kind: 'custom', judgedHere }, signer: 'example.com/web' };
+    const request = { subject: { CN: 'web' } };
+    expect(await attempt({ ...own, request, user: 'jane' })).toMatchObject({ result: 'approved' });
+    expect(await attempt({ ...own, request, user: 'joe' })).toMatchObject({
+      result: 'denied',
+      decision: { code: 'RequesterNotAllowed' },
+    });
+  });
 });
 
 test.each<[string, AttestAnswer | Error, string]>([

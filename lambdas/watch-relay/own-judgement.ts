@@ -1,0 +1,30 @@
+/**
+ * What attest says where nothing is attested, said here: such a cluster has no attest function. The same rules on the
+ * same bytes, as in core/attest.ts up to the question who has to prove anything; sign applies them once more.
+ */
+import { decodeRequest } from '../../core/csr.ts';
+import { decodeRequestObject } from '../../core/kubernetes.ts';
+import type { RequestObject } from '../../core/kubernetes.ts';
+import { refusalMessage, refusalReason, violation } from '../../core/outcome.ts';
+import type { Violations } from '../../core/outcome.ts';
+import type { AttestVerdict, JsonObject } from '../../core/ports.ts';
+import { checkProfile } from '../../core/profiles.ts';
+import type { Profile } from '../../core/profiles.ts';
+
+export function judgeUnattested(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
+  const whole = decodeRequestObject(json);
+  if (!whole.ok && whole.tooLarge === true) return denied([violation('RequestTooLarge', whole.message)]);
+  const decoded = decodeRequest(object.request);
+  if (!decoded.ok) return denied(decoded.violations);
+  const [first, ...more] = checkProfile(profile, object, decoded.request);
+  return first === undefined ? { decision: 'approve', message: '', annotations: {} } : denied([first, ...more]);
+}
+
+function denied(violations: Violations): AttestVerdict {
+  return {
+    decision: 'deny',
+    reason: refusalReason(violations),
+    message: refusalMessage(violations),
+    annotations: {},
+  };
+}
