@@ -13,7 +13,12 @@ export function embeddedData(
   const folder = join(dataFolder, cluster);
   return {
     ledgerFile: join(folder, 'ledger.sqlite'),
-    attestationsFile: join(folder, 'attestations.sqlite'),
+    attestationsFile: attestationsFileIn(folder),
     caFolder: folder,
   };
+}
+
+/** `folder`: one cluster's. */
+export function attestationsFileIn(folder: string): string {
+  return join(folder, 'attestations.sqlite');
 }

@@ -10,7 +10,7 @@ export const exitCodes = {
   notFound: 4,
   /** Something did not answer; the same command may work later. */
   temporary: 5,
-  /** It exists already, and is not overwritten. */
+  /** It exists already, or others change it meanwhile; nothing is overwritten. */
   conflict: 6,
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];

@@ -6,6 +6,9 @@ import { csrCommand } from './csr.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
 import type { Io } from './io.ts';
+import { machinesCommand } from './machines.ts';
+import { reportCommand } from './report.ts';
+import { tofuCommand } from './tofu.ts';
 
 const exitHelp = `
 Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
@@ -21,7 +24,10 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
     .addHelpText('after', exitHelp)
     .addCommand(caCommand(io))
     .addCommand(csrCommand(io, finish))
-    .addCommand(configCommand(io, finish));
+    .addCommand(configCommand(io, finish))
+    .addCommand(tofuCommand(io, finish))
+    .addCommand(machinesCommand(io))
+    .addCommand(reportCommand(io, finish));
   prepare(program, io);
   try {
     await program.parseAsync([...argv], { from: 'user' });

@@ -71,6 +71,9 @@ describe('help', () => {
     [['config', 'validate']],
     [['config', 'schema']],
     [['config', 'docs']],
+    ...['list', 'show', 'reset', 'revoke', 'adopt'].map((verb) => [['tofu', verb]]),
+    ...['list', 'allow', 'remove'].map((verb) => [['machines', verb]]),
+    [['report']],
   ])('of %j goes to standard output, with examples for each command', async (command) => {
     const ran = await run([...command, '--help']);
     expect([ran.code, ran.err]).toEqual([0, '']);

@@ -21,18 +21,18 @@ export async function run(
   }: {
     files?: Readonly<Record<string, string | Uint8Array>>;
     environment?: Record<string, string>;
-    world?: Partial<Pick<Io, 'callFunction'>>;
+    world?: Partial<Pick<Io, 'callFunction' | 'connectEc2' | 'fetchNodeNames' | 'now' | 'openRegister' | 'userName'>>;
   } = {},
 ): Promise<Ran> {
   const said = { out: '', err: '' };
   const real = processIo();
   const io: Io = {
     ...real,
+    now: () => now,
     ...world,
     out: (text) => void (said.out += text),
     err: (text) => void (said.err += text),
     environment,
-    now: () => now,
     fileExists: (path) => files[path] !== undefined || (path.startsWith('/') && real.fileExists(path)),
     read: async (path) => (files[path] === undefined ? real.read(path) : Buffer.from(files[path])),
   };
