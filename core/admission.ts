@@ -5,6 +5,7 @@
 import type { AttestationStore, Claim, IdentityRecord, Seen } from './attestation-store.ts';
 import type { AttestationProvider, Examined, Machine, MachineState } from './attestation/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
+import { mostAddresses } from './attestation-records.ts';
 import { nodeUserPrefix } from './in-tree-rules.ts';
 import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';
@@ -86,6 +87,7 @@ async function admitNode(question: AttestQuestion, proof: WithEvidence, ports: A
 async function admitServing(question: AttestQuestion, proof: WithEvidence, ports: AdmissionPorts): Promise<Admission> {
   const { examined, provider } = proof;
   if (!provider.secure) return no(noServing);
+  if (asksForTooMany(question)) return no(tooManyAddresses);
   const seen = await look(question, examined, ports);
   const spent = checkSeen(question, examined, seen);
   if (spent !== undefined) return no(spent);
@@ -102,6 +104,7 @@ async function admitServing(question: AttestQuestion, proof: WithEvidence, ports
 /** A stock kubelet's serving certificate: the machine on record, as its platform describes it today. */
 async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): Promise<Admission> {
   const { nodeName, wanted, now } = question;
+  if (asksForTooMany(question)) return no(tooManyAddresses);
   const seen = await look(question, undefined, ports);
   const record = seen.holder;
   if (record === undefined) return no(notRegistered(question));
@@ -118,6 +121,15 @@ async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): P
   if (unwanted !== undefined) return no(unwanted, ...others);
   return admitNames(question, record, state.machine, seen, []);
 }
+
+function asksForTooMany({ request, settings }: AttestQuestion): boolean {
+  return rangeAddresses(request.sans, settings.serving).length > mostAddresses;
+}
+
+const tooManyAddresses = violation(
+  'NameNotOwned',
+  `a machine has at most ${mostAddresses} addresses of the operator's ranges`,
+);
 
 function admitNames(
   question: AttestQuestion,
@@ -138,6 +150,8 @@ function admitNames(
     ...(context.machine?.addresses === undefined ? {} : { only: context.machine.addresses }),
   });
   if (foreign !== undefined) return no(foreign, ...more);
+  // A record holds so many, and one transaction frees them all.
+  if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return no(tooManyAddresses);
   const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));
   const used = seenRecord(record, uid, now);
   return {

@@ -2,7 +2,8 @@
  * Who is asking? Sign's own look at what attest concluded: the stored verdict about these very bytes, and the machine's
  * record as it stands now. What anybody answered over the network counts for nothing.
  */
-import type { AttestationStore, Verdict } from './attestation-store.ts';
+import type { AttestationStore, IdentityRecord, Verdict } from './attestation-store.ts';
+import { sha256 } from './binding.ts';
 import type { CertificateRequest } from './csr.ts';
 import { violation } from './outcome.ts';
 import type { Violation, Violations } from './outcome.ts';
@@ -44,9 +45,13 @@ export async function checkVerdict(
     return { ok: false, violations: verdict.violations ?? [noIdentity] };
 
   // 25 hours are long: whoever was revoked or reset since then gets nothing more.
-  const revoked = await checkActive(verdict.identity, verdict.nodeName, reader);
+  const record = await reader.findIdentity(verdict.identity);
+  const revoked = checkActive(record, verdict.nodeName);
   if (revoked !== undefined) return refused(revoked);
-  return { ok: true, identity: verdict.identity, ...(verdict.firstKey === true ? { firstKey: true } : {}) };
+  // It was the machine's first key then; since then another may have taken its place.
+  const stillFirst = record?.renewals === 0 && record.spkiSha256 === sha256(request.publicKey.spki).toString('hex');
+  const firstKey = verdict.firstKey === true && stillFirst;
+  return { ok: true, identity: verdict.identity, ...(firstKey ? { firstKey: true } : {}) };
 }
 
 export interface VerdictQuestion {
@@ -58,12 +63,7 @@ export interface VerdictQuestion {
   readonly now: Instant;
 }
 
-async function checkActive(
-  identity: string,
-  nodeName: Verdict['nodeName'],
-  reader: AttestationReader,
-): Promise<Violation | undefined> {
-  const record = await reader.findIdentity(identity);
+function checkActive(record: IdentityRecord | undefined, nodeName: Verdict['nodeName']): Violation | undefined {
   if (record === undefined) return violation('Revoked', 'the record of this machine was reset since it was let in');
   if (record.state !== 'active') return violation('Revoked', `this machine was ${record.state} since it was let in`);
   if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');

@@ -452,6 +452,17 @@ describe('serving certificates', () => {
     await world.register.reset(record, { id: '1', at: 1, by: 'me', action: 'reset', subject: 'null#m1', reason: 'x' });
     expect(await decide(world, { ...serve, node: 'node-2', sans })).toBe('approve');
   });
+  test('more range addresses than a record can hold are refused, at once or one after the other', async () => {
+    const settings = { serving: { addressRanges: ['192.168.0.0/16'], reservedAddresses: [], reservedNames: [] } };
+    const world = await start({ settings });
+    await decide(world, { evidence: m1 });
+    const ip = Array.from({ length: 41 }, (_, i) => `192.168.1.${i}`);
+    expect(await decide(world, { ...serve, sans: { ip } })).toBe('NameNotOwned');
+    expect(await decide(world, { ...serve, evidence: m1, sans: { ip } })).toBe('NameNotOwned');
+    expect(await decide(world, { ...serve, sans: { ip: ip.slice(0, 40) } })).toBe('approve');
+    expect(await decide(world, { ...serve, sans: { ip: ip.slice(0, 40) } })).toBe('approve');
+    expect(await decide(world, { ...serve, sans: { ip: ip.slice(40) } })).toBe('NameNotOwned');
+  });
   test('two at once for one range address: one has it', async () => {
     const settings = { serving: { addressRanges: ['192.168.0.0/24'], reservedAddresses: [], reservedNames: [] } };
     const world = await start({ settings });
@@ -526,6 +537,16 @@ describe('audit mode', () => {
     Object.assign(world.cluster, { profiles });
     expect(signed(await world.issue(approvedOf(object)))).toBe('IdentityNotAllowed');
   });
+});
+
+test('a first key may be certified again only until it was replaced, whenever that verdict was reached', async () => {
+  const world = await start({ profile: { freshKeys: true } });
+  const key = newKey('P-256');
+  const [early, late] = [requestOf({ evidence: m1, key }), requestOf({ evidence: m1, key, spec: { hash: 'sha384' } })];
+  for (const object of [early, late]) expect(said(await world.attest(object))).toBe('approve');
+  expect(signed(await world.issue(approvedOf(early)))).toBe('issued');
+  expect(signed(await world.issue(requestOf({ evidence: m1, by: 'node', approved: true })))).toBe('issued');
+  expect(signed(await world.issue(approvedOf(late)))).toBe('KeyReused');
 });
 
 test('evidence that is not required: without it as unattested, with it it must hold', async () => {
