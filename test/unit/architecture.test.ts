@@ -51,6 +51,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration-schema.ts': ['zod'],
   'core/deployment-schema.ts': ['zod'],
   'adapters/kubernetes-api.ts': ['@kubernetes/client-node'],
+  'kubelet-authenticator/join.ts': ['yaml'],
   'adapters/sigv4.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js', '@aws-sdk/credential-providers'],
   'lambdas/authorizer/key-source.ts': ['jose'],
   'lambdas/authorizer/token.ts': ['jose'],
