@@ -2,7 +2,7 @@
  * The function that finds out which machine asks, and who else may touch what it remembers. It has no right to any key:
  * what it concludes is a record, and the sign function believes the record, not the answer.
  */
-import { Validations } from 'aws-cdk-lib';
+import { Token, Validations } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
@@ -127,6 +127,7 @@ export function createOperatorPolicy(
       resources: [table.tableArn],
       conditions: onItems(prefixes),
     });
+  const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${name}/*` });
   const policy = new ManagedPolicy(stack, 'OperatorPolicy', {
     description: `Operates the attestation of cluster ${name}`,
     statements: [
@@ -139,9 +140,19 @@ export function createOperatorPolicy(
       on('ClearRegister', 'DeleteItem', ['id', 'node', 'once#address', 'machine']),
       // Running nodes are adopted by what EC2 says of them.
       ...lookStatements(attestation?.aws),
+      // The commands are told a cluster, and its table has no name that could be known beforehand.
+      new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
     ],
   });
   acknowledgeLook(policy, attestation?.aws);
+  // As cdk-nag writes what is only known when it is deployed.
+  const plain = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+  const { partition, region, account } = stack;
+  const place = `${plain(region, 'Region')}:${plain(account, 'AccountId')}`;
+  Validations.of(policy).acknowledge({
+    id: `AwsSolutions-IAM5[Resource::arn:${plain(partition, 'Partition')}:cloudformation:${place}:stack/${name}/*]`,
+    reason: 'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it',
+  });
   return policy;
 }
 

@@ -49,6 +49,7 @@ const reviewed: Readonly<Record<string, string>> = {
   'AttestPolicy WriteOwnLog logs:PutLogEvents': log,
   'AttestRole - sts:AssumeRole lambda.amazonaws.com': service,
   'IamApiPOSTv1clustersdemoattestIamApiAttestPermission lambda:InvokeFunction apigateway.amazonaws.com': invoker,
+  'OperatorPolicy FindRegister cloudformation:DescribeStacks': people,
   'OperatorPolicy ReadRegister dynamodb:GetItem': people,
   'OperatorPolicy ListRegister dynamodb:Scan': people,
   'OperatorPolicy WriteRegister dynamodb:PutItem': people,
