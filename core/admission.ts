@@ -5,6 +5,7 @@
 import type { AttestationStore, Claim, IdentityRecord, Seen } from './attestation-store.ts';
 import type { AttestationProvider, Examined, Machine, MachineState } from './attestation/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
+import { providerIdType } from './csr.ts';
 import { mostAddresses } from './attestation-records.ts';
 import { nodeUserPrefix } from './in-tree-rules.ts';
 import { violation } from './outcome.ts';
@@ -198,7 +199,9 @@ function checkMachine({ request, nodeName, context }: AttestQuestion, machine: M
   if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
     violations.push(violation('IdentityNotAllowed', `this machine may not be called ${quoted(nodeName)}`));
   // Stock kubelets send none, and their requests bring no evidence either.
-  if (request.evidence.length > 0 && request.providerId !== machine.providerId)
+  if (request.evidence.length > 0 && request.providerId === undefined)
+    violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
+  else if (request.evidence.length > 0 && request.providerId !== machine.providerId)
     violations.push(violation('AttestationInvalid', `the provider ID extension must be ${quoted(machine.providerId)}`));
   const { providerId = machine.providerId, nodeName: called = nodeName } = context.machine ?? {};
   if (providerId !== machine.providerId || called !== nodeName)
