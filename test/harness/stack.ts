@@ -15,6 +15,8 @@ const root = resolve(import.meta.dirname, '../..');
 const cluster = 'demo';
 export const clusterPath = `/v1/clusters/${cluster}`;
 export const rbacManifest = join(root, 'deploy/manifests/watch-relay-rbac.yaml');
+/** Of a relay that approves. */
+export const approverManifest = join(root, 'deploy/manifests/watch-relay-approver-rbac.yaml');
 
 /** A server that can be killed and started again at the same address over the same data. */
 export interface Restartable {
@@ -187,11 +189,11 @@ export interface RelayIdentity {
 }
 
 /** Applies the manifest with kubectl and gets a real token of its service account. */
-export async function installRelay(plane: ControlPlane): Promise<RelayIdentity> {
-  const account = manifestObjects().find(({ kind }) => kind === 'ServiceAccount');
-  if (account === undefined) throw new Error(`${rbacManifest} has no ServiceAccount`);
+export async function installRelay(plane: ControlPlane, manifest = rbacManifest): Promise<RelayIdentity> {
+  const account = manifestObjects(manifest).find(({ kind }) => kind === 'ServiceAccount');
+  if (account === undefined) throw new Error(`${manifest} has no ServiceAccount`);
   const { name, namespace = 'default' } = account.metadata;
-  await plane.kubectl(['apply', '-f', rbacManifest]);
+  await plane.kubectl(['apply', '-f', manifest]);
   const token = (await plane.kubectl(['create', 'token', name, '-n', namespace, '--duration=1h'])).trim();
   let files = 0;
   return {
@@ -229,8 +231,8 @@ export interface ManifestObject {
   }[];
 }
 
-export function manifestObjects(): ManifestObject[] {
-  return parseAllDocuments(readFileSync(rbacManifest, 'utf8'))
+export function manifestObjects(manifest = rbacManifest): ManifestObject[] {
+  return parseAllDocuments(readFileSync(manifest, 'utf8'))
     .map((document) => document.toJS() as ManifestObject | null)
     .filter((object) => object !== null);
 }
