@@ -88,11 +88,19 @@ export function removeWork(slot: Slot): void {
   removeFile(workFile(slot));
 }
 
-/** Makes the directory, and takes away what killed predecessors left half written. Only under the lock. */
+/** Before the lock, which lies in it. */
+export function makeDirectory({ directory }: Slot): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new CacheWriteError(directory, codeOf(error));
+  }
+}
+
+/** Takes away what killed predecessors left half written. Only under the lock. */
 export function tidy({ directory, name }: Slot): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
   for (const entry of readdirSync(directory))
-    if (entry.startsWith(`${name}`) && entry.endsWith(temporarySuffix)) removeFile(join(directory, entry));
+    if (entry.startsWith(name) && entry.endsWith(temporarySuffix)) removeFile(join(directory, entry));
 }
 
 const temporarySuffix = '.tmp';

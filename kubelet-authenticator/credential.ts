@@ -25,8 +25,8 @@ export interface World {
 
 export type Answer =
   | { readonly kind: 'credential'; readonly credential: Credential; readonly askAgainAt: number }
-  /** Nobody can log in with anything. `again`: it may go better later, without anybody's doing. */
-  | { readonly kind: 'none'; readonly message: string; readonly again: boolean };
+  /** There is nothing to log in with. */
+  | { readonly kind: 'none'; readonly message: string; readonly why: Exclude<Progress['kind'], 'issued'> };
 
 /** What became of working on the next certificate. */
 export type Progress =
@@ -35,8 +35,10 @@ export type Progress =
   | { readonly kind: 'waiting'; readonly message: string; readonly askAgainAt: number }
   /** Somebody said no. */
   | { readonly kind: 'refused'; readonly message: string; readonly askAgainAt: number }
-  /** Nobody answered, or something is broken here. */
-  | { readonly kind: 'failed'; readonly message: string; readonly askAgainAt: number };
+  /** Nobody answered, or the disk does not do its part. */
+  | { readonly kind: 'failed'; readonly message: string; readonly askAgainAt: number }
+  /** Nothing will come of it until somebody mends what was configured. */
+  | { readonly kind: 'misconfigured'; readonly message: string; readonly askAgainAt: number };
 
 export type Work = (current: Credential | undefined, until: number) => Promise<Progress>;
 
@@ -63,7 +65,7 @@ export async function presentCredential(
   }
   world.say(progress.message);
   if (credential === undefined || world.now() >= credential.notAfter)
-    return { kind: 'none', message: progress.message, again: progress.kind !== 'refused' };
+    return { kind: 'none', message: progress.message, why: progress.kind };
   world.say(`the certificate in use is good until ${credential.leaf.validToDate.toISOString()} and is used meanwhile`);
   // Near its end the certificate is asked about more often, however slowly those who sign it are to be asked.
   const left = credential.notAfter - world.now();
@@ -83,7 +85,8 @@ async function work(
     return await (current === undefined ? working : Promise.race([working, timeout(until - now() + 500, now)]));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    return { kind: 'failed', message, askAgainAt: now() + 60_000 };
+    const kind = error instanceof Error && error.name === 'LoginError' ? 'misconfigured' : 'failed';
+    return { kind, message, askAgainAt: now() + 60_000 };
   }
 }
 

@@ -1,0 +1,195 @@
+/**
+ * What runs on the node: arguments in, exit code out. The kubelet waits for `exec`, so everything that its usual case does
+ * not need is loaded when it is needed and not before.
+ */
+import { readFileSync, writeSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { codeOf } from './cache.ts';
+import { presentCredential } from './credential.ts';
+import type { Progress, Work, World } from './credential.ts';
+import { decodeExecInfo, encodeExecCredential } from './exec-credential.ts';
+import { defaultSettingsFile, resolveSettings, settingFlags } from './settings.ts';
+import type { Settings, SettingFlags } from './settings.ts';
+
+export const exits = { ok: 0, refused: 1, usage: 2, configuration: 3, temporary: 5 } as const;
+type Exit = (typeof exits)[keyof typeof exits];
+
+const usage = `usage: kubelet-authenticator exec | join | serving | version [flags]
+
+  exec      prints this node's client certificate as an ExecCredential; called by the kubelet through its kubeconfig
+  join      finds the cluster and writes what the kubelet needs (kubelet-authenticator join --help)
+  serving   gets and keeps the kubelet's serving certificate
+  version   prints the version
+
+flags of exec and serving:
+  --settings FILE               what join wrote (default ${defaultSettingsFile})
+  --node-name, --cluster-name, --audience, --provider, --server, --certificate-authority, --bootstrap-credentials,
+  --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --serving-name
+                                each in place of what the settings file says
+  --wait SECONDS                exec: how long to wait while there is no certificate at all (default 120)
+  --once, --watch               serving: get it and end, or stay and renew it
+
+examples:
+  users:                                              # in the kubelet's kubeconfig
+  - name: node
+    user:
+      exec:
+        apiVersion: client.authentication.k8s.io/v1
+        command: /usr/local/bin/kubelet-authenticator
+        args: [exec]
+        interactiveMode: Never
+
+  kubelet-authenticator serving --watch               # a systemd unit beside the kubelet's
+  kubelet-authenticator exec --client-ca-bundle /etc/kubernetes/pki/client-cas.pem
+
+exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 5 temporary
+`;
+
+const options = {
+  ...(Object.fromEntries(Object.keys(settingFlags).map((flag) => [flag, { type: 'string' }])) as Record<
+    keyof typeof settingFlags,
+    { readonly type: 'string' }
+  >),
+  'serving-name': { type: 'string', multiple: true },
+  settings: { type: 'string' },
+  wait: { type: 'string' },
+  once: { type: 'boolean' },
+  watch: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** Straight to the descriptors: `process.stdout` costs as much as all the rest of a cached call. */
+const out = (text: string): void => write(1, text);
+const say = (line: string): void => write(2, `kubelet-authenticator: ${line}\n`);
+const world: World = { now: Date.now, say };
+
+export async function main(argv: readonly string[]): Promise<Exit> {
+  const [command, ...rest] = argv;
+  switch (command) {
+    case 'exec':
+    case 'serving':
+      return run(command, rest);
+    case 'join': {
+      const { joinCommand } = await import('./join.ts');
+      return (await joinCommand(rest)) as Exit;
+    }
+    case 'version': {
+      const { version } = await import('../core/version.ts');
+      out(`${version}\n`);
+      return exits.ok;
+    }
+    case '--help':
+    case '-h':
+    case 'help':
+      out(usage);
+      return exits.ok;
+    default:
+      say(command === undefined ? 'no command given' : `there is no command ${JSON.stringify(command.slice(0, 64))}`);
+      write(2, usage);
+      return exits.usage;
+  }
+}
+
+async function run(command: 'exec' | 'serving', argv: readonly string[]): Promise<Exit> {
+  let values: ReturnType<typeof parse>;
+  try {
+    values = parse(argv);
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+    return exits.usage;
+  }
+  if (values.help === true) {
+    out(usage);
+    return exits.ok;
+  }
+  const settings = readSettings(values.settings, values);
+  if (typeof settings === 'number') return settings;
+  return command === 'exec' ? exec(settings, values.wait) : serving(settings, values.watch === true);
+}
+
+function parse(argv: readonly string[]) {
+  return parseArgs({ args: [...argv], options, allowPositionals: false }).values;
+}
+
+async function exec(settings: Settings, wait = '120'): Promise<Exit> {
+  const info = decodeExecInfo(process.env['KUBERNETES_EXEC_INFO']);
+  if (!info.ok || !/^\d{1,4}$/.test(wait)) {
+    say(info.ok ? '--wait is not a number of seconds' : info.message);
+    return exits.usage;
+  }
+  const answer = await presentCredential(settings, () => clientWork(settings), world, Number(wait) * 1_000);
+  if (answer.kind === 'none') {
+    say('there is no certificate to log in with');
+    return exitOf(answer.why);
+  }
+  const { certificatePem, keyPem } = answer.credential;
+  out(encodeExecCredential(info.version, { certificatePem, keyPem, askAgainAt: answer.askAgainAt }));
+  return exits.ok;
+}
+
+function exitOf(why: Exclude<Progress['kind'], 'issued'>): Exit {
+  switch (why) {
+    case 'refused':
+      return exits.refused;
+    case 'misconfigured':
+      return exits.configuration;
+    case 'waiting':
+    case 'failed':
+      return exits.temporary;
+  }
+}
+
+async function clientWork(settings: Settings): Promise<Work> {
+  const [{ clientOrder }, { obtain }] = await Promise.all([import('./orders.ts'), import('./obtain.ts')]);
+  const order = await clientOrder(settings, world);
+  return (current, until) => obtain({ ...order, login: current }, current, until);
+}
+
+async function serving(settings: Settings, watch: boolean): Promise<Exit> {
+  const { servingSignerName } = settings;
+  if (servingSignerName === undefined) {
+    say('servingSignerName (--serving-signer-name) is missing: serving certificates are left to the kubelet');
+    return exits.configuration;
+  }
+  const { keepServing, watchServing } = await import('./serving.ts');
+  const complete = { ...settings, servingSignerName };
+  if (!watch) {
+    const progress = await keepServing(complete, () => clientWork(settings), world);
+    if (progress.kind === 'issued') return exits.ok;
+    say(progress.message);
+    return exitOf(progress.kind);
+  }
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  await watchServing(complete, () => clientWork(settings), world, stop.signal);
+  return exits.ok;
+}
+
+/** Flags may say everything; only then the file need not be there. */
+function readSettings(file: string | undefined, flags: SettingFlags): Settings | Exit {
+  let text: string | undefined;
+  try {
+    text = readFileSync(file ?? defaultSettingsFile, 'utf8');
+  } catch (error) {
+    if (file !== undefined || codeOf(error) !== 'ENOENT') {
+      say(`the settings cannot be read: ${file ?? defaultSettingsFile} (${codeOf(error)})`);
+      return exits.configuration;
+    }
+  }
+  const resolved = resolveSettings(text, flags);
+  if (resolved.ok) return resolved.settings;
+  for (const problem of resolved.problems) say(problem);
+  return exits.configuration;
+}
+
+function write(descriptor: number, text: string): void {
+  const bytes = Buffer.from(text, 'utf8');
+  for (let written = 0; written < bytes.length;) {
+    try {
+      written += writeSync(descriptor, bytes, written);
+    } catch (error) {
+      // A pipe whose reader is slow; one that is gone is nobody's loss.
+      if (codeOf(error) !== 'EAGAIN') return;
+    }
+  }
+}
