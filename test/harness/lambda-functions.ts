@@ -2,6 +2,7 @@
  * The functions that a deployment makes, to be run one by one: their code as `cdk synth` wrote it, their environment as
  * CloudFormation resolved it, their tables and keys in an emulated AWS.
  */
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetFunctionConfigurationCommand, LambdaClient } from '@aws-sdk/client-lambda';
@@ -16,9 +17,11 @@ import { createStack, publishAssets, synthesise } from './aws-sdk-stacks.ts';
 import type { Template } from './aws-sdk-stacks.ts';
 import { emulatedRegion } from './emulator.ts';
 import { startLambda, type LambdaEnvironment } from './lambda-runtime.ts';
+import { account, machineRules, nodeRequest, nodeSigner, startMachines, type Machines } from './lambda-machines.ts';
 import { startMiniStack } from './ministack.ts';
 import { temporaryFolder } from './processes.ts';
 
+const clientSigner = 'kubernetes.io/kube-apiserver-client';
 const awsClients = 'bench/bare/kms-dynamodb.ts';
 
 export interface Subject {
@@ -31,8 +34,16 @@ export interface Subject {
 /** Every function there is, once: the suite under Lambda's runtime fails when synth makes one that is not here. */
 export const subjects = {
   sign: {
-    event: () => signEvent(csrFixture()),
+    event: () => signEvent(clientRequest()),
     bare: { libraries: 'KMS and DynamoDB clients', entry: awsClients, event: () => ({ as: 'sign' }) },
+  },
+  attest: {
+    event: () => attestEvent(nodeRequest(cluster).object),
+    bare: {
+      libraries: 'EC2 and DynamoDB clients',
+      entry: 'bench/bare/ec2-dynamodb.ts',
+      event: () => ({ once: randomUUID() }),
+    },
   },
   ca: {
     event: () => ({ action: 'show' }),
@@ -42,7 +53,7 @@ export const subjects = {
     event: () => eventOf(freshToken()),
     bare: { libraries: 'jose', entry: 'bench/bare/jose.ts', event: () => ({ token: freshToken(), jwks }) },
   },
-} as const satisfies Partial<Record<DeployedService, Subject>>;
+} as const satisfies Record<DeployedService, Subject>;
 export type Service = keyof typeof subjects;
 export const services = Object.keys(subjects) as Service[];
 
@@ -69,33 +80,40 @@ export interface DeployedFunctions {
   stop(): Promise<void>;
 }
 
-const configuration = {
+/** Made when it is needed: it has a certificate of the fake region. */
+const configuration = () => ({
   version: 1,
   clusters: {
     [cluster]: {
       cas: { ca: { subject: { commonName: 'prod ca' } } },
-      profiles: { 'kubernetes.io/kube-apiserver-client-kubelet': { ca: 'ca', maxTtl: '1d' } },
+      profiles: {
+        [clientSigner]: { ca: 'ca', maxTtl: '1d' },
+        [nodeSigner]: { ca: 'ca', maxTtl: '1d', attestation: { providers: ['aws'] } },
+      },
+      attestation: machineRules(cluster),
       access: {
-        iam: { principals: ['arn:aws:iam::000000000000:role/relay'] },
+        iam: { principals: [`arn:aws:iam::${account}:role/relay`] },
         jwt: { issuer, audience, subjects: [subject], jwks: JSON.stringify(jwks) },
       },
-      aws: { account: '000000000000', region: emulatedRegion },
+      aws: { account, region: emulatedRegion },
     },
   },
-};
+});
 
 /** The stacks without the custom resource: no CA has been made, and nothing has run, when this resolves. */
 export async function deployFunctions(): Promise<DeployedFunctions> {
-  const assembly = synthesise(JSON.stringify(configuration));
+  const assembly = synthesise(JSON.stringify(configuration()));
   const folder = temporaryFolder('functions');
   const emulator = await startMiniStack({ auth: false });
   const lambda = new LambdaClient(emulator.client);
   const started: LambdaEnvironment[] = [];
   let aws: AwsProxy | undefined;
+  let machines: Machines | undefined;
   const stop = async (): Promise<void> => {
     for (const each of started) await each.stop();
     lambda.destroy();
     await aws?.close();
+    await machines?.stop();
     await emulator.stop();
     folder.remove();
   };
@@ -103,6 +121,8 @@ export async function deployFunctions(): Promise<DeployedFunctions> {
     await publishAssets(emulator, assembly);
     for (const [name, template] of assembly.templates) await createStack(emulator, name, withoutCas(template));
     const proxy = (aws = await startAwsProxy(emulator.url));
+    machines = await startMachines(emulator.client.credentials);
+    const elsewhere = machines.environment;
 
     const resources = [...assembly.templates.values()].flatMap(({ Resources }) => Object.values(Resources));
     const codeOf = (name: string): ReadonlyMap<string, Buffer> => {
@@ -127,6 +147,7 @@ export async function deployFunctions(): Promise<DeployedFunctions> {
           // A resolved one: nothing in it may still be for CloudFormation to say.
           ...made.Environment?.Variables,
           AWS_ENDPOINT_URL: proxy.url,
+          ...(service === 'attest' ? elsewhere : {}),
         },
         timeoutSeconds: made.Timeout ?? 0,
         memoryMegabytes: made.MemorySize ?? 0,
@@ -160,13 +181,27 @@ function withoutCas(template: Template): Template {
   return { ...template, Resources: Object.fromEntries(kept) };
 }
 
+/** Of a signer that demands no proof; approved. */
+export function clientRequest(spec: object = {}) {
+  const request = { subject: { O: 'dev', CN: 'somebody' } };
+  return csrFixture({ request, spec: { signerName: clientSigner, ...spec } });
+}
+
 /** As an HTTP API hands it on. */
 export function signEvent(object: object): unknown {
+  return postEvent('sign', object);
+}
+
+export function attestEvent(request: object): unknown {
+  return postEvent('attest', { request });
+}
+
+function postEvent(service: 'sign' | 'attest', body: object): unknown {
   return eventFixture({
     method: 'POST',
-    path: `/v1/clusters/${cluster}/sign`,
+    path: `/v1/clusters/${cluster}/${service}`,
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(object),
+    body: JSON.stringify(body),
   });
 }
 

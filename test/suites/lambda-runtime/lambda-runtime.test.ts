@@ -10,6 +10,8 @@ import type { AuthorizerAnswer } from '../../../lambdas/authorizer/authorizer.ts
 import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
 import type { OperatorAnswer } from '../../../lambdas/ca/handler.ts';
 import {
+  attestEvent,
+  clientRequest,
   cluster,
   deployFunctions,
   freshToken,
@@ -21,10 +23,11 @@ import {
   type Service,
 } from '../../harness/lambda-functions.ts';
 import type { LambdaEnvironment } from '../../harness/lambda-runtime.ts';
+import { nodeRequest } from '../../harness/lambda-machines.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { eventOf } from '../../unit/authorizer/case.ts';
 import { audience, ecKey, strangerKey } from '../../unit/authorizer/tokens.ts';
-import { csrFixture } from '../../unit/sign/stack.ts';
+import { verdictIn } from '../../unit/attest/endpoint.ts';
 import { listeners, processFamily } from './listeners.ts';
 
 const { skip } = await requireTools('lambda-rie', 'lambda-ric', 'ministack');
@@ -93,7 +96,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
 
     test('issues one certificate for a request, under the CA that KMS holds, however often it is delivered', async () => {
       const before = deployed.aws.count(signCalls);
-      const csr = csrFixture();
+      const csr = clientRequest();
       const answers = [
         await payload<HttpAnswer>(environment, signEvent(csr)),
         await payload<HttpAnswer>(environment, signEvent(csr)),
@@ -101,7 +104,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       expect(answers.map(outcomeOf)).toEqual(['200 issued', '200 issued']);
       const [leaf, again] = answers.map(certificateIn) as [X509Certificate, X509Certificate];
       const ca = await trusted();
-      expect(leaf.subject).toBe('O=system:nodes\nCN=system:node:n1');
+      expect(leaf.subject).toBe('O=dev\nCN=somebody');
       expect(leaf.checkIssued(ca) && leaf.verify(ca.publicKey)).toBe(true);
       expect(again.raw).toEqual(leaf.raw);
       expect(deployed.aws.count(signCalls) - before).toBe(1);
@@ -110,7 +113,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
 
     test('refuses what no profile permits, and asks KMS for nothing', async () => {
       const before = deployed.aws.count(signCalls);
-      const csr = csrFixture({ spec: { usages: ['digital signature', 'key encipherment', 'server auth'] } });
+      const csr = clientRequest({ usages: ['digital signature', 'key encipherment', 'server auth'] });
       expect(outcomeOf(await payload<HttpAnswer>(environment, signEvent(csr)))).toBe('422 refused');
       expect(deployed.aws.count(signCalls) - before).toBe(0);
     });
@@ -128,7 +131,7 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
     test('in several environments at once signs a request once, and every answer has that certificate', async () => {
       const environments = [environment, ...(await Promise.all([deployed.start('sign'), deployed.start('sign')]))];
       const before = deployed.aws.count(signCalls);
-      const event = signEvent(csrFixture());
+      const event = signEvent(clientRequest());
       const deliver = async (to: LambdaEnvironment): Promise<HttpAnswer> => {
         for (let attempt = 1; ; attempt++) {
           const answer = await payload<HttpAnswer>(to, event);
@@ -142,6 +145,52 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       expect(answers.map(outcomeOf)).toEqual(answers.map(() => '200 issued'));
       expect(new Set(answers.map((answer) => certificateIn(answer).fingerprint256)).size).toBe(1);
       expect(deployed.aws.count(signCalls) - before).toBe(1);
+    });
+  });
+
+  describe('attest', () => {
+    let environment: LambdaEnvironment;
+    beforeAll(async () => {
+      environment = await deployed.start('attest');
+    });
+    const ask = async (request: object, where = environment): Promise<HttpAnswer> =>
+      payload<HttpAnswer>(where, attestEvent(request));
+
+    test('finds out which machine asks, once, and another process knows of it', async () => {
+      const { object, identity } = nodeRequest(cluster);
+      const answer = await ask(object);
+      expect(outcomeOf(answer)).toBe('200 verdict');
+      expect(verdictIn(answer)).toMatchObject({
+        decision: 'approve',
+        reason: 'Attested',
+        message: `attested as ${identity}`,
+      });
+      expect((await ask(object, await deployed.start('attest'))).body).toBe(answer.body);
+      expect(entries(environment)).toContainEqual(expect.objectContaining({ level: 'info', identity, repeat: false }));
+    });
+
+    test('sign takes its word from the table, for an approved request and for none that was denied', async () => {
+      const sign = await deployed.start('sign');
+      const { object: good, nodeName } = nodeRequest(cluster);
+      const { object: wrong } = nodeRequest(cluster, { audience: 'another deployment' });
+      expect(verdictIn(await ask(good)).decision).toBe('approve');
+      expect(verdictIn(await ask(wrong))).toMatchObject({ decision: 'deny', reason: 'AttestationInvalid' });
+      const conditions = [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }];
+      const issued = await payload<HttpAnswer>(sign, signEvent({ ...good, status: { conditions } }));
+      expect(outcomeOf(issued)).toBe('200 issued');
+      expect(certificateIn(issued).subject).toBe(`O=system:nodes\nCN=system:node:${nodeName}`);
+      const refused = await payload<HttpAnswer>(sign, signEvent({ ...wrong, status: { conditions } }));
+      expect(outcomeOf(refused)).toBe('422 refused');
+      expect(refused.body).toContain('AttestationInvalid');
+    });
+
+    test('asks for no signature, and knows no other path', async () => {
+      const before = deployed.aws.count(signCalls);
+      await ask(nodeRequest(cluster).object);
+      expect(deployed.aws.count(signCalls) - before).toBe(0);
+      expect(outcomeOf(await payload<HttpAnswer>(environment, signEvent(nodeRequest(cluster).object)))).toBe(
+        '404 invalid',
+      );
     });
   });
 
