@@ -113,25 +113,36 @@ export interface Said {
   readonly certificatePem?: string;
 }
 
-export interface AttestedSite {
-  readonly store: AttestationStore;
-  readonly register: AttestationRegister;
-  readonly ledger: CertificateLedger;
+/** Both functions, as one process of each has them. */
+export interface Functions {
   /** As the relay forwards a request on arrival. */
   attest(object: object, options?: { readonly context?: object; readonly cluster?: string }): Promise<Said>;
   /** As the relay forwards an approved one. */
   sign(object: object, options?: { readonly cluster?: string }): Promise<Said>;
+}
+
+export interface AttestedSite extends Functions {
+  /** Of cluster `prod`, as a stranger reads them. */
+  readonly store: AttestationStore;
+  readonly register: AttestationRegister;
+  readonly ledger: CertificateLedger;
+  /** Over the same records, with other ways to them. */
+  functions(ports: Ports): Functions;
   close(): void;
 }
 
+interface Ports {
+  readonly aws?: AwsPorts;
+  readonly store?: (embedded: AttestationStore) => AttestationStore;
+  readonly ledger?: (embedded: CertificateLedger) => CertificateLedger;
+}
+
 export interface SiteOptions {
-  /** Clusters of countersign.yaml: profiles, attestation; the CA is added. */
+  /** Clusters of countersign.yaml, `prod` among them: profiles, attestation; the CA is added. */
   readonly clusters: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly aws: AwsPorts;
   readonly now: () => number;
-  /** Instead of an embedded one, of cluster `prod`. */
-  readonly store?: (embedded: AttestationStore) => AttestationStore;
-  readonly ledger?: (embedded: CertificateLedger) => CertificateLedger;
+  readonly store?: Ports['store'];
 }
 
 export function readClusters(clusters: SiteOptions['clusters']): ReadonlyMap<string, ClusterConfiguration> {
@@ -143,17 +154,13 @@ export function readClusters(clusters: SiteOptions['clusters']): ReadonlyMap<str
   return parsed.configuration.clusters;
 }
 
-export async function openSite({ clusters, aws, now, ...instead }: SiteOptions): Promise<AttestedSite> {
+export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Promise<AttestedSite> {
   const authority = await siteAuthority();
   const states = new Map(
     [...readClusters(clusters)].map(([name, cluster]) => {
-      const embedded = openEmbeddedAttestations(':memory:');
+      const attestations = openEmbeddedAttestations(':memory:');
       const certificates = openEmbeddedLedger(':memory:');
-      const providers = cluster.attestation === undefined ? new Map() : createProviders(cluster.attestation, { aws });
-      const store = instead.store?.(embedded.store) ?? embedded.store;
-      const ledger = instead.ledger?.(certificates.ledger) ?? certificates.ledger;
-      const close = (): void => [embedded, certificates].forEach((each) => each.close());
-      return [name, { cluster, store, register: embedded.register, ledger, providers, close }] as const;
+      return [name, { cluster, attestations, certificates }] as const;
     }),
   );
   const state = (name: string) => {
@@ -161,33 +168,65 @@ export async function openSite({ clusters, aws, now, ...instead }: SiteOptions):
     if (found === undefined) throw new Error(`no cluster ${name}`);
     return found;
   };
-  const shared = {
-    cluster: (name: string) => states.get(name)?.cluster,
-    now,
-    randomBytes: (count: number) => new Uint8Array(randomBytes(count)),
-    log: () => {},
-  };
-  const attest = createAttestHandler({ ...shared, attestation: async (name) => state(name) });
-  const sign = createSignHandler({
-    ...shared,
-    version: 'test',
-    ledger: (name) => state(name).ledger,
-    authority: async () => authority,
-    attestations: (name) => ({
-      findVerdict: (uid, at) => state(name).store.findVerdict(uid, at),
-      findIdentity: (identity) => state(name).store.findIdentity(identity),
-      attest: async (object) => void (await attest(attestEvent(name, object))),
-    }),
-  });
-  const { store, register, ledger } = state('prod');
+
+  function functions(ports: Ports): Functions {
+    const workers = new Map(
+      [...states].map(([name, { cluster, attestations, certificates }]) => {
+        const { attestation } = cluster;
+        const providers =
+          attestation === undefined ? new Map() : createProviders(attestation, { aws: ports.aws ?? aws });
+        const store = ports.store?.(attestations.store) ?? attestations.store;
+        return [
+          name,
+          { providers, store, ledger: ports.ledger?.(certificates.ledger) ?? certificates.ledger },
+        ] as const;
+      }),
+    );
+    const worker = (name: string) => {
+      const found = workers.get(name);
+      if (found === undefined) throw new Error(`no cluster ${name}`);
+      return found;
+    };
+    const known = {
+      cluster: (name: string) => states.get(name)?.cluster,
+      now,
+      randomBytes: (count: number) => new Uint8Array(randomBytes(count)),
+      log: () => {},
+    };
+    const attest = createAttestHandler({ ...known, attestation: async (name) => worker(name) });
+    const sign = createSignHandler({
+      ...known,
+      version: 'test',
+      ledger: (name) => worker(name).ledger,
+      authority: async () => authority,
+      attestations: (name) => ({
+        findVerdict: (uid, at) => worker(name).store.findVerdict(uid, at),
+        findIdentity: (identity) => worker(name).store.findIdentity(identity),
+        attest: async (object) => void (await attest(attestEvent(name, object))),
+      }),
+    });
+    return functionsOf(attest, sign);
+  }
+
+  const { attestations, certificates } = state('prod');
   return {
-    store,
-    register,
-    ledger,
+    store: attestations.store,
+    register: attestations.register,
+    ledger: certificates.ledger,
+    ...functions(rest.store === undefined ? {} : { store: rest.store }),
+    functions,
+    close() {
+      for (const each of states.values()) for (const opened of [each.attestations, each.certificates]) opened.close();
+    },
+  };
+}
+
+/** What two handlers say, in short. */
+export function functionsOf(attest: HttpHandler, sign: HttpHandler): Functions {
+  return {
     attest: (object, { context, cluster = 'prod' } = {}) =>
       post(attest, eventOf(cluster, 'attest', { request: object, ...(context === undefined ? {} : { context }) })),
     sign: (object, { cluster = 'prod' } = {}) => post(sign, eventOf(cluster, 'sign', object)),
-    close: () => states.forEach(({ close }) => close()),
   };
 }
 
