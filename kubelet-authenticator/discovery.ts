@@ -180,7 +180,8 @@ async function withoutSignature(
   return no(
     'TokenCannotSign',
     `token id ${quoted(token.id)} is valid, but there is no signature of it in the cluster-info ConfigMap`,
-    'its Secret lacks usage-bootstrap-signing: "true", or kube-controller-manager runs without bootstrapsigner',
+    // The API server remembers a login for ten seconds.
+    'its Secret lacks usage-bootstrap-signing: "true", or kube-controller-manager runs without bootstrapsigner, or it expired just now',
   );
 }
 
@@ -212,13 +213,12 @@ async function logIn(
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
   const who = await patiently(server, trusted, { method: 'POST', path, body, bearer }, world, patience);
   if (!who.ok) return who;
-  if (who.answer.status === 401)
+  if (!loggedIn(who.answer, token))
     return no(
       'TokenCannotLogIn',
       `token id ${quoted(token.id)} cannot log in: it is invalid for this cluster, it has expired, or its Secret lacks usage-bootstrap-authentication: "true"`,
       createToken,
     );
-  // Any other status comes after authentication: what it may do is the second question.
   const may = await patiently(server, trusted, { method: 'POST', ...mayRequest, bearer }, world, patience);
   if (!may.ok) return may;
   const status = objectOf(objectOf(json(may.answer.text))?.['status']);
@@ -229,6 +229,12 @@ async function logIn(
         ]
       : [];
   return { ok: true, warnings };
+}
+
+/** The answer must name us. 403 comes after authentication, but to those without a login as well: it names whom it means. */
+function loggedIn({ status, text }: DiscoveryAnswer, { id }: BootstrapToken): boolean {
+  // Servers before 1.28 do not know the question, and refuse strangers before saying so.
+  return status === 404 || ((status === 201 || status === 403) && text?.includes(`system:bootstrap:${id}`) === true);
 }
 
 const mayRequest = {

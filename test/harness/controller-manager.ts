@@ -8,6 +8,8 @@ import { startProcess, temporaryFolder, waitUntilReady, type RunningProcess } fr
 const CONTROLLERS = {
   csrsigning: { flag: 'certificatesigningrequest-signing-controller', loops: 4 }, // one per built-in signer name
   csrapproving: { flag: 'certificatesigningrequest-approving-controller', loops: 1 },
+  bootstrapsigner: { flag: 'bootstrap-signer-controller', loops: 1 },
+  tokencleaner: { flag: 'token-cleaner-controller', loops: 1 },
 };
 
 export interface KubeControllerManagerOptions {
@@ -24,12 +26,12 @@ export interface KubeControllerManagerOptions {
 }
 
 /**
- * The reference: the real kube-controller-manager, reduced to its CSR controllers. Resolves when they watch.
+ * The reference: the real kube-controller-manager, reduced to its CSR and bootstrap token controllers. Resolves when they watch.
  * It logs in as a user of its own, found in the audit log as `KUBE_CONTROLLER_MANAGER_USER`.
  */
 export async function startKubeControllerManager(options: KubeControllerManagerOptions): Promise<RunningProcess> {
   const { controlPlane, controllers } = options;
-  await grantCertificateControllerRole(controlPlane);
+  await grantControllerRoles(controlPlane, controllers);
   const folder = temporaryFolder('controller-manager');
   const signingCert = join(folder.path, 'ca.crt');
   const signingKey = join(folder.path, 'ca.key');
@@ -69,22 +71,40 @@ export async function startKubeControllerManager(options: KubeControllerManagerO
 
 export const KUBE_CONTROLLER_MANAGER_USER = 'test:kube-controller-manager';
 
-/** Exactly the rights the in-tree controller has: its own built-in role, given to our user. */
-async function grantCertificateControllerRole(controlPlane: ControlPlane): Promise<void> {
-  const response = await controlPlane.admin.request('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+/** Exactly the rights the in-tree controllers have: their own built-in roles, given to our user. */
+async function grantControllerRoles(
+  controlPlane: ControlPlane,
+  controllers: readonly (keyof typeof CONTROLLERS)[],
+): Promise<void> {
+  await bind(controlPlane, { kind: 'ClusterRole', name: 'system:controller:certificate-controller' });
+  // Their informers list everything in all namespaces, with the rights of the process and not of a single controller.
+  if (controllers.some((name) => name === 'bootstrapsigner' || name === 'tokencleaner'))
+    await bind(controlPlane, { kind: 'ClusterRole', name: 'system:kube-controller-manager' });
+  const bootstrap = [
+    { controller: 'bootstrapsigner', namespace: 'kube-system', name: 'system:controller:bootstrap-signer' },
+    { controller: 'bootstrapsigner', namespace: 'kube-public', name: 'system:controller:bootstrap-signer' },
+    { controller: 'tokencleaner', namespace: 'kube-system', name: 'system:controller:token-cleaner' },
+  ] as const;
+  for (const { controller, namespace, name } of bootstrap)
+    if (controllers.includes(controller)) await bind(controlPlane, { kind: 'Role', name, namespace });
+}
+
+async function bind(
+  controlPlane: ControlPlane,
+  { kind, name, namespace }: { kind: 'Role' | 'ClusterRole'; name: string; namespace?: string },
+): Promise<void> {
+  const group = '/apis/rbac.authorization.k8s.io/v1';
+  const path = namespace === undefined ? 'clusterrolebindings' : `namespaces/${namespace}/rolebindings`;
+  const response = await controlPlane.admin.request(`${group}/${path}`, {
     method: 'POST',
     body: {
       apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: KUBE_CONTROLLER_MANAGER_USER },
-      roleRef: {
-        apiGroup: 'rbac.authorization.k8s.io',
-        kind: 'ClusterRole',
-        name: 'system:controller:certificate-controller',
-      },
+      kind: `${kind}Binding`,
+      metadata: { name: `${KUBE_CONTROLLER_MANAGER_USER}:${name}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: KUBE_CONTROLLER_MANAGER_USER }],
     },
   });
   const alreadyGranted = response.status === 409;
-  if (response.status !== 201 && !alreadyGranted) throw new Error(`cluster role binding: ${response.text}`);
+  if (response.status !== 201 && !alreadyGranted) throw new Error(`${kind} binding: ${response.text}`);
 }
