@@ -6,9 +6,16 @@ import type { HttpAnswer, HttpEvent } from '../../adapters/lambda-http.ts';
 import { serveHttp } from '../../dev/node-http.ts';
 import { openSignService } from '../../dev/sign-service.ts';
 import type { ApiClient } from './api-client.ts';
-import { startControlPlane, type ControlPlane } from './control-plane.ts';
+import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import { makeRequest, newKey, type MadeRequest, type RequestSpec } from './requests.ts';
-import { approverManifest, installRelay, startRelay, type Relay, type RelayIdentity } from './stack.ts';
+import {
+  approverManifest,
+  installRelay,
+  manifestObjects,
+  startRelay,
+  type Relay,
+  type RelayIdentity,
+} from './stack.ts';
 import { csrPath, readRequest, type CsrObject } from './stack-requests.ts';
 
 /*
@@ -34,8 +41,12 @@ export interface ApprovalStack {
   stop(): Promise<void>;
 }
 
-/** `configuration` is a countersign.yaml with a cluster `demo`. */
-export async function startApprovalStack(configuration: string, aws?: AwsPorts): Promise<ApprovalStack> {
+/** `configuration` is a countersign.yaml with a cluster `demo`. The API server believes kubelets that its CA certified. */
+export async function startApprovalStack(
+  configuration: string,
+  aws?: AwsPorts,
+  planeOptions: ControlPlaneOptions = {},
+): Promise<ApprovalStack> {
   const cleanups: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
     for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
@@ -51,14 +62,15 @@ export async function startApprovalStack(configuration: string, aws?: AwsPorts):
     cleanups.push(service.close);
     const calls: string[] = [];
     let held: 'sign' | 'attest' | undefined;
-    let waiting: (() => void)[] = [];
+    const waiting: (() => void)[] = [];
     const release = (): void => {
       held = undefined;
       for (const go of waiting.splice(0)) go();
     };
     cleanups.push(release);
     const handler = async (event: HttpEvent): Promise<HttpAnswer> => {
-      const sort = event.rawPath.endsWith('/attest') ? 'attest' : 'sign';
+      const sort = event.rawPath.split('/').at(-1);
+      if (sort !== 'attest' && sort !== 'sign') return service.handler(event);
       calls.push(`${sort} ${nameIn(event)}`);
       if (held === sort) await new Promise<void>((resolve) => waiting.push(resolve));
       return service.handler(event);
@@ -72,11 +84,14 @@ export async function startApprovalStack(configuration: string, aws?: AwsPorts):
     cleanups.push(http.close);
 
     const trusted = await fetch(`${http.url}/v1/clusters/demo/trust-bundle`);
-    const plane = await startControlPlane({ clientCaPem: await trusted.text() });
+    const trustBundle = await trusted.text();
+    const plane = await startControlPlane({ ...planeOptions, clientCaPem: trustBundle, kubeletCaPem: trustBundle });
     cleanups.push(() => plane.stop());
     const file = join(plane.dir, 'countersign.yaml');
     writeFileSync(file, configuration);
     const identity = await installRelay(plane, approverManifest);
+    const { profiles, approval } = parsed.configuration.clusters.get('demo')!;
+    await grantSigners(plane, identity, [...profiles.keys()], (name) => approval.get(name) === 'approve');
     const kubeconfig = identity.kubeconfig();
 
     const bind: ApprovalStack['bind'] = async (role, group) => {
@@ -137,8 +152,45 @@ export async function startApprovalStack(configuration: string, aws?: AwsPorts):
   }
 }
 
+/** Of signers that the manifest does not name, as the chart would give it from that configuration. */
+async function grantSigners(
+  plane: ControlPlane,
+  identity: RelayIdentity,
+  names: readonly string[],
+  approves: (name: string) => boolean,
+): Promise<void> {
+  const known = new Set(
+    manifestObjects(approverManifest)
+      .flatMap(({ rules = [] }) => rules)
+      .flatMap(({ resourceNames = [] }) => resourceNames),
+  );
+  const more = names.filter((name) => !known.has(name));
+  if (more.length === 0) return;
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const metadata = { name: 'test:more-signers' };
+  const rule = (verb: string, resourceNames: readonly string[]) => ({
+    apiGroups: ['certificates.k8s.io'],
+    resources: ['signers'],
+    resourceNames,
+    verbs: [verb],
+  });
+  const rules = [rule('sign', more), rule('approve', more.filter(approves))].filter(
+    ({ resourceNames }) => resourceNames.length > 0,
+  );
+  const create = (kind: string, content: object) =>
+    plane.admin.expectOk(`/apis/${apiGroup}/v1/${kind.toLowerCase()}s`, {
+      method: 'POST',
+      body: { apiVersion: `${apiGroup}/v1`, kind, metadata, ...content },
+    });
+  await create('ClusterRole', { rules });
+  await create('ClusterRoleBinding', {
+    roleRef: { apiGroup, kind: 'ClusterRole', name: metadata.name },
+    subjects: [{ kind: 'ServiceAccount', name: identity.name, namespace: identity.namespace }],
+  });
+}
+
 function nameIn({ body = '', isBase64Encoded }: HttpEvent): string {
-  const text = isBase64Encoded === true ? Buffer.from(body, 'base64').toString('utf8') : body;
+  const text = isBase64Encoded ? Buffer.from(body, 'base64').toString('utf8') : body;
   const json = JSON.parse(text === '' ? '{}' : text) as { request?: CsrObject } & Partial<CsrObject>;
   return (json.request ?? json).metadata?.name ?? '';
 }

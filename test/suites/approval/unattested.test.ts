@@ -46,7 +46,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
   let stack: ApprovalStack;
   let relay: Relay;
   let token: ApiClient;
-  let grants: Awaited<ReturnType<ApprovalStack['bind']>>[] = [];
+  const grants: Awaited<ReturnType<ApprovalStack['bind']>>[] = [];
 
   beforeAll(async () => {
     stack = await startApprovalStack(configuration);
@@ -245,8 +245,8 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
       for (let i = 0; i < flood.length; i += 50)
         await Promise.all(flood.slice(i, i + 50).map((name) => postNodeRequest(token, name, name)));
       await eventually(async () => (await relay.metric('longest_line')) >= 490, 'the flood waits');
-      // Of twelve at once, four.
-      expect(stack.calls.filter((call) => call.startsWith('attest flood'))).toHaveLength(4);
+      const flooding = () => stack.calls.filter((call) => call.startsWith('attest flood')).length;
+      await eventually(() => flooding() >= 4, 'it has all it may have in hand');
       const renewals = Array.from({ length: 6 }, (_, i) => `renewal-${i}`);
       await Promise.all(renewals.map((name) => postNodeRequest(node, name, 'n11')));
       await postNodeRequest(other, 'other-token', 'n12');
@@ -255,6 +255,8 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
         () => stack.calls.filter((call) => /^attest (renewal|other)/.test(call)).length >= beside.length,
         'they are attested while the flood is held',
       );
+      // Of twelve at once, four, however long the others are away.
+      expect(flooding()).toBe(4);
       const before = stack.calls.length;
       stack.release();
       for (const name of [...renewals, 'other-token']) await reaches(name, 'Approved, issued');
