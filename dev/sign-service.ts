@@ -33,6 +33,8 @@ export interface SignServiceOptions {
   readonly log: (entry: CallLogEntry) => void;
   /** What machines are asked about: AWS itself, unless something stands in for it. */
   readonly aws?: AwsPorts;
+  /** Absent = the clock of this machine. */
+  readonly now?: () => number;
   /** Stands before each CA; only for tests that need a key which does not behave. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
 }
@@ -71,7 +73,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   const authority = (cluster: string, ca: string): Authority => present(state(cluster).authorities.get(ca), `CA ${ca}`);
   const shared = {
     cluster: (name: string) => states.get(name)?.configuration,
-    now: Date.now,
+    now: options.now ?? Date.now,
     randomBytes,
     log: options.log,
   };

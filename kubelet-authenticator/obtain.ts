@@ -57,7 +57,7 @@ export async function obtain(order: Order, current: Credential | undefined, unti
     if (loaded.credential !== undefined && world.now() < loaded.credential.renewAt)
       return { kind: 'issued', credential: loaded.credential };
     const login = slot.name === 'client' ? loaded.credential : order.login;
-    const attempt = await startAttempt(order, loaded, login);
+    const attempt = await startAttempt(order, loaded, order.provider.renews ? login : undefined);
     return await attempt.run(until);
   } finally {
     lock.release();
@@ -83,7 +83,7 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     else if (kept !== undefined && !isFinished(kept, credential)) return kept;
     // The machine is registered with the old key, and a bootstrap token cannot change that: only a node that still can log
     // in as itself gets another one.
-    const sound = credential === undefined ? oldKeyPem : provider.freshKeys ? undefined : credential.keyPem;
+    const sound = credential === undefined ? oldKeyPem : provider.renews ? undefined : credential.keyPem;
     return newWork(purpose, sound ?? newKey(settings.keyKind));
   }
 
@@ -131,7 +131,7 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
       }
       case 'KeyReused':
         // Only a node that logs in as itself may change its key (docs/attestation.md, Trust on first use).
-        if (login.as !== 'node' || !provider.freshKeys || state.keysGivenUp >= maxRetries) return false;
+        if (login.as !== 'node' || !provider.renews || state.keysGivenUp >= maxRetries) return false;
         return again({ keyPem: newKey(settings.keyKind), keysGivenUp: state.keysGivenUp + 1 });
       case 'TofuReuse': {
         // A renewal that ended too late: which of the two keys the machine is registered with, only trying tells.

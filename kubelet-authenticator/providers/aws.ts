@@ -20,7 +20,7 @@ const identityCredentials = 'meta-data/identity-credentials/ec2/security-credent
 export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<string>): NodeProviderPort {
   return {
     versions: ['aws/v1'],
-    freshKeys: true,
+    renews: true,
 
     async describe() {
       const [zone, instanceId, ...names] = await Promise.all([

@@ -7,7 +7,7 @@ const staleAfterMilliseconds = 3_600_000;
 export function insecureProvider(): NodeProviderPort {
   return {
     versions: ['insecure/v1'],
-    freshKeys: false,
+    renews: false,
     describe: () => Promise.resolve({ names: [] }),
     makeEvidence: ({ now }) =>
       Promise.resolve({ data: JSON.stringify({ v: 1 }), staleAt: now + staleAfterMilliseconds }),

@@ -8,10 +8,10 @@ export interface NodeProviderPort {
   /** Versions of evidence it can make, newest first: `aws/v1`. */
   readonly versions: readonly [string, ...string[]];
   /**
-   * Whether a renewal comes with a new key. A provider that proves nothing cannot tell a new key of the same machine from
-   * another machine's.
+   * Whether the node itself renews, with a new key. A provider that proves nothing cannot tell a new key of the same machine
+   * from another machine's (seed 004): there the node asks as it did the first time, for the same key.
    */
-  readonly freshKeys: boolean;
+  readonly renews: boolean;
   /** Which machine this is. Throws when it cannot be told now. */
   describe(): Promise<MachineDescription>;
   /** Throws when it cannot be made now. */
