@@ -61,6 +61,22 @@ const fieldManager = 'countersign';
  * Throws at once if the configuration cannot be read.
  */
 export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
+  const { transport, server } = connectTransport(login);
+  return {
+    requests: requestApi(transport),
+    requester: requesterApi(transport),
+    lease: (namespace, name) => leaseCalls(transport, namespace, name),
+    nodeNames: (signal) => nodeNames(transport, signal),
+    server,
+    close: () => transport.close(),
+  };
+}
+
+/** The same connection for what speaks of other objects (kubernetes-objects.ts). */
+export function connectTransport(login: KubernetesLogin): {
+  readonly transport: KubernetesTransport;
+  readonly server: string;
+} {
   let config = load(login);
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
@@ -72,14 +88,7 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
     if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
     return options;
   });
-  return {
-    requests: requestApi(transport),
-    requester: requesterApi(transport),
-    lease: (namespace, name) => leaseCalls(transport, namespace, name),
-    nodeNames: (signal) => nodeNames(transport, signal),
-    server,
-    close: () => transport.close(),
-  };
+  return { transport, server };
 }
 
 function load(login: KubernetesLogin): KubeConfig {
@@ -236,7 +245,7 @@ async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiA
 }
 
 /** Every answer of the API server becomes a value, a "no", or an exception here and nowhere else. */
-function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
+export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
   const success = status >= 200 && status <= 299;
   if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
   const body = parse(text ?? '');
