@@ -6,7 +6,7 @@ export interface AuditEvent {
   stage: 'ResponseStarted' | 'ResponseComplete' | 'Panic';
   verb: string;
   requestURI: string;
-  user: { username: string; groups?: string[] };
+  user: { username: string; groups?: string[]; extra?: Record<string, string[]> };
   objectRef?: { resource: string; subresource?: string; namespace?: string; name?: string; apiGroup?: string };
   responseStatus?: { code: number; reason?: string };
   annotations?: Record<string, string>;

@@ -87,6 +87,8 @@ export function startApiServer(
         '--audit-log-maxsize=2000', // megabytes; a rotated log would hide its beginning from the reader
         ...(options.watchTimeoutSeconds === undefined ? [] : [`--min-request-timeout=${options.watchTimeoutSeconds}`]),
         ...(options.watchCache === false ? ['--watch-cache=false'] : []),
+        ...(options.kubeletCaPem === undefined ? [] : kubeletArgs(dir)),
+        ...(options.tokenFile === undefined ? [] : [`--token-auth-file=${join(dir, 'tokens.csv')}`]),
         ...(options.apiServerArgs ?? []),
       ],
     });
@@ -116,6 +118,25 @@ export function writeServerFiles(dir: string, serving: KeyAndCertificate): void 
 
 export function writeClientCa(dir: string, authority: TestAuthority, clientCaPem = ''): void {
   writeFileSync(join(dir, 'client-ca.crt'), `${authority.certificatePem}\n${clientCaPem}\n`);
+}
+
+export function writeKubeletFiles(dir: string, login: KeyAndCertificate, caPem: string): void {
+  writeFileSync(join(dir, 'kubelet-ca.crt'), caPem);
+  writeFileSync(join(dir, 'kubelet-client.crt'), login.certificatePem);
+  writeFileSync(join(dir, 'kubelet-client.key'), login.keyPem, { mode: 0o600 });
+}
+
+function kubeletArgs(dir: string): string[] {
+  return [
+    `--kubelet-certificate-authority=${join(dir, 'kubelet-ca.crt')}`,
+    `--kubelet-client-certificate=${join(dir, 'kubelet-client.crt')}`,
+    `--kubelet-client-key=${join(dir, 'kubelet-client.key')}`,
+    '--kubelet-preferred-address-types=InternalIP', // nobody resolves the names of these nodes
+  ];
+}
+
+export function writeTokenFile(dir: string, lines: string): void {
+  writeFileSync(join(dir, 'tokens.csv'), lines, { mode: 0o600 });
 }
 
 export function auditLogPath(dir: string): string {

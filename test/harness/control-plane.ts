@@ -21,6 +21,10 @@ export interface ControlPlaneOptions {
   watchCache?: boolean;
   /** Service-account tokens name the server's own address as their issuer, where their keys really can be fetched. */
   ownIssuer?: boolean;
+  /** It calls kubelets, at the address of their machine, and believes the serving certificates that these CAs issued. */
+  kubeletCaPem?: string;
+  /** Lines of a static token file: `token,user,uid,"groups"`. */
+  tokenFile?: string;
   /** Further kube-apiserver flags, such as `--feature-gates=…`. */
   apiServerArgs?: readonly string[];
 }
@@ -70,6 +74,11 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const adminLogin = await issueLogin(authority, { user: 'test-admin', groups: ['system:masters'] });
     servers.writeServerFiles(dir, serving);
     servers.writeClientCa(dir, authority, options.clientCaPem);
+    if (options.kubeletCaPem !== undefined) {
+      const asKubeletClient = { user: 'kube-apiserver-kubelet-client', groups: ['system:masters'] };
+      servers.writeKubeletFiles(dir, await issueLogin(authority, asKubeletClient), options.kubeletCaPem);
+    }
+    if (options.tokenFile !== undefined) servers.writeTokenFile(dir, options.tokenFile);
 
     const { url: etcdUrl } = await servers.startOnFreePort(running, servers.startEtcd(dir));
     const launch = servers.startApiServer(dir, etcdUrl, options, adminLogin, authority.certificatePem);

@@ -122,9 +122,9 @@ export function temporaryFolder(purpose: string): { path: string; remove: () => 
 }
 
 /*
- * The guard: a shell that holds the list of our servers and folders, and the reading end of a pipe of which this
- * process has the only other end. However this process goes — finished, interrupted, killed — the kernel closes
- * that end, and the shell kills and removes what is still on the list. An exit handler would miss the last two.
+ * The guard: a shell that holds the list of our servers, folders and loopback addresses, and the reading end of a pipe
+ * of which this process has the only other end. However this process goes — finished, interrupted, killed — the kernel
+ * closes that end, and the shell kills and removes what is still on the list. An exit handler would miss the last two.
  */
 const GUARD_SCRIPT = `
 trap '' INT TERM HUP
@@ -138,11 +138,13 @@ while read -r line; do
 done
 printf '%s\\n' "$entries" | while read -r kind value; do [ "$kind" != pid ] || kill -KILL "$value"; done
 printf '%s\\n' "$entries" | while read -r kind value; do [ "$kind" != dir ] || rm -rf "$value"; done
+printf '%s\\n' "$entries" | while read -r kind value; do [ "$kind" != address ] || ip address del "$value" dev lo; done
 `;
 
 let guardProcess: ChildProcess | undefined;
 
-function guard(line: string): void {
+/** `+kind value` puts it on the list, `-kind value` takes it off; kinds: pid, dir, address. */
+export function guard(line: string): void {
   if (guardProcess === undefined) {
     // Its own process group: Ctrl-C in a terminal goes to every process of ours, and must not reach this one.
     guardProcess = spawn('/bin/sh', ['-c', GUARD_SCRIPT], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });

@@ -129,11 +129,15 @@ export async function settled(plane: ControlPlane, names: readonly string[]): Pr
 }
 
 /** Waits for something that must come true; how long is no part of what is tested. */
-export async function eventually(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const limit = performance.now() + 100_000;
+export async function eventually(
+  condition: () => Promise<boolean> | boolean,
+  what: string,
+  seconds = 100,
+): Promise<void> {
+  const limit = performance.now() + seconds * 1_000;
   for (;;) {
     if (await condition()) return;
-    if (performance.now() > limit) throw new Error(`not in 100 seconds: ${what}`);
+    if (performance.now() > limit) throw new Error(`not in ${seconds} seconds: ${what}`);
     await sleep(50);
   }
 }
