@@ -93,7 +93,8 @@ export async function twoMachines(stage: Stage, { workers }: Actors, way: 'arriv
   const objects = workers.map(({ first }) => requestFor({ request: first }));
   const ends = await Promise.all(objects.map((object) => run(stage, object, way)));
   expect(ends.map((said) => said.at(-1)?.said ?? '').toSorted()).toEqual(['TofuNodeTaken', 'issued']);
-  if (way === 'arrival') expect(ends.map(([said]) => said?.said ?? '').toSorted()).toEqual(['TofuNodeTaken', 'approve']);
+  if (way === 'arrival')
+    expect(ends.map(([said]) => said?.said ?? '').toSorted()).toEqual(['TofuNodeTaken', 'approve']);
   for (const [index, object] of objects.entries())
     expect((await stage.healthy.sign(object)).said).toBe(ends[index]?.at(-1)?.said);
   const [first, second] = await Promise.all(

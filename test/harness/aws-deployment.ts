@@ -15,6 +15,8 @@ export interface Deployment extends CountedEmulator {
   readonly passedOver: readonly string[];
   /** Of the service stack. */
   readonly outputs: Readonly<Record<string, string>>;
+  /** Path of its countersign.yaml. */
+  readonly configurationFile: string;
   /** Again, from a countersign.yaml that says something else. */
   deployAgain(change: (configuration: string) => string): Promise<void>;
 }
@@ -36,13 +38,21 @@ clusters:
     aws: { account: '000000000000', region: eu-central-1 }
 `;
 
-export async function deployOnLocalStack(): Promise<Deployment> {
+export async function deployOnLocalStack(
+  options: {
+    /** Of countersign.yaml, from the beginning. */
+    readonly change?: (configuration: string) => string;
+    /** Environment variables that its functions find besides. */
+    readonly functions?: Readonly<Record<string, string>>;
+  } = {},
+): Promise<Deployment> {
+  const { change: first = (text) => text, functions } = options;
   const folder = temporaryFolder('deployment');
   let stack: CountedEmulator | undefined;
   try {
     const file = join(folder.path, 'countersign.yaml');
-    writeFileSync(file, configuration);
-    const counted = (stack = await startCountedLocalStack());
+    writeFileSync(file, first(configuration));
+    const counted = (stack = await startCountedLocalStack(functions));
     const cdk = cdkOn(counted.emulator, { configuration: file, folder: folder.path });
     await cdk.bootstrap();
     const { demo: outputs = {} } = await cdk.deploy();
@@ -53,8 +63,9 @@ export async function deployOnLocalStack(): Promise<Deployment> {
       fetch: client.fetch,
       passedOver: passedOver(counted.emulator.logTail(10_000)),
       outputs,
+      configurationFile: file,
       async deployAgain(change) {
-        writeFileSync(file, change(configuration));
+        writeFileSync(file, change(first(configuration)));
         await cdk.deploy();
       },
       async stop() {

@@ -13,14 +13,13 @@ export interface CountedEmulator {
 
 const runtime = join(import.meta.dirname, '../tools/localstack/executor/runtime.mjs');
 
-/** Only for a LocalStack of ours. */
-export function startCountedLocalStack(): Promise<CountedEmulator> {
-  return startCounted((environment) =>
-    startLocalStack({
-      // It gives functions nothing of its own environment.
-      lambdaRuntime: ['/usr/bin/env', ...environment.map((each) => each.join('=')), process.execPath, runtime],
-    }),
-  );
+/** Only for a LocalStack of ours. `functions`: what they find in their environment beside what they are deployed with. */
+export function startCountedLocalStack(functions: Readonly<Record<string, string>> = {}): Promise<CountedEmulator> {
+  return startCounted((counting) => {
+    const environment = [...counting, ...Object.entries(functions)].map((each) => each.join('='));
+    // It gives functions nothing of its own environment.
+    return startLocalStack({ lambdaRuntime: ['/usr/bin/env', ...environment, process.execPath, runtime] });
+  });
 }
 
 /** With signatures and permissions checked, those of the calls through the proxy too. */
