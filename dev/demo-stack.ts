@@ -5,13 +5,18 @@ import { join } from 'node:path';
 import { connectKubernetes } from '../adapters/kubernetes-api.ts';
 import type { KubernetesApi } from '../adapters/kubernetes-api.ts';
 import { connectSigner } from '../adapters/signer-http.ts';
+import type { AwsPorts } from '../core/attestation/aws-endpoints.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import type { CallLogEntry } from '../adapters/lambda-log.ts';
+import type { RelayOptions } from '../lambdas/watch-relay/options.ts';
 import { createRelay } from '../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../lambdas/watch-relay/system-clock.ts';
 import { startCsrApi } from './csr-api.ts';
 import { openSignService, serveSignService } from './sign-service.ts';
 import type { DemoWorld } from './scenario.ts';
+
+/** Whom a bootstrap token logs in: whoever has it. */
+export const bootstrapUser = 'system:bootstrap:demo01';
 
 export interface DemoStack {
   readonly signUrl: string;
@@ -23,6 +28,8 @@ export interface DemoStack {
   readonly cluster: KubernetesApi;
   /** As a node that joins: the same on a real cluster, where nobody is impersonated. */
   readonly node: KubernetesApi;
+  /** As this user, with the groups that belong to him. Only the stand-in believes whatever one says of oneself. */
+  readonly as: (username: string) => KubernetesApi;
   /** The last things the sign function and the relay said: for the question why nothing happens. */
   readonly complaints: () => readonly string[];
   readonly close: () => Promise<void>;
@@ -30,8 +37,8 @@ export interface DemoStack {
 
 export async function startDemoStack(
   cluster: ClusterConfiguration,
-  signerNames: readonly string[],
   world: DemoWorld,
+  aws?: AwsPorts,
 ): Promise<DemoStack> {
   const cleanups: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -49,27 +56,27 @@ export async function startDemoStack(
         if (entry.level !== 'info') complain(`sign function: ${entry.why ?? entry.outcome}, ${whyOf(entry)}`);
       },
       ...(world.wrapAuthority === undefined ? {} : { wrapAuthority: world.wrapAuthority }),
+      ...(aws === undefined ? {} : { aws }),
     });
     cleanups.push(service.close);
     const http = await serveSignService(service, 0);
     cleanups.push(http.close);
     const base = `${http.url}/v1/clusters/${cluster.name}`;
 
-    const logins =
-      world.kubeconfig === undefined ? await standIn(cleanups) : { admin: world.kubeconfig, node: world.kubeconfig };
+    const loginOf = world.kubeconfig === undefined ? await standIn(cleanups) : () => world.kubeconfig ?? '';
     const connect = (path: string): KubernetesApi => {
       const api = connectKubernetes({ kind: 'kubeconfig', path });
       cleanups.push(() => api.close());
       return api;
     };
-    const [admin, node] = [connect(logins.admin), connect(logins.node)];
+    const [admin, node] = [connect(loginOf()), connect(loginOf(bootstrapUser))];
 
     const endpoint = connectSigner({ url: base, connections: 4 });
     cleanups.push(() => endpoint.close());
     const relay = createRelay(
       {
-        signerNames,
-        policies: new Map(),
+        signerNames: [...cluster.profiles.keys()],
+        policies: policiesOf(cluster),
         concurrency: 4,
         inFlightPerRequester: 4,
         graceMilliseconds: 1_000,
@@ -103,6 +110,7 @@ export async function startDemoStack(
       server: admin.server,
       cluster: admin,
       node,
+      as: (username) => connect(loginOf(username)),
       complaints: () => complaints,
       close,
     };
@@ -112,20 +120,31 @@ export async function startDemoStack(
   }
 }
 
-/** The stand-in API, and kubeconfig files for its administrator and for a node with a bootstrap token. */
-async function standIn(cleanups: (() => unknown)[]): Promise<{ admin: string; node: string }> {
+/** As the relay reads them from countersign.yaml. */
+function policiesOf({ profiles, approval }: ClusterConfiguration): RelayOptions['policies'] {
+  return new Map(
+    [...profiles.values()].map(({ signerName, kind, attestation }) => [
+      signerName,
+      {
+        approval: approval.get(signerName) ?? 'manual',
+        kind,
+        ...(attestation === undefined ? {} : { attestation }),
+      },
+    ]),
+  );
+}
+
+/** The stand-in API; what is given are the paths of kubeconfig files, for its administrator or for a user. */
+async function standIn(cleanups: (() => unknown)[]): Promise<(username?: string) => string> {
   const api = await startCsrApi();
   cleanups.push(api.close);
   const folder = mkdtempSync(join(tmpdir(), 'countersign-demo-'));
   cleanups.push(() => rmSync(folder, { recursive: true }));
-  const write = (name: string, content: string): string => {
-    const path = join(folder, name);
-    writeFileSync(path, content, { mode: 0o600 });
+  let files = 0;
+  return (username) => {
+    const path = join(folder, `${(files += 1)}.kubeconfig`);
+    writeFileSync(path, api.kubeconfig(username), { mode: 0o600 });
     return path;
-  };
-  return {
-    admin: write('admin.kubeconfig', api.kubeconfig()),
-    node: write('node.kubeconfig', api.kubeconfig('system:bootstrap:demo01')),
   };
 }
 

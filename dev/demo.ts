@@ -3,10 +3,11 @@ import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { DemoFailure } from './scenario.ts';
 import type { DemoWorld, Scenario } from './scenario.ts';
+import { hijackScenario } from './scenarios/hijack.ts';
 import { signScenario } from './scenarios/sign.ts';
 import { terminalFor } from './terminal.ts';
 
-const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario];
+const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 /** Far more than any scenario takes: a demo that hangs is a demo that fails. */
 const patienceMilliseconds = 15_000;
@@ -16,15 +17,16 @@ const helpText = `Shows the whole path of a certificate request on this machine,
 Usage: npm run demo [-- [scenario] [options]]
 
   --list             the scenarios
-  --kubeconfig FILE  a real cluster instead of the built-in stand-in: two requests of the signer countersign.dev/demo
-                     are made, approved with your rights, answered and deleted
+  --kubeconfig FILE  (sign) a real cluster instead of the built-in stand-in: two requests of the signer
+                     countersign.dev/demo are made, approved with your rights, answered and deleted
   --help
 
 Examples:
   npm run demo
+  npm run demo -- hijack
   npm run demo -- sign --kubeconfig ~/.kube/config
 
-Exit codes: 0 the certificate verifies, 1 something does not hold, 2 usage, 3 no such file.
+Exit codes: 0 all it shows was seen to hold, 1 something does not hold, 2 usage, 3 no such file.
 `;
 
 /** What a test may change; nothing of it can be reached from the command line. */
@@ -60,7 +62,7 @@ export async function main(argv: readonly string[], overrides: DemoOverrides = {
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
-  terminal.line(`\nok: the certificate verifies. ${((performance.now() - started) / 1_000).toFixed(1)} s`);
+  terminal.line(`\nok: ${scenario.proven}. ${((performance.now() - started) / 1_000).toFixed(1)} s`);
   return exitCodes.ok;
 }
 
@@ -91,6 +93,8 @@ function parseDemo(argv: readonly string[]): Parsed {
   const scenario = scenarios.find((each) => each.name === name);
   if (scenario === undefined || more.length > 0) return usage(`no scenario "${positionals.join(' ')}"\n\n${list()}`);
   const { kubeconfig } = values;
+  if (kubeconfig !== undefined && !scenario.onRealCluster)
+    return usage(`--kubeconfig: "${scenario.name}" plays on this machine only`);
   if (kubeconfig !== undefined && !existsSync(kubeconfig))
     return { text: `demo: there is no file ${kubeconfig}`, code: exitCodes.configuration };
   return { scenario, kubeconfig };

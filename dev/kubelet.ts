@@ -2,9 +2,12 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { assembleCertificate, toPem } from '../core/certificate.ts';
-import { explicit, sequence } from '../core/der-encoder.ts';
+import { providerIdType } from '../core/csr.ts';
+import { explicit, objectIdentifier, sequence, setOf } from '../core/der-encoder.ts';
+import { evidenceLabels } from '../core/evidence.ts';
 import type { JsonObject } from '../core/ports.ts';
 import { encodeSubject } from '../core/subject.ts';
+import { primitive } from './signed-data.ts';
 
 export interface CertificateQuestion {
   readonly signerName: string;
@@ -13,32 +16,49 @@ export interface CertificateQuestion {
   readonly usages: readonly string[];
 }
 
+/** What a node that proves itself sends besides (docs/attestation.md). */
+export interface NodeProof {
+  /** Of the machine, as the node object has it. */
+  readonly providerId: string;
+  /** `aws/v1`. */
+  readonly version: string;
+  /** The evidence, for the key that is asked for: DER SubjectPublicKeyInfo. */
+  readonly evidence: (spki: Uint8Array) => string;
+}
+
 export interface AskedCertificate {
   readonly privateKey: KeyObject;
   /** As a kubelet posts it: the API server makes the name. */
   readonly object: JsonObject;
 }
 
-export function askForCertificate({
-  signerName,
-  commonName,
-  organization,
-  usages,
-}: CertificateQuestion): AskedCertificate {
+export function askForCertificate(question: CertificateQuestion, proof?: NodeProof): AskedCertificate {
+  const { signerName, usages } = question;
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const pem = toPem('CERTIFICATE REQUEST', encodeRequest(privateKey, commonName, organization));
+  const spki = new Uint8Array(createPublicKey(privateKey).export({ type: 'spki', format: 'der' }));
+  const request = toPem('CERTIFICATE REQUEST', encodeRequest(privateKey, spki, question, proof?.providerId));
+  const blocks =
+    proof === undefined
+      ? ''
+      : toPem(evidenceLabels.provider, Buffer.from(proof.version)) +
+        toPem(evidenceLabels.data, Buffer.from(proof.evidence(spki)));
   return {
     privateKey,
     object: {
       apiVersion: 'certificates.k8s.io/v1',
       kind: 'CertificateSigningRequest',
       metadata: { generateName: 'countersign-demo-' },
-      spec: { signerName, usages, request: Buffer.from(pem).toString('base64') },
+      spec: { signerName, usages, request: Buffer.from(request + blocks).toString('base64') },
     },
   };
 }
 
-function encodeRequest(privateKey: KeyObject, commonName: string, organization: string): Uint8Array {
+function encodeRequest(
+  privateKey: KeyObject,
+  spki: Uint8Array,
+  { commonName, organization }: CertificateQuestion,
+  providerId: string | undefined,
+): Uint8Array {
   const info = sequence(
     version0,
     encodeSubject({
@@ -47,11 +67,18 @@ function encodeRequest(privateKey: KeyObject, commonName: string, organization: 
         { type: '2.5.4.3', value: commonName },
       ],
     }),
-    new Uint8Array(createPublicKey(privateKey).export({ type: 'spki', format: 'der' })),
-    explicit(0, new Uint8Array()), // no attributes
+    spki,
+    explicit(0, providerId === undefined ? new Uint8Array() : extensionRequest(providerId)),
   );
   // A CertificationRequest is signed and put together as a Certificate is: content, algorithm, signature.
   return assembleCertificate(info, new Uint8Array(sign('sha256', info, privateKey)), 'ECDSA_SHA_256');
+}
+
+/** RFC 2985 §5.4.2, with the one extension. */
+function extensionRequest(providerId: string): Uint8Array {
+  const text = primitive(12, Buffer.from(providerId));
+  const extension = sequence(objectIdentifier(providerIdType), primitive(4, text));
+  return sequence(objectIdentifier('1.2.840.113549.1.9.14'), setOf(sequence(extension)));
 }
 
 /** INTEGER 0. */

@@ -1,3 +1,4 @@
+import type { AwsPorts } from '../core/attestation/aws-endpoints.ts';
 import type { Authority } from '../core/certificate.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -6,6 +7,10 @@ export interface Scenario {
   readonly name: string;
   /** For --list: one line. */
   readonly summary: string;
+  /** What was seen to hold when it ends well: the last line. */
+  readonly proven: string;
+  /** Whether it can also be played on a cluster of somebody's (`--kubeconfig`). */
+  readonly onRealCluster: boolean;
   /** Returns when all that was promised was seen to hold, throws DemoFailure when it was not. */
   readonly run: (world: DemoWorld) => Promise<void>;
 }
@@ -18,6 +23,8 @@ export interface DemoWorld {
   readonly kubeconfig?: string;
   /** Stands before the CA; a test puts a key there that signs wrongly. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
+  /** Stands before the stand-in for AWS; a test puts a platform there that says yes to everybody. */
+  readonly wrapAws?: (aws: AwsPorts) => AwsPorts;
 }
 
 /** Something did not come out as it must. The message is for whoever runs the demo. */

@@ -158,13 +158,19 @@ function configuredClusters(
 function banner({ clusters, dataFolder }: Settings, url: string): string {
   const state = dataFolder === undefined ? 'in memory, gone when this stops' : `${dataFolder} (kept)`;
   const parts = [`Countersign dev server on ${url}, this machine only. State: ${state}.\n`];
-  for (const { name, profiles } of clusters) {
+  for (const { name, profiles, attestation } of clusters) {
     const base = `${url}/v1/clusters/${name}`;
     const signers = [...profiles.values()].map(
       ({ signerName, maxTtlSeconds }) => `            ${signerName}, up to ${durationText(maxTtlSeconds)}\n`,
     );
+    const places = [
+      ['webhook', 'sign'],
+      ...(attestation === undefined ? [] : [['attest', 'attest'] as const]),
+      ['CA', 'trust-bundle'],
+      ['health', 'healthz'],
+    ] as const;
     parts.push(
-      `  cluster   ${name}\n  webhook   ${base}/sign\n  CA        ${base}/trust-bundle\n  health    ${base}/healthz\n`,
+      `  cluster   ${name}\n${places.map(([what, path]) => `  ${what.padEnd(9)} ${base}/${path}\n`).join('')}`,
       `  signers\n${signers.join('')}`,
       `  kubeconfig for a webhook client (--cluster-signing-gke-kubeconfig):\n\n${webhookKubeconfig(`${base}/sign`)}`,
       `  relay for a cluster of yours:\n\n    node dev/run.mjs lambdas/watch-relay/index.ts --url ${base} --kubeconfig ~/.kube/config\n`,
@@ -199,6 +205,8 @@ function logLine({
   uid,
   name,
   signerName,
+  decision,
+  identity,
   codes,
   why,
   path,
@@ -209,6 +217,8 @@ function logLine({
     name ?? path,
     signerName,
     uid,
+    decision,
+    identity,
     codes?.join(','),
     why,
     error === undefined ? undefined : JSON.stringify(error),

@@ -1,20 +1,22 @@
 /** The main job: an approved request gets its certificate, with a key the cluster never sees; another gets its reason. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultCluster, parseConfiguration } from '../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
-import type { ApiAnswer, JsonObject } from '../../core/ports.ts';
+import type { JsonObject } from '../../core/ports.ts';
 import { approved, certificatePemIn, conditionIn, nameOf } from '../csr-object.ts';
 import { checkIssued } from '../certificate-checks.ts';
+import { postRequest, present, waitFor } from '../demo-requests.ts';
 import { startDemoStack } from '../demo-stack.ts';
 import type { DemoStack } from '../demo-stack.ts';
 import { askForCertificate } from '../kubelet.ts';
-import type { AskedCertificate, CertificateQuestion } from '../kubelet.ts';
+import type { CertificateQuestion } from '../kubelet.ts';
 import { DemoFailure } from '../scenario.ts';
 import type { DemoWorld, Scenario } from '../scenario.ts';
 
 export const signScenario: Scenario = {
   name: 'sign',
   summary: 'an approved request gets its certificate, one that asks for too much gets its reason',
+  proven: 'the certificate verifies',
+  onRealCluster: true,
   run,
 };
 
@@ -30,7 +32,7 @@ async function run(world: DemoWorld): Promise<void> {
   const { cluster, good, greedy } = world.kubeconfig === undefined ? kubeletPlay() : realClusterPlay();
 
   terminal.heading('The signing side');
-  const stack = await startDemoStack(cluster, [good.signerName], world);
+  const stack = await startDemoStack(cluster, world);
   const made: string[] = [];
   try {
     terminal.step('CA key and ledger', `${stack.caKeyId.slice(0, 25)}…, in this process only`);
@@ -58,7 +60,8 @@ async function playGood(
   const { terminal } = world;
   const asked = askForCertificate(question);
   terminal.step('key', 'P-256, made on the node and kept there');
-  const object = await post(asked, question, stack, world, made);
+  const object = await postRequest(asked, question, stack.node, world);
+  made.push(nameOf(object));
   await approve(object, stack, world);
   const approvedAt = performance.now();
   const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? failureIn(now), stack, world);
@@ -81,7 +84,8 @@ async function playGreedy(
   made: string[],
 ): Promise<void> {
   const { terminal } = world;
-  const object = await post(askForCertificate(question), question, stack, world, made);
+  const object = await postRequest(askForCertificate(question), question, stack.node, world);
+  made.push(nameOf(object));
   await approve(object, stack, world);
   const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? failureIn(now), stack, world);
   if (certificatePemIn(answered) !== undefined)
@@ -91,56 +95,15 @@ async function playGreedy(
   for (const violation of message.split('; ')) terminal.step('', violation);
 }
 
-async function post(
-  asked: AskedCertificate,
-  { organization, commonName }: CertificateQuestion,
-  stack: DemoStack,
-  { terminal, signal }: DemoWorld,
-  made: string[],
-): Promise<JsonObject> {
-  const object = present(await stack.node.requester.create(asked.object, signal), 'the request could not be created');
-  made.push(nameOf(object));
-  const { username } = object['spec'] as { username: string };
-  terminal.step('request', `${nameOf(object)}, by ${username}`);
-  terminal.step('', `O=${organization}, CN=${commonName}`);
-  return object;
-}
-
 async function approve(object: JsonObject, stack: DemoStack, { terminal, signal }: DemoWorld): Promise<void> {
   const answer = await stack.cluster.requester.updateApproval(approved(object), signal);
   present(answer, 'the request could not be approved');
   terminal.step('approved', `as \`kubectl certificate approve ${nameOf(object)}\` does it`);
 }
 
-/** Looks again and again until there is something to see, or the demo's patience is over. */
-async function waitFor(
-  name: string,
-  look: (object: JsonObject) => unknown,
-  stack: DemoStack,
-  { signal }: DemoWorld,
-): Promise<JsonObject> {
-  try {
-    for (;;) {
-      const object = present(await stack.cluster.requests.get(name, signal), 'the request cannot be read');
-      if (look(object) !== undefined) return object;
-      await sleep(20, undefined, { signal });
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
-  throw new DemoFailure(
-    ['the request was not answered in time. What was said last:', ...stack.complaints()].join('\n    '),
-  );
-}
-
 function failureIn(object: JsonObject): string | undefined {
   const failed = conditionIn(object, 'Failed');
   return failed === undefined ? undefined : `${failed.reason ?? ''}: ${failed.message ?? ''}`;
-}
-
-function present(answer: ApiAnswer<JsonObject>, otherwise: string): JsonObject {
-  if (answer.ok) return answer.value;
-  throw new DemoFailure(`${otherwise}: ${answer.why}, ${answer.message}`);
 }
 
 /** Somebody's cluster is left as it was found, however the demo went. */

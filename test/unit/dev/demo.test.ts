@@ -80,6 +80,7 @@ describe('the demo', () => {
 
   test.each([
     [['--list'], 0, /sign +an approved request/],
+    [['--list'], 0, /hijack +a bootstrap token/],
     [['--help'], 0, /Examples:/],
     [['nothing'], 2, /no scenario "nothing"/],
     [['sign', 'sign'], 2, /no scenario/],

@@ -1,0 +1,123 @@
+/** The dev server of a cluster whose nodes prove themselves: real ways to AWS, led to a strict stand-in by the environment. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { account, machineRules, nodeRequest, nodeSigner, startMachines } from '../../harness/lambda-machines.ts';
+import type { Machines } from '../../harness/lambda-machines.ts';
+import { emulatedRegion } from '../../harness/emulator.ts';
+
+const credentials = { accessKeyId: 'AKIADEVSERVER0000000', secretAccessKey: 'secret' };
+const folder = mkdtempSync(join(tmpdir(), 'countersign-dev-attest-'));
+const file = join(folder, 'countersign.json');
+writeFileSync(
+  file,
+  JSON.stringify({
+    version: 1,
+    clusters: {
+      demo: {
+        cas: { ca: { subject: { commonName: 'demo ca' } } },
+        profiles: { [nodeSigner]: { attestation: { providers: ['aws'] } } },
+        aws: { account, region: emulatedRegion },
+        attestation: machineRules('demo'),
+      },
+    },
+  }),
+);
+
+let machines: Machines;
+const running: ChildProcess[] = [];
+beforeAll(async () => {
+  machines = await startMachines(credentials);
+});
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+});
+afterAll(async () => {
+  await machines.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** The program itself, and nothing of our environment. */
+async function serve() {
+  const program = join(import.meta.dirname, '../../../dev/serve.ts');
+  const child = spawn(process.execPath, [program, '--port', '0', '--config', file, '--data', join(folder, 'data')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: '',
+      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      ...machines.environment,
+    },
+  });
+  running.push(child);
+  let [output, errors] = ['', ''];
+  child.stdout.on('data', (text) => (output += String(text)));
+  child.stderr.on('data', (text) => (errors += String(text)));
+  const exited = once(child, 'close');
+  while (!output.includes('Stop with Ctrl-C')) {
+    if (child.exitCode !== null) throw new Error(`serve ended: ${errors}`);
+    await Promise.race([once(child.stdout, 'data'), exited]);
+  }
+  const base = /attest +(\S+)\/attest/.exec(output)?.[1] ?? '';
+  return {
+    post: async (path: string, body: object) => {
+      const answer = await fetch(`${base}/${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      const json = (await answer.json()) as { status?: { certificate?: string } } & Record<string, unknown>;
+      return { outcome: `${answer.status} ${answer.headers.get('x-countersign-outcome')}`, json };
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      await exited;
+      return errors
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    },
+  };
+}
+
+const approved = (object: object) => ({
+  ...object,
+  status: { conditions: [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }] },
+});
+
+test('a machine is judged, its certificate made, and a restart still knows it', async () => {
+  const first = await serve();
+  const { object, nodeName, identity } = nodeRequest('demo');
+  const judged = await first.post('attest', { request: object });
+  expect(judged).toMatchObject({ outcome: '200 verdict', json: { decision: 'approve', reason: 'Attested' } });
+  expect(await first.stop()).toMatchObject([{ outcome: 'verdict', decision: 'approve', identity }]);
+
+  const second = await serve();
+  expect((await second.post('attest', { request: object })).json).toEqual(judged.json);
+  const issued = await second.post('sign', approved(object));
+  expect(issued.outcome).toBe('200 issued');
+  const certificate = Buffer.from(issued.json.status?.certificate ?? '', 'base64');
+  expect(new X509Certificate(certificate).subject).toBe(`O=system:nodes\nCN=system:node:${nodeName}`);
+  expect(await second.stop()).toMatchObject([{ outcome: 'verdict', repeat: true }, { outcome: 'issued' }]);
+});
+
+test('whoever only knows /sign has it judged by /sign', async () => {
+  const { post, stop } = await serve();
+  const { object } = nodeRequest('demo');
+  expect((await post('sign', approved(object))).outcome).toBe('200 issued');
+  const { object: wrong } = nodeRequest('demo', { audience: 'another deployment' });
+  const refused = await post('sign', approved(wrong));
+  expect(refused.outcome).toBe('422 refused');
+  expect(JSON.stringify(refused.json)).toContain('AttestationInvalid');
+  expect(await stop()).toMatchObject([
+    { outcome: 'verdict', decision: 'approve' },
+    { outcome: 'issued' },
+    { outcome: 'verdict', decision: 'deny', codes: ['AttestationInvalid'] },
+    { outcome: 'refused', codes: ['AttestationInvalid'] },
+  ]);
+});
