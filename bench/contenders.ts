@@ -49,18 +49,26 @@ export const contenders: readonly Contender[] = [
 
 const root = join(import.meta.dirname, '..');
 
-/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is on the disk. */
-async function startTwoProcesses(controlPlane: ControlPlane, options: StartOptions): Promise<RunningContender> {
+/**
+ * The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is on the disk.
+ * `configuration`: a countersign.yaml for both.
+ */
+export async function startTwoProcesses(
+  controlPlane: ControlPlane,
+  options: StartOptions,
+  configuration?: string,
+): Promise<RunningContender> {
+  const configured = configuration === undefined ? [] : [`--config=${configuration}`];
   return starting(async (folder, processes) => {
     const kubeconfig = await relayKubeconfig(controlPlane);
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/v1/clusters/bench`;
     const data = join(folder, 'data');
-    const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`];
+    const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`, ...configured];
     const server = startNode('sign-server', 'dev/serve.ts', args, folder, options);
     processes.push(server);
     await waitUntilReady(server, async () => (await fetch(`${url}/healthz`)).ok);
-    const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0'];
+    const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0', ...configured];
     processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', relayArgs, folder, options));
     return (await fetch(`${url}/trust-bundle`)).text();
   });
@@ -78,15 +86,16 @@ async function startOneProcess(controlPlane: ControlPlane, options: StartOptions
   });
 }
 
-async function startReference(
+export async function startReference(
   controlPlane: ControlPlane,
   throttle: { qps?: number; burst?: number },
+  controllers: readonly ('csrapproving' | 'csrsigning')[] = ['csrsigning'],
 ): Promise<RunningContender> {
   // The kind of key that our CA has: the signature costs both the same.
   const { certificatePem, keyPem } = await createTestAuthority('bench reference ca');
   const server = await startKubeControllerManager({
     controlPlane,
-    controllers: ['csrsigning'],
+    controllers,
     signingCertPem: certificatePem,
     signingKeyPem: keyPem,
     ...throttle,

@@ -9,6 +9,8 @@ import { dirname, join } from 'node:path';
 import { startControlPlane } from '../test/harness/control-plane.ts';
 import { measureBundles } from './bundles.ts';
 import type { BundlesResult } from './bundles.ts';
+import { measureApproving } from './approving.ts';
+import type { ApprovingPlan } from './approving.ts';
 import { contenders } from './contenders.ts';
 import { helpText, parseOptions } from './options.ts';
 import type { BenchOptions } from './options.ts';
@@ -45,7 +47,7 @@ async function main(argv: readonly string[]): Promise<number> {
 
 async function run(options: BenchOptions): Promise<Results> {
   const bundles = options.bundles ? await measureBundlesQuietly(options) : undefined;
-  const { kubernetes, ...measured } = await measureContenders(options);
+  const { kubernetes, ...measured } = await measureOnControlPlane(options);
   return {
     schema: 1,
     date: `${new Date().toISOString().slice(0, 19)}Z`,
@@ -73,10 +75,10 @@ function attemptsFor(patienceSeconds: number): number {
   return patienceSeconds > 0 ? 3 : 1;
 }
 
-async function measureContenders(
+async function measureOnControlPlane(
   options: BenchOptions,
-): Promise<Pick<Results, 'contenders' | 'steps'> & { readonly kubernetes?: string }> {
-  if (options.contenders.length === 0) return { contenders: [], steps: [] };
+): Promise<Pick<Results, 'contenders' | 'steps' | 'approval'> & { readonly kubernetes?: string }> {
+  if (options.contenders.length === 0 && !options.approval) return { contenders: [], steps: [] };
   say('steps');
   const steps = await measureSteps(options.quick ? 100 : 400);
   say('control plane');
@@ -100,10 +102,21 @@ async function measureContenders(
       }
       measured.push(results);
     }
-    return { contenders: measured, steps, kubernetes: version.gitVersion };
+    const approval = options.approval ? await measureApproving(controlPlane, approvingPlan(options), say) : undefined;
+    return {
+      contenders: measured,
+      steps,
+      kubernetes: version.gitVersion,
+      ...(approval === undefined ? {} : { approval }),
+    };
   } finally {
     await controlPlane.stop();
   }
+}
+
+function approvingPlan({ quick, requests, patienceSeconds }: BenchOptions): ApprovingPlan {
+  const patienceMilliseconds = patienceSeconds * 1_000;
+  return { warmUp: quick ? 30 : 100, backlog: requests, sequence: quick ? 30 : 100, patienceMilliseconds };
 }
 
 /** A throttled contender answers a sequence at the rate of its throttle, which says nothing about its latency. */

@@ -8,6 +8,8 @@ export interface BenchOptions {
   readonly contenders: readonly ContenderName[];
   /** Whether the functions' bundles are measured. */
   readonly bundles: boolean;
+  /** Whether pending requests are measured on their way through approval. */
+  readonly approval: boolean;
   /** Where the results go; by default bench/results/<date>.json. */
   readonly json: string | undefined;
   readonly compare: string | undefined;
@@ -20,10 +22,11 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
-const names: readonly string[] = [...contenderNames, 'bundles'];
+const names: readonly string[] = [...contenderNames, 'approval', 'bundles'];
 
 export const helpText = `Measures how fast approved requests get their certificates: Countersign beside the real kube-controller-manager, on one
-real control plane, each step of the story by itself, and the functions' bundles beside the bare libraries they need.
+real control plane, pending requests on their way through approval too, each step of the story by itself, and the
+functions' bundles beside the bare libraries they need.
 Takes about five minutes, most of it the default reference's.
 
 Usage: npm run bench -- [options]
@@ -86,6 +89,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       requests,
       contenders: contenderNames.filter((name) => only.includes(name)),
       bundles: only.includes('bundles'),
+      approval: only.includes('approval'),
       json: flags.json,
       compare: flags.compare,
       profile: flags.profile,

@@ -1,4 +1,5 @@
 /** The results of one run: as tables for people, as JSON for the next run to compare with. */
+import type { ApprovingResult } from './approving.ts';
 import type { BundleMeasure, BundlesResult } from './bundles.ts';
 import { contenders } from './contenders.ts';
 import type { ContenderName } from './contenders.ts';
@@ -15,6 +16,7 @@ export interface Results {
   readonly contenders: readonly ContenderResults[];
   readonly steps: readonly StepResult[];
   readonly bundles?: BundlesResult;
+  readonly approval?: readonly ApprovingResult[];
 }
 
 export interface Machine {
@@ -39,6 +41,7 @@ export function renderResults(results: Results): string {
       ? []
       : ['NOT QUIET: others were at work on this machine meanwhile; do not quote these numbers']),
     ...(results.contenders.length === 0 ? [] : contenderParts(results)),
+    ...(results.approval === undefined ? [] : approvalParts(results.approval)),
     ...(results.bundles === undefined ? [] : bundleParts(results.bundles)),
   ];
   return `${parts.join('\n')}\n`;
@@ -63,6 +66,31 @@ function contenderParts(results: Results): string[] {
         step,
         cpuMicroseconds.toFixed(0),
         perSecond.toFixed(0),
+      ]),
+    ),
+  ];
+}
+
+function approvalParts(results: readonly ApprovingResult[]): string[] {
+  const [own] = results;
+  return [
+    '',
+    'Approval: pending requests of one bootstrap token wait, approver and signer are started. t0 = start of the first process.',
+    'One after the other: from sending the request until the certificate is seen, approver and signer warm',
+    table(
+      ['', 'requests', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'others', '1 by 1: p50 ms', 'p99 ms', 'ours ×'],
+      results.map(({ label, requests, all, perSecond, p50, p99, cpuSeconds, othersShare, sequence }) => [
+        label,
+        String(requests),
+        all.toFixed(2),
+        perSecond.toFixed(0),
+        p50.toFixed(2),
+        p99.toFixed(2),
+        cpuSeconds.map((seconds) => seconds.toFixed(2)).join(' + '),
+        `${(othersShare * 100).toFixed(0)} %`,
+        sequence.p50.toFixed(1),
+        sequence.p99.toFixed(1),
+        own === undefined ? '' : ratio(own.perSecond, perSecond),
       ]),
     ),
   ];
@@ -93,7 +121,8 @@ function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
   return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
 }
 
-export function isQuiet({ contenders: measured, bundles }: Results): boolean {
+export function isQuiet({ contenders: measured, bundles, approval = [] }: Results): boolean {
+  if (approval.some(({ othersShare, throttled }) => !throttled && othersShare > quietShare)) return false;
   if (bundles !== undefined && bundles.othersShare > quietShare) return false;
   return measured.every((results) => {
     const contender = contenders.find(({ name }) => name === results.burst.contender);

@@ -42,7 +42,7 @@ export function requestObject(name: string, request: Buffer): object {
 
 /** Creates so many pending requests, and gives their names. */
 export async function createRequests(
-  { admin }: ControlPlane,
+  { admin }: Pick<ControlPlane, 'admin'>,
   prefix: string,
   count: number,
 ): Promise<readonly StoredRequest[]> {

@@ -88,6 +88,39 @@ describe('the report', () => {
   });
 });
 
+describe('the report on approval', () => {
+  const one = {
+    label: 'Countersign: relay approves + sign server',
+    requests: 1_000,
+    all: 4,
+    perSecond: 250,
+    p50: 2,
+    p99: 3.9,
+    cpuSeconds: [1, 2],
+    othersShare: 0,
+    throttled: false,
+    sequence: { requests: 100, p50: 9, p99: 20 },
+  };
+  const approval = (others: number, throttled = false): Results => ({
+    ...results({}),
+    approval: [one, { ...one, label: 'kube-controller-manager', perSecond: 500, othersShare: others, throttled }],
+  });
+
+  test('has a row for each, and how many times as fast ours is', () => {
+    const text = renderResults(approval(0));
+    expect(text).toMatch(
+      /^Countersign: relay approves \+ sign server +1000 +4\.00 +250 .* 1\.00 \+ 2\.00 .* 9\.0 +20\.0 +1\.00$/m,
+    );
+    expect(text).toMatch(/^kube-controller-manager .* 0\.50$/m);
+  });
+
+  test('was not quiet when others took part of the machine from one that would have used it', () => {
+    expect(renderResults(approval(0.11))).toContain('NOT QUIET');
+    expect(renderResults(approval(0.11, true))).not.toContain('NOT QUIET');
+    expect(renderResults(approval(0.1))).not.toContain('NOT QUIET');
+  });
+});
+
 describe('the report on bundles', () => {
   test('sets size, import and first answer beside those of the bare libraries', () => {
     const text = renderResults(bundles(60));
