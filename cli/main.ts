@@ -5,10 +5,12 @@ import { configCommand } from './config.ts';
 import { csrCommand } from './csr.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
+import { clusterCommand } from './harden.ts';
 import type { Io } from './io.ts';
 import { machinesCommand } from './machines.ts';
 import { reportCommand } from './report.ts';
 import { tofuCommand } from './tofu.ts';
+import { tokenCommand } from './token.ts';
 
 const exitHelp = `
 Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
@@ -27,7 +29,9 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
     .addCommand(configCommand(io, finish))
     .addCommand(tofuCommand(io, finish))
     .addCommand(machinesCommand(io))
-    .addCommand(reportCommand(io, finish));
+    .addCommand(reportCommand(io, finish))
+    .addCommand(tokenCommand(io))
+    .addCommand(clusterCommand(io, finish));
   prepare(program, io);
   try {
     await program.parseAsync([...argv], { from: 'user' });
