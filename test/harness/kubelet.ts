@@ -48,7 +48,7 @@ export interface Machine {
   /** Removed by `stop`; tests may put files of their own here. */
   readonly dir: string;
   startKubelet(options: KubeletOptions): Promise<Kubelet>;
-  /** Also the kubelets that still run. */
+  /** Also the kubelets that still run. Once is enough. */
   stop(): Promise<void>;
 }
 
@@ -59,6 +59,8 @@ export interface KubeletOptions {
   readonly bootstrapToken?: string;
   /** Instead: a kubeconfig that is there already. */
   readonly kubeconfig?: string;
+  /** Drop-ins, which win over all the rest: what a program that joins machines writes. */
+  readonly configDir?: string;
   /** KubeletConfiguration, beside and before ours. */
   readonly configuration?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
@@ -80,11 +82,13 @@ export async function startMachine(): Promise<Machine> {
   const dir = folder.path;
   const address = await claimAddress();
   const running: RunningProcess[] = [];
-  const stop = async (): Promise<void> => {
-    for (const server of running.splice(0).toReversed()) await server.stop();
+  let stopped: Promise<void> | undefined;
+  const end = async (): Promise<void> => {
+    for (const server of running.toReversed()) await server.stop();
     await releaseAddress(address);
     folder.remove();
   };
+  const stop = (): Promise<void> => (stopped ??= end());
   try {
     const isolation = writeIsolation(dir);
     const socket = join(dir, 'containerd.sock');
@@ -245,6 +249,7 @@ function kubeletArgs(options: KubeletOptions & { home: string; socket: string; a
   return [
     `--config=${configPath}`,
     ...(bootstrapToken === undefined ? [] : [`--bootstrap-kubeconfig=${bootstrap}`]),
+    ...(options.configDir === undefined ? [] : [`--config-dir=${options.configDir}`]),
     `--kubeconfig=${options.kubeconfig ?? join(home, 'kubeconfig')}`,
     `--cert-dir=${join(home, 'pki')}`,
     `--root-dir=${join(home, 'root')}`,
