@@ -24,9 +24,9 @@ const other = '111122223333';
 const log = 'MiniStack writes the logs of functions without asking their role; without it Lambda writes none';
 const service = 'MiniStack gives functions sessions of their roles without asking; Lambda could not run them';
 const invoker = 'MiniStack does not ask a function whether a service may call it; API Gateway could not';
-const instances = 'insecure machines are no instances; the suite on attestation has a fake EC2';
-const freed = 'addresses of a range are freed when a machine is terminated; the contract suite of the store does it';
-const retired = 'a record is retired when its machine is terminated; the contract suite of the store does it';
+const instances = 'insecure machines are no instances; those of machine-permissions.test.ts are';
+const freed = 'addresses of a range are freed when a machine is terminated; in machine-permissions.test.ts one is';
+const retired = 'a record is retired when its machine is terminated; in machine-permissions.test.ts one is';
 const prefixes =
   'MiniStack tells policies nothing about dynamodb:LeadingKeys, and sign has the same action for its own records';
 const people = 'for people, who are none of the functions; given to nobody by the stack';

@@ -1,6 +1,4 @@
 /** Every permission that the stacks give is one that something here fails without, or stands in a table with its reason. */
-import { Sha256 } from '@aws-crypto/sha256-js';
-import { SignatureV4 } from '@smithy/signature-v4';
 import { describe, expect, test } from 'vitest';
 import {
   deployOnMiniStack,
@@ -9,6 +7,7 @@ import {
 } from '../../harness/aws-ministack-deployment.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { askBehind, doors, type Door } from './doors.ts';
+import { logOf } from './function-logs.ts';
 import { administration } from './key-administration.ts';
 import { permissionsOf, withoutPermissions } from './statements.ts';
 
@@ -133,27 +132,4 @@ function routesOf(api: string): Reviewed {
   const names = paths.map((path) => `${api}${path}${api}SignPermission`);
   if (api === 'JwtApi') names.push('JwtApidemoJwtApiJwtAuthorizerPermission');
   return Object.fromEntries(names.map((name) => [`${name} lambda:InvokeFunction apigateway.amazonaws.com`, invoker]));
-}
-
-/** What the functions wrote. The answer itself says nothing about permissions: that is for operators. */
-async function logOf({ emulator }: MiniStackDeployment): Promise<string> {
-  const { region, credentials } = emulator.client;
-  const signer = new SignatureV4({ service: 'logs', region, credentials, sha256: Sha256 });
-  async function ask<T>(operation: string, input: object): Promise<T> {
-    const { host, hostname, protocol } = new URL(emulator.url);
-    const target = `Logs_20140328.${operation}`;
-    const headers = { host, 'content-type': 'application/x-amz-json-1.1', 'x-amz-target': target };
-    const body = JSON.stringify(input);
-    const signed = await signer.sign({ method: 'POST', protocol, hostname, path: '/', query: {}, headers, body });
-    const answer = await fetch(emulator.url, { method: 'POST', headers: signed.headers, body });
-    if (!answer.ok) throw new Error(`${operation}: ${answer.status}`);
-    return (await answer.json()) as T;
-  }
-  const { logGroups } = await ask<{ logGroups: { logGroupName: string }[] }>('DescribeLogGroups', {});
-  const lines: string[] = [];
-  for (const { logGroupName } of logGroups) {
-    const { events } = await ask<{ events: { message: string }[] }>('FilterLogEvents', { logGroupName });
-    lines.push(...events.map(({ message }) => message));
-  }
-  return lines.join('\n');
 }
