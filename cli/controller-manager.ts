@@ -29,14 +29,12 @@ const names = {
 } as const;
 type ControllerName = keyof typeof names;
 
-/** As kube-controller-manager reads --controllers: named on, named off, or all that are on by default with `*`. */
+/** As kube-controller-manager reads --controllers: the first word about it decides, then `*` (IsControllerEnabled). */
 export function controllerIsOn(flag: string | undefined, controller: ControllerName): boolean {
+  const known: readonly string[] = names[controller];
   const words = (flag ?? '*').split(',').map((word) => word.trim());
-  const [on, off] = ['', '-'].map((sign) => names[controller].some((name) => words.includes(`${sign}${name}`)));
-  // In the order of its own code (IsControllerEnabled): the first of these that is there decides.
-  if (on === true) return true;
-  if (off === true) return false;
-  return words.includes('*');
+  const first = words.find((word) => known.includes(word.replace(/^-/, '')));
+  return first === undefined ? words.includes('*') : !first.startsWith('-');
 }
 
 /** Without any key to sign with the signing controller does not start. */

@@ -26,18 +26,14 @@ export interface KubeadmCluster {
   stop(): Promise<void>;
 }
 
-export async function startKubeadmCluster(): Promise<KubeadmCluster> {
-  const plane = await startControlPlane();
+/** `existing`: a control plane that somebody else stops. */
+export async function startKubeadmCluster(existing?: ControlPlane): Promise<KubeadmCluster> {
+  const plane = existing ?? (await startControlPlane());
+  const stopOwn = async (): Promise<void> => {
+    if (existing === undefined) await plane.stop();
+  };
   try {
-    const path = join(plane.dir, 'kubeadm.yaml');
-    writeFileSync(path, configuration);
-    const kubeadm = async (args: readonly string[]) => {
-      const call = promisify(execFile)(await toolPath('kubeadm'), [...args, '--kubeconfig', plane.adminKubeconfig], {
-        timeout: 60_000,
-      });
-      return (await call).stdout;
-    };
-    await kubeadm(['init', 'phase', 'bootstrap-token', '--config', path, '--skip-token-print']);
+    await runKubeadmBootstrap(plane);
     const controllers = await startKubeControllerManager({
       controlPlane: plane,
       controllers: ['bootstrapsigner', 'tokencleaner'],
@@ -53,7 +49,7 @@ export async function startKubeadmCluster(): Promise<KubeadmCluster> {
       plane,
       endpoint: new URL(plane.url).host,
       pin: 'problem' in certificates ? '' : (certificates[0]?.pin ?? ''),
-      kubeadm,
+      kubeadm: (args) => runKubeadm(plane, args),
       clusterInfo,
       async waitForSignature(tokenId, present = true) {
         for (let attempt = 0; attempt < 300; attempt++) {
@@ -65,13 +61,27 @@ export async function startKubeadmCluster(): Promise<KubeadmCluster> {
       },
       async stop() {
         await controllers.stop();
-        await plane.stop();
+        await stopOwn();
       },
     };
   } catch (error) {
-    await plane.stop();
+    await stopOwn();
     throw error;
   }
+}
+
+/** What `kubeadm init` and `kubeadm upgrade` do for joining: token, cluster-info, and the bindings. */
+export async function runKubeadmBootstrap(plane: ControlPlane): Promise<void> {
+  const path = join(plane.dir, 'kubeadm.yaml');
+  writeFileSync(path, configuration);
+  await runKubeadm(plane, ['init', 'phase', 'bootstrap-token', '--config', path, '--skip-token-print']);
+}
+
+async function runKubeadm(plane: ControlPlane, args: readonly string[]): Promise<string> {
+  const call = promisify(execFile)(await toolPath('kubeadm'), [...args, '--kubeconfig', plane.adminKubeconfig], {
+    timeout: 60_000,
+  });
+  return (await call).stdout;
 }
 
 export const firstToken = 'abcdef.0123456789abcdef';
