@@ -7,9 +7,9 @@ import type { Ec2Fleet } from '../core/attestation/aws-fleet.ts';
 import type { InstanceDescription } from '../core/attestation/aws-instance.ts';
 import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
 
-/** A few tries inside one call; whoever asks comes back anyway. */
+/** A second try inside one call, and no more: whoever asks comes back anyway, and the function has 25 s for all it asks. */
 export const ec2ClientConfig = {
-  maxAttempts: 3,
+  maxAttempts: 2,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
 } as const satisfies EC2ClientConfig;
 

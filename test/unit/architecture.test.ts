@@ -53,6 +53,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'adapters/kubernetes-api.ts': ['@kubernetes/client-node'],
   'kubelet-authenticator/join.ts': ['yaml'],
   'adapters/sigv4.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js', '@aws-sdk/credential-providers'],
+  'adapters/sigv4-identity.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],
   'lambdas/authorizer/key-source.ts': ['jose'],
   'lambdas/authorizer/token.ts': ['jose'],
   'adapters/dynamodb-ca.ts': ['@aws-sdk/client-dynamodb'],
