@@ -57,3 +57,11 @@ app.kubernetes.io/part-of: countersign
 - { protocol: TCP, port: {{ . }} }
 {{- end }}
 {{- end -}}
+
+{{/* Other labels than the relay's, whose NetworkPolicy and PodDisruptionBudget must not take the job's pods for its own. */}}
+{{- define "tokenReconcile.labels" -}}
+app.kubernetes.io/name: countersign-token-reconcile
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: countersign
+{{- end -}}
