@@ -2,7 +2,7 @@
  * May this machine be this node? First what is on record, then the machine as its platform describes it, then what
  * must be true of both. What comes out is a claim, which the store writes whole or not at all, or the reasons why not.
  */
-import type { AttestationStore, Claim, IdentityRecord, Seen } from './attestation-store.ts';
+import type { AttestationStore, Claim, IdentityRecord, IdentityWrite, Seen } from './attestation-store.ts';
 import type { AttestationProvider, Examined, Machine, MachineState } from './attestation/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { providerIdType } from './csr.ts';
@@ -25,9 +25,12 @@ export type Admission =
       readonly identity: string;
       /** The key asked for is the machine's first and was never replaced. */
       readonly firstKey: boolean;
-      readonly claim: Omit<Claim, 'verdict'>;
+      readonly claim: Omit<Claim, 'verdict'> & { readonly identity: Written };
     }
   | Refusal;
+
+/** Whoever is admitted is on record. */
+type Written = Exclude<IdentityWrite, { readonly kind: 'none' }>;
 
 interface AdmissionPorts {
   readonly store: Pick<AttestationStore, 'look'>;
@@ -93,8 +96,9 @@ async function admitServing(question: AttestQuestion, proof: WithEvidence, ports
   const spent = checkSeen(question, examined, seen);
   if (spent !== undefined) return no(spent);
   const record = seen.identity;
-  const unfit = record === undefined ? notRegistered(question) : checkRegistered(question, record);
-  if (record === undefined || unfit !== undefined) return no(unfit ?? notRegistered(question));
+  if (record === undefined) return no(notRegistered(question));
+  const unfit = checkRegistered(question, record);
+  if (unfit !== undefined) return no(unfit);
   const machine = await proof.machine();
   if ('violations' in machine) return { admitted: false, violations: machine.violations };
   const [wrong, ...more] = checkMachine(question, machine, record.identity);
@@ -240,7 +244,7 @@ function claimOf(
   { providerId, startedAt }: Machine,
   firstUse: FirstUse,
   ports: AdmissionPorts,
-): Omit<Claim, 'verdict'> {
+): (Admission & { readonly admitted: true })['claim'] {
   const { nodeName, spkiSha256, uid, now } = question;
   const { identity } = examined;
   const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, uid, now };

@@ -139,12 +139,13 @@ function verdictOf(question: AttestQuestion, requestDigestHex: string, admission
     const { violations, annotations = {} } = admission;
     return { ...about, ...when, decision: 'deny', violations, annotations };
   }
-  const { identity, firstKey } = admission;
+  const { identity, firstKey, claim } = admission;
   return {
     ...about,
     ...when,
     decision: 'approve',
     identity,
+    registeredAt: claim.identity.record.firstSeen,
     firstKey,
     annotations: { 'countersign.dev/identity': identity },
   };

@@ -55,6 +55,7 @@ export function verdictFrom(plain: Plain): Verdict {
     ...optional('violations', violations, plain),
     annotations: annotations(plain, 'annotations'),
     ...optional('identity', text, plain),
+    ...optional('registeredAt', integer, plain),
     ...optional('firstKey', flag, plain),
     ...optional('nodeName', text, plain),
     mode: oneOf(plain, 'mode', ['enforce', 'audit']),

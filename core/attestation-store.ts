@@ -52,6 +52,8 @@ export interface Verdict {
   readonly annotations: Readonly<Record<string, string>>;
   /** Of an approval: the identity whose record must still be active when the certificate is made. */
   readonly identity?: string;
+  /** Of an approval: `firstSeen` of that record; another one, after a reset, is nothing that this verdict speaks of. */
+  readonly registeredAt?: Instant;
   /** Of an approval: the key asked for is the identity's first, so it may have been certified before (freshKeys). */
   readonly firstKey?: boolean;
   readonly nodeName?: string;

@@ -3,7 +3,6 @@
  * record as it stands now. What anybody answered over the network counts for nothing.
  */
 import type { AttestationStore, IdentityRecord, Verdict } from './attestation-store.ts';
-import { sha256 } from './binding.ts';
 import type { CertificateRequest } from './csr.ts';
 import { violation } from './outcome.ts';
 import type { Violation, Violations } from './outcome.ts';
@@ -46,11 +45,10 @@ export async function checkVerdict(
 
   // 25 hours are long: whoever was revoked or reset since then gets nothing more.
   const record = await reader.findIdentity(verdict.identity);
-  const revoked = checkActive(record, verdict.nodeName);
+  const revoked = checkActive(record, verdict);
   if (revoked !== undefined) return refused(revoked);
   // It was the machine's first key then; since then another may have taken its place.
-  const stillFirst = record?.renewals === 0 && record.spkiSha256 === sha256(request.publicKey.spki).toString('hex');
-  const firstKey = verdict.firstKey === true && stillFirst;
+  const firstKey = verdict.firstKey === true && record?.renewals === 0;
   return { ok: true, identity: verdict.identity, ...(firstKey ? { firstKey: true } : {}) };
 }
 
@@ -63,10 +61,13 @@ export interface VerdictQuestion {
   readonly now: Instant;
 }
 
-function checkActive(record: IdentityRecord | undefined, nodeName: Verdict['nodeName']): Violation | undefined {
+function checkActive(record: IdentityRecord | undefined, { nodeName, registeredAt }: Verdict): Violation | undefined {
   if (record === undefined) return violation('Revoked', 'the record of this machine was reset since it was let in');
   if (record.state !== 'active') return violation('Revoked', `this machine was ${record.state} since it was let in`);
   if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');
+  // A reset ends what was concluded before it, though the same machine may be back: with another key, on another disk.
+  if (record.firstSeen !== registeredAt)
+    return violation('Revoked', 'this machine was registered anew since it was let in');
   return undefined;
 }
 

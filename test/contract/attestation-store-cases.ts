@@ -64,7 +64,7 @@ const verdicts: readonly Case[] = [
       const { store, a } = scene;
       const kinds: readonly Partial<Verdict>[] = [
         { annotations: { 'countersign.dev/identity': a, 'a"b\\c': 'ü\n', constructor: 'x' } },
-        { identity: a, firstKey: true, nodeName: scene.n },
+        { identity: a, registeredAt: 7, firstKey: true, nodeName: scene.n },
         { identity: a, firstKey: false, mode: 'audit' },
         {
           decision: 'deny',

@@ -284,6 +284,7 @@ async function forge({ store }: AttestedSite, object: object): Promise<void> {
     decision: 'approve',
     annotations: {},
     identity,
+    registeredAt: now,
     nodeName,
     mode: 'enforce',
     decidedAt: now,

@@ -5,7 +5,12 @@ import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
 import type { ClusterAttestation, ProfileAttestation } from '../../../core/attestation-configuration.ts';
 import type { AttestContext } from '../../../core/attest-question.ts';
-import type { AttestationRegister, AttestationStore } from '../../../core/attestation-store.ts';
+import type {
+  AttestationRegister,
+  AttestationStore,
+  AuditItem,
+  IdentityRecord,
+} from '../../../core/attestation-store.ts';
 import { attest } from '../../../core/attest.ts';
 import type { AttestOutcome } from '../../../core/attest.ts';
 import type { Authority } from '../../../core/certificate.ts';
@@ -32,6 +37,8 @@ export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 export interface World {
   readonly cluster: ClusterConfiguration;
   readonly platform: NullPlatform;
+  /** In the order of the options. */
+  readonly others: readonly NullPlatform[];
   readonly store: AttestationStore;
   readonly register: AttestationRegister;
   readonly ledger: CertificateLedger;
@@ -39,6 +46,8 @@ export interface World {
   readonly attest: (object: object, context?: AttestContext) => Promise<AttestOutcome>;
   /** As the sign function does it: attest is asked by sign itself where nobody asked it before. */
   readonly issue: (object: object) => Promise<SignOutcome>;
+  /** The same, wired without the store of verdicts. */
+  readonly issueBlindly: (object: object) => Promise<SignOutcome>;
   /** What anybody who may write the store's port could do: for faults. */
   readonly change: (ports: Partial<Pick<World, 'store' | 'ledger'>>) => World;
   readonly close: () => void;
@@ -48,10 +57,14 @@ export interface WorldOptions extends NullOptions {
   readonly attestation?: Partial<ProfileAttestation>;
   readonly settings?: Partial<ClusterAttestation>;
   readonly profile?: Partial<Profile>;
+  /** Further providers that the cluster has configured. */
+  readonly others?: readonly NullOptions[];
 }
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const platform = createNullPlatform(options);
+  const others = (options.others ?? []).map(createNullPlatform);
+  const providers = new Map([platform, ...others].map(({ provider }) => [provider.name, provider] as const));
   const attestations = openEmbeddedAttestations(':memory:');
   const certificates = openEmbeddedLedger(':memory:');
   const authority = await testAuthority();
@@ -61,14 +74,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   function world(store: AttestationStore, ledger: CertificateLedger): World {
     const ports = { now: () => clock.now, randomBytes };
     const ask = (object: object, context: AttestContext = {}): Promise<AttestOutcome> =>
-      attest(decoded(object), context, cluster, {
-        ...ports,
-        store,
-        providers: new Map([[platform.provider.name, platform.provider]]),
-      });
+      attest(decoded(object), context, cluster, { ...ports, store, providers });
+    const signing = { ...ports, ledger, authority: () => Promise.resolve(authority) };
     return {
       cluster,
       platform,
+      others,
       store,
       register: attestations.register,
       ledger,
@@ -76,15 +87,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       attest: ask,
       issue: (object) =>
         issue(decoded(object), cluster, {
-          ...ports,
-          ledger,
-          authority: () => Promise.resolve(authority),
+          ...signing,
           attestations: {
             findVerdict: (uid, now) => store.findVerdict(uid, now),
             findIdentity: (identity) => store.findIdentity(identity),
             attest: async () => void (await ask(object)),
           },
         }),
+      issueBlindly: (object) => issue(decoded(object), cluster, signing),
       change: (more) => world(more.store ?? store, more.ledger ?? ledger),
       close: () => {
         attestations.close();
@@ -198,6 +208,28 @@ export function requestOf(asked: Asked = {}): Readonly<Record<string, unknown>> 
       conditions: asked.approved === true ? [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }] : [],
     },
   };
+}
+
+/** What `countersign tofu` does with the record of an identity. */
+export async function forget(world: World, action: 'reset' | 'revoke', identity: string): Promise<void> {
+  const record = await world.store.findIdentity(identity);
+  if (record === undefined) throw new Error(`no record of ${identity}`);
+  const done = await world.register[action](record, auditOf(world, action, identity));
+  if (!done.written) throw new Error(`${action}: ${done.why}`);
+}
+
+/** What `countersign tofu adopt` writes of a machine that runs already. */
+export async function adopt(world: World, of: Pick<IdentityRecord, 'identity' | 'nodeName'>): Promise<void> {
+  const seen = { firstSeen: world.clock.now, lastSeen: world.clock.now, renewals: 0, uses: 0, rev: 1 };
+  const record = { ...of, ...seen, state: 'active', previousSpkis: [], providerId: '', addresses: [] } as const;
+  const done = await world.register.adopt(record, auditOf(world, 'adopt', of.identity));
+  if (!done.written) throw new Error(`adopt: ${done.why}`);
+}
+
+let audited = 0;
+function auditOf({ clock }: World, action: AuditItem['action'], subject: string): AuditItem {
+  audited += 1;
+  return { id: String(audited).padStart(26, '0'), at: clock.now, by: 'me', action, subject, reason: 'a test' };
 }
 
 export function approvedOf(object: object): object {

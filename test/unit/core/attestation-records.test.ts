@@ -32,6 +32,7 @@ const verdict: Plain = {
   violations: [{ code: 'TofuReuse', message: 'm' }],
   annotations: { a: 'b' },
   identity: 'aws#i',
+  registeredAt: 1,
   firstKey: true,
   nodeName: 'n',
   mode: 'enforce',
@@ -53,7 +54,7 @@ const machine: Plain = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
 /** What each field must not be; a field is only optional where the type says so. */
 const kinds: readonly (readonly [name: string, read: (plain: Plain) => unknown, whole: Plain, optional: string[]])[] = [
   ['record of a machine', identityRecordFrom, record, ['spkiSha256', 'startedAt', 'lastUid']],
-  ['verdict', verdictFrom, verdict, ['identity', 'firstKey', 'nodeName']],
+  ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName']],
   ['audit item', auditItemFrom, audit, ['nodeName', 'before']],
   ['entry of the list of machines', machineEntryFrom, machine, []],
 ];

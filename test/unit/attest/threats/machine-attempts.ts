@@ -154,6 +154,16 @@ export const machineAttempts = {
   'be let in, and be found out before it is signed': {
     'its machine revoked': refused('Revoked', (scene) => letInAnd(scene, 'revoke'), { attested: 'approve' }),
     'its record reset': refused('Revoked', (scene) => letInAnd(scene, 'reset'), { attested: 'approve' }),
+    'its record reset, and its machine back with another key': refused(
+      'Revoked',
+      async (scene) => {
+        const object = await letInAnd(scene, 'reset');
+        scene.platform.advance(1);
+        await letIn(scene, scene.proved(lastOf(scene.platform)));
+        return object;
+      },
+      { attested: 'approve' },
+    ),
     'revoked, and renewing': refused('Revoked', async (scene) => {
       await letInAnd(scene, 'revoke');
       return scene.proved(lastOf(scene.platform), { by: 'node' });
