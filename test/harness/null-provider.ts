@@ -4,6 +4,7 @@
  */
 import type { AttestationProvider, Machine, MachineState } from '../../core/attestation/provider.ts';
 import { violation } from '../../core/outcome.ts';
+import type { Violation } from '../../core/outcome.ts';
 
 export interface NullMachine {
   nodeNames: readonly string[];
@@ -13,6 +14,10 @@ export interface NullMachine {
   state?: Exclude<MachineState['kind'], 'running'>;
   /** Its platform cannot be asked now. */
   down?: Error;
+  /** It runs, and would not be let in today. */
+  unwanted?: Violation;
+  /** What a platform that mixes them up says of it. */
+  identity?: string;
 }
 
 export interface NullPlatform {
@@ -50,7 +55,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     if (machine?.down !== undefined) throw machine.down;
     if (machine === undefined || machine.state !== undefined) return undefined;
     return {
-      identity: `${name}#${id}`,
+      identity: machine.identity ?? `${name}#${id}`,
       providerId: `${name}:///${id}`,
       nodeNames: machine.nodeNames,
       addresses: machine.addresses ?? [],
@@ -82,8 +87,9 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     async describe(identity) {
       const id = identity.slice(name.length + 1);
       const machine = describe(id);
-      if (machine !== undefined) return { kind: 'running', machine, violations: [] };
-      return { kind: machines.get(id)?.state ?? 'unknown' };
+      const { unwanted, state } = machines.get(id) ?? {};
+      if (machine === undefined) return { kind: state ?? 'unknown' };
+      return { kind: 'running', machine, violations: unwanted === undefined ? [] : [unwanted] };
     },
   };
   return { provider, machines, asked: () => asked };

@@ -50,6 +50,21 @@ describe('addresses', () => {
     const more = { machine: { ...machine, addresses: ['10.96.0.1'] } };
     expect(refused({ ip: ['10.96.0.1'] }, more)).toHaveLength(1);
   });
+  test.each(['0.0.0.1', '127.0.0.2', '169.254.0.9', '224.0.0.9', '240.0.0.1', '::', '::1', 'fe80::9', 'ff02::9'])(
+    '%s is nobody’s, though on an interface and in a range',
+    (ip) => {
+      const range = ip.includes(':') ? '::/0' : '0.0.0.0/0';
+      const own = { machine: { ...machine, addresses: [ip] } };
+      expect(refused({ ip: [ip] }, own)).toHaveLength(1);
+      expect(refused({ ip: [ip] }, { names: { ...names, addressRanges: [range] } })).toHaveLength(1);
+    },
+  );
+  test('a range that cannot be read holds nothing', () => {
+    const more = { names: { ...names, addressRanges: ['192.168.0.0/99'], reservedAddresses: ['10.0.0.0/99'] } };
+    expect(refused({ ip: ['192.168.0.0', '10.0.0.5'] }, more)).toEqual([
+      'address 192.168.0.0 does not belong to this machine',
+    ]);
+  });
   test('its own interface address is its own, API server or not', () => {
     expect(refused({ ip: ['10.0.0.5'] }, { nodeName: 'cp-1' })).toEqual([]);
   });
@@ -92,9 +107,20 @@ describe('DNS names', () => {
     'a node called %s gets no certificate for it',
     (nodeName) => expect(refused({ dns: [nodeName] }, { nodeName })).toHaveLength(1),
   );
-  test('a service name stays refused if the platform says it is the machine', () => {
-    const more = { machine: { ...machine, dnsNames: ['kubernetes.default.svc', 'api.prod.example.com'] } };
-    expect(refused({ dns: ['kubernetes.default.svc', 'api.prod.example.com'] }, more)).toHaveLength(2);
+  test.each([
+    'kubernetes',
+    'kubernetes.default',
+    'kubernetes.default.svc',
+    'web.shop.svc.corp.example',
+    'a.cluster.local',
+    'cluster.local',
+    'localhost',
+    'api.prod.example.com',
+    'worker.',
+    '*.example.com',
+  ])('%s stays refused if the platform says it is the machine', (name) => {
+    const more = { machine: { ...machine, dnsNames: [name] } };
+    expect(refused({ dns: [name] }, more)).toHaveLength(1);
   });
 });
 

@@ -154,6 +154,11 @@ describe('what is recorded', () => {
       lastSeen: now,
     });
   });
+  test('the last start that is known stays', () => {
+    expect(usedRecord(recorded, use).startedAt).toBe(now - hour);
+    expect(usedRecord(recorded, { ...use, startedAt: undefined }).startedAt).toBe(recorded.startedAt);
+    expect(firstRecord({ ...use, startedAt: undefined })).not.toHaveProperty('startedAt');
+  });
   test('a renewal keeps the four keys before', () => {
     let record = recorded;
     for (const key of ['k2', 'k3', 'k4', 'k5', 'k6', 'k7']) record = usedRecord(record, { ...use, spkiSha256: key });
