@@ -97,7 +97,9 @@ function isIssuedBy(
 }
 
 function holds(leaf: X509Certificate, name: string): boolean {
-  return leaf.checkIP(name) !== undefined || leaf.checkHost(name, { wildcards: false }) !== undefined;
+  // checkIP throws for what is no address; node:net, which would tell, is not worth its time on every call.
+  const isAddress = name.includes(':') || /^[\d.]+$/.test(name);
+  return (isAddress ? leaf.checkIP(name) : leaf.checkHost(name, { wildcards: false })) !== undefined;
 }
 
 /** The certificates of a bundle; throws for one that cannot be read. */
