@@ -90,8 +90,8 @@ const limits = z.strictObject({
     .describe('What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.'),
   inFlightPerRequester: count(1, 256).optional().meta({
     description:
-      'Requests of one requester that the relay has in hand at once. More wait, and none is dropped: a whole pool of nodes may share one token.',
-    default: 8,
+      'Requests of one requester that the relay has in hand at once. More wait, and none is dropped: a whole pool of nodes may share one token. Of the 32 that it works on in all, so that some are always left for others.',
+    default: 24,
   }),
 });
 

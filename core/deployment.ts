@@ -76,7 +76,7 @@ export function resolveDeployment(input: DeploymentInput, report: Report): Deplo
       ...(frontDoor === 'functionUrl'
         ? {}
         : { throttle: { rate: throttle?.rate ?? 200, burst: throttle?.burst ?? 400 } }),
-      inFlightPerRequester: input.limits?.inFlightPerRequester ?? 8,
+      inFlightPerRequester: input.limits?.inFlightPerRequester ?? 24,
     },
     alarms: {
       topics: input.alarms?.topics ?? [],

@@ -5,7 +5,7 @@ import type { RelayOptions } from './options.ts';
 export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inFlightPerRequester'>;
 
 /** As `limits.inFlightPerRequester` of countersign.yaml. */
-export const defaultInFlightPerRequester = 8;
+export const defaultInFlightPerRequester = 24;
 
 /** Without the file somebody else approves, and nothing is attested before the sign function does it. */
 export function signersOf(signerNames: readonly string[], inFlightPerRequester: number): SignerOptions {

@@ -51,7 +51,7 @@ describe.skipIf(skip)('the chart', () => {
         login: { kind: 'inCluster' },
         signers:
           given.configuration === undefined
-            ? { kind: 'flags', names: given.signerNames ?? values['signerNames'], inFlightPerRequester: 8 }
+            ? { kind: 'flags', names: given.signerNames ?? values['signerNames'], inFlightPerRequester: 24 }
             : { kind: 'file', path: '/etc/countersign/configuration/countersign.yaml' },
         podName: `${release}-0`,
         concurrency: 32,

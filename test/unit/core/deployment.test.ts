@@ -47,7 +47,7 @@ describe('what holds', () => {
     expect(deployment(`access: {iam: {principals: ['${role}']}}`)).toEqual({
       frontDoor: 'httpApi',
       access: { iam: { principals: [role] } },
-      limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 }, inFlightPerRequester: 8 },
+      limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 }, inFlightPerRequester: 24 },
       alarms: { topics: [], caDaysLeft: 90, refusals: 20 },
       keys: { deleters: [] },
       logRetentionDays: 365,
@@ -94,7 +94,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
 
   test('a function URL has no throttle', () => {
     const { frontDoor, limits } = deployment(`frontDoor: functionUrl\naccess: {iam: {principals: ['${role}']}}`);
-    expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40, inFlightPerRequester: 8 }]);
+    expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40, inFlightPerRequester: 24 }]);
   });
 
   test('without deploying, no way in is needed and any cluster name will do', () => {

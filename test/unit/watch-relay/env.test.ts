@@ -15,7 +15,7 @@ test('the least one must say, and what the rest then is', () => {
     endpointUrl: 'https://sign.example.com/v1/clusters/prod',
     caller: { kind: 'anonymous' },
     login: { kind: 'inCluster' },
-    signers: { kind: 'flags', names: [...defaultSignerNames], inFlightPerRequester: 8 },
+    signers: { kind: 'flags', names: [...defaultSignerNames], inFlightPerRequester: 24 },
     concurrency: 32,
     drainSeconds: 20,
     probes: { port: 8080 },

@@ -13,7 +13,7 @@ test('of countersign.yaml the relay takes who the signers are, who approves, and
     'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
     'kubernetes.io/kubelet-serving',
   ]);
-  expect(read.inFlightPerRequester).toBe(8);
+  expect(read.inFlightPerRequester).toBe(24);
   const attestation = { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false };
   expect(Object.fromEntries(read.policies)).toEqual({
     'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws': {
@@ -32,7 +32,7 @@ test('what nobody says is manual', () => {
 });
 
 test('the limit is that of the file', () => {
-  const read = signersIn(text.replace('inFlightPerRequester: 8', 'inFlightPerRequester: 3'), file, 'prod');
+  const read = signersIn(text.replace('inFlightPerRequester: 24', 'inFlightPerRequester: 3'), file, 'prod');
   expect(read).toMatchObject({ inFlightPerRequester: 3 });
 });
 
