@@ -77,7 +77,7 @@ describe('with the credential of the relay, whatever is posted', () => {
     ['digital signature', 'server auth'],
     ['digital signature', 'client auth', 'server auth'],
   ] as const;
-  const organizations = ['system:nodes', 'system:masters'] as const;
+  const organizations = ['system:nodes', 'system:masters', undefined] as const;
   const allSans = [undefined, { ip: ['10.0.0.7'] }, { dns: ['kubernetes'] }] as const;
 
   /** Of a machine that renews, of one that comes for the first time, and of one in an account of the thief's own. */
@@ -101,7 +101,8 @@ describe('with the credential of the relay, whatever is posted', () => {
       for (const node of nodes)
         for (const O of organizations)
           for (const sans of allSans) {
-            const subject = { O, CN: O === 'system:masters' ? 'admin' : `system:node:${node}` };
+            const CN = O === 'system:masters' ? 'admin' : `system:node:${node}`;
+            const subject = O === undefined ? { CN } : { O, CN };
             const { pem } = makeRequest({ key, subject, ...(sans === undefined ? {} : { sans }) });
             for (const by of requesters)
               for (const used of usages)

@@ -47,8 +47,9 @@ const cluster = (name: string): SiteOptions['clusters'][string] => ({
   attestation: {
     audience: audience(name),
     aws: awsSettings,
-    addressRanges: ['192.168.0.0/24'],
-    reservedAddresses: ['10.0.0.100', '10.96.0.0/12'],
+    // Nobody had these yet, so that only their being reserved stands against the first who asks.
+    addressRanges: ['192.168.0.0/24', '10.96.0.0/24'],
+    reservedAddresses: ['192.168.0.100', '10.96.0.0/12'],
     reservedNames: ['api.example.com'],
   },
 });

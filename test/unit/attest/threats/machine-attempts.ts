@@ -178,7 +178,7 @@ export const machineAttempts = {
     'an address beside its own': foreign({ ip: ['10.0.0.7', '10.0.0.8'] }),
     loopback: foreign({ ip: ['127.0.0.1'] }),
     'the service address of the API server': foreign({ ip: ['10.96.0.1'] }),
-    'the shared control-plane endpoint': foreign({ ip: ['10.0.0.100'] }),
+    'the shared control-plane endpoint': foreign({ ip: ['192.168.0.100'] }),
     'its DNS name': foreign({ dns: ['api.example.com'] }),
     'kubernetes.default.svc': foreign({ dns: ['kubernetes.default.svc'] }),
     kubernetes: foreign({ dns: ['kubernetes'] }),
