@@ -5,8 +5,8 @@
  */
 import { parse } from 'yaml';
 import { printable } from '../core/quoted.ts';
-import { expected, listOf, objectOf, textOf } from './cluster-objects.ts';
-import type { Cluster } from './cluster-objects.ts';
+import { expected, listOf, objectOf, textOf } from './object-answers.ts';
+import type { Cluster } from './object-answers.ts';
 
 export type ControllerState = 'on' | 'off' | 'not seen';
 

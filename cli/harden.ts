@@ -8,13 +8,15 @@ import { Command } from 'commander';
 import { defaultTokenGroup } from '../core/bootstrap-token.ts';
 import type { JsonObject } from '../core/ports.ts';
 import { printable } from '../core/quoted.ts';
-import { addClusterAccess, expected, listOf, mayThey, objectOf, textOf, withObjects } from './cluster-objects.ts';
-import type { Cluster, ClusterAccessFlags } from './cluster-objects.ts';
+import { addClusterAccess, withObjects } from './cluster-objects.ts';
+import type { ClusterAccessFlags } from './cluster-objects.ts';
 import { viewControllerManager } from './controller-manager.ts';
 import type { ControllerManagerView, SeenController } from './controller-manager.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
 import type { Io } from './io.ts';
+import { expected, listOf, mayThey, objectOf, textOf } from './object-answers.ts';
+import type { Cluster } from './object-answers.ts';
 import { json, outputOption } from './output.ts';
 
 interface HardenFlags extends ClusterAccessFlags {

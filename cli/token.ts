@@ -22,10 +22,12 @@ import { caCertificates, clusterEntry } from '../core/cluster-info.ts';
 import { printable } from '../core/quoted.ts';
 import { addClusterOptions, chooseCluster } from './cluster-choice.ts';
 import type { ClusterFlags } from './cluster-choice.ts';
-import { addClusterAccess, expected, ifFound, mayThey, objectOf, textOf, withObjects } from './cluster-objects.ts';
-import type { Cluster, ClusterAccessFlags } from './cluster-objects.ts';
+import { addClusterAccess, withObjects } from './cluster-objects.ts';
+import type { ClusterAccessFlags } from './cluster-objects.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
+import { expected, ifFound, mayThey, objectOf, textOf } from './object-answers.ts';
+import type { Cluster } from './object-answers.ts';
 import { commaList, durationText, json, outputOption, table } from './output.ts';
 import { goDuration, reconcileCommand } from './token-reconcile.ts';
 

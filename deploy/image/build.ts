@@ -1,7 +1,8 @@
 /**
- * Makes the one file the relay's image runs:
+ * Makes the one file an image runs:
  *
- *   node deploy/image/build.ts --out DIR     → DIR/watch-relay.cjs, DIR/licenses.txt
+ *   node deploy/image/build.ts --out DIR                      → DIR/watch-relay.cjs, DIR/licenses.txt
+ *   node deploy/image/build.ts --out DIR --token-reconcile    → DIR/token-reconcile.cjs, DIR/licenses.txt
  *
  * CommonJS, because it loads a fifth faster than the same bundle as ES module; minified syntax only, because the names
  * in a stack trace are what a bug report has.
@@ -13,8 +14,8 @@ import { build } from 'esbuild';
 import type { Metafile } from 'esbuild';
 
 const root = resolve(import.meta.dirname, '../..');
-const entry = 'lambdas/watch-relay/index.ts';
 export const bundleName = 'watch-relay.cjs';
+export const tokenReconcileName = 'token-reconcile.cjs';
 
 export interface RelayBundle {
   readonly path: string;
@@ -33,9 +34,32 @@ export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));
 }
 
+/** Of the command line the one command; beside it the adapters for a cluster's objects. */
+export function tokenReconcileIntruders(sources: readonly string[]): string[] {
+  const own =
+    /^(core\/|adapters\/kubernetes-|cli\/(exit|object-answers|token-rotation)\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
+  return sources.filter((source) => !own.test(source));
+}
+
 /** Throws rather than write a bundle with something in it that does not belong there. */
-export async function buildRelay(out: string): Promise<RelayBundle> {
-  const path = join(out, bundleName);
+export function buildRelay(out: string): Promise<RelayBundle> {
+  return buildProgram(out, { entry: 'lambdas/watch-relay/index.ts', name: bundleName, strangers: intruders });
+}
+
+/** Likewise. */
+export function buildTokenReconcile(out: string): Promise<RelayBundle> {
+  const entry = 'deploy/image/token-reconcile.ts';
+  return buildProgram(out, { entry, name: tokenReconcileName, strangers: tokenReconcileIntruders });
+}
+
+interface Program {
+  readonly entry: string;
+  readonly name: string;
+  readonly strangers: (sources: readonly string[]) => string[];
+}
+
+async function buildProgram(out: string, { entry, name, strangers: strangersOf }: Program): Promise<RelayBundle> {
+  const path = join(out, name);
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -55,8 +79,8 @@ export async function buildRelay(out: string): Promise<RelayBundle> {
     logLevel: 'warning',
   });
   const sources = contained(metafile);
-  const strangers = intruders(sources);
-  if (strangers.length > 0) throw new Error(`does not belong into the relay: ${strangers.join(', ')}`);
+  const strangers = strangersOf(sources);
+  if (strangers.length > 0) throw new Error(`does not belong into ${name}: ${strangers.join(', ')}`);
   const packages = packagesOf(sources);
   mkdirSync(out, { recursive: true });
   const contents = outputFiles[0]?.contents ?? new Uint8Array();
@@ -66,7 +90,7 @@ export async function buildRelay(out: string): Promise<RelayBundle> {
 }
 
 /** Only what contributed code: a type, or a module of which nothing is used, is in no bundle. */
-function contained(metafile: Metafile): string[] {
+export function contained(metafile: Metafile): string[] {
   const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
   return inputs
     .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
@@ -75,7 +99,7 @@ function contained(metafile: Metafile): string[] {
 }
 
 /** `name@version` → its folder. */
-function packagesOf(sources: readonly string[]): Map<string, string> {
+export function packagesOf(sources: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (const source of sources) {
     if (!source.includes('node_modules/')) continue;
@@ -100,7 +124,7 @@ function manifest(folder: string): { name?: string; version?: string; license?: 
 }
 
 /** Their licences ask for their text to go along. */
-function licenses(packages: ReadonlyMap<string, string>): string {
+export function licenses(packages: ReadonlyMap<string, string>): string {
   return [...packages]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, folder]) => {
@@ -119,12 +143,13 @@ function licenses(packages: ReadonlyMap<string, string>): string {
 }
 
 if (import.meta.main) {
-  const { out } = parseArgs({ options: { out: { type: 'string' } } }).values;
+  const options = { out: { type: 'string' }, 'token-reconcile': { type: 'boolean' } } as const;
+  const { out, 'token-reconcile': tokenReconcile } = parseArgs({ options }).values;
   if (out === undefined) {
-    process.stderr.write('usage: node deploy/image/build.ts --out DIR\n');
+    process.stderr.write('usage: node deploy/image/build.ts --out DIR [--token-reconcile]\n');
     process.exitCode = 2;
   } else {
-    const { path, bytes, packages } = await buildRelay(out);
+    const { path, bytes, packages } = await (tokenReconcile === true ? buildTokenReconcile : buildRelay)(out);
     process.stdout.write(`${path}: ${Math.round(bytes / 1024)} KB, ${packages.length} packages\n`);
   }
 }

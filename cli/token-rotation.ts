@@ -1,0 +1,173 @@
+/**
+ * How long a token made for a Machine or a MachinePool lives (seed 004, "Changes to token
+ * rotation"). Where nodes must prove themselves a token may live longer than where it alone makes a node:
+ *
+ *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
+ *   MachinePool   extended for as long as the pool is there; then deleted
+ *
+ * What cannot be found out changes nothing: a token is deleted only when the API says so in so many words.
+ */
+import type { ObjectApi } from '../adapters/kubernetes-objects.ts';
+import { ownerLabel, rfc3339, tokenOfSecret, tokenSecretType } from '../core/bootstrap-token.ts';
+import type { TokenOwner } from '../core/bootstrap-token.ts';
+import type { Instant, JsonObject } from '../core/ports.ts';
+import { expected, ifFound, listOf, objectOf, textOf } from './object-answers.ts';
+import type { Cluster } from './object-answers.ts';
+
+export type TokenFate =
+  | { readonly fate: 'extend'; readonly why: string }
+  | { readonly fate: 'delete'; readonly why: string }
+  /** Nothing is known, or nothing is due. */
+  | { readonly fate: 'leave'; readonly why: string };
+
+/** What is known of whom a token is for. `undefined`: it is not there. */
+export interface OwnerFacts {
+  readonly owner: JsonObject | undefined;
+  /** The Node its nodeRef names; only for Machines. */
+  readonly node: JsonObject | undefined;
+}
+
+/** Seed 004's rules, and nothing else. */
+export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): TokenFate {
+  if (owner === undefined) return { fate: 'delete', why: `the ${kind} is gone` };
+  if (textOf(objectOf(owner['metadata'])['deletionTimestamp']) !== '')
+    return { fate: 'delete', why: `the ${kind} is being deleted` };
+  if (kind === 'pool') return { fate: 'extend', why: 'the pool is there' };
+  const registered = textOf(objectOf(objectOf(owner['status'])['nodeRef'])['name']) !== '';
+  if (!registered) return { fate: 'extend', why: 'the machine has no node yet' };
+  // Of a machine without one nobody could say later which machine the node is.
+  if (textOf(objectOf(owner['spec'])['providerID']) === '')
+    return { fate: 'extend', why: 'the machine has no provider ID yet' };
+  const ready = listOf(objectOf(node?.['status'])['conditions']).some(
+    (condition) => condition['type'] === 'Ready' && condition['status'] === 'True',
+  );
+  return ready
+    ? { fate: 'delete', why: 'the machine’s node is Ready' }
+    : { fate: 'extend', why: 'the machine’s node is not Ready yet' };
+}
+
+export interface Reconciled {
+  readonly id: string;
+  readonly for: string;
+  readonly done: 'extended' | 'deleted' | 'left';
+  readonly why: string;
+  readonly expires?: string;
+}
+
+export interface ReconcileOptions {
+  readonly ttlSeconds: number;
+  readonly dryRun: boolean;
+  readonly now: Instant;
+}
+
+const secretsPath = '/api/v1/namespaces/kube-system/secrets';
+const resources = { machine: 'machines', pool: 'machinepools' } as const;
+
+/** `machines` is where Cluster API runs: this cluster, or the one that manages it. */
+export async function reconcileTokens(
+  { api, signal }: Cluster,
+  machines: ObjectApi,
+  { ttlSeconds, dryRun, now }: ReconcileOptions,
+): Promise<readonly Reconciled[]> {
+  const query = { labelSelector: ownerLabel, fieldSelector: `type=${tokenSecretType}` };
+  const secrets = expected(await api.list(secretsPath, query, signal), 'bootstrap tokens');
+  if (secrets.length === 0) return [];
+  const known = await clusterApi(machines, signal);
+  const done: Reconciled[] = [];
+  for (const secret of secrets) {
+    const record = tokenOfSecret(secret);
+    if ('problem' in record || record.owner === undefined) continue;
+    const { token, owner, expires } = record;
+    const named = { id: token.id, for: `${owner.kind} ${owner.namespace}/${owner.name}` };
+    const fate: TokenFate =
+      // A 404 for the object is an answer only where there are such objects: MachinePools may be switched off.
+      known?.resources.has(resources[owner.kind]) === true
+        ? tokenFate(owner, await factsOf(owner, { api, machines, version: known.version, signal }))
+        : { fate: 'leave', why: `there is no API cluster.x-k8s.io with ${resources[owner.kind]} to ask` };
+
+    const { name, uid, resourceVersion } = objectOf(secret['metadata']);
+    const path = `${secretsPath}/${textOf(name)}`;
+    if (fate.fate === 'delete') {
+      // Only as it was read: somebody may have made it anew for somebody else meanwhile.
+      const only = { uid: textOf(uid), resourceVersion: textOf(resourceVersion) };
+      const gone = dryRun || settled(await api.remove(path, only, signal), path);
+      done.push({ ...named, done: gone ? 'deleted' : 'left', why: gone ? fate.why : 'it changed meanwhile' });
+      continue;
+    }
+    const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
+    // At three quarters of its life, so that a run that fails is no accident yet.
+    if (fate.fate === 'leave' || left > ttlSeconds * 750) {
+      const still = expires === undefined ? {} : { expires: rfc3339(expires) };
+      done.push({ ...named, done: 'left', why: fate.why, ...still });
+      continue;
+    }
+    const until = rfc3339(now + ttlSeconds * 1_000);
+    const data = { ...objectOf(secret['data']), expiration: Buffer.from(until).toString('base64') };
+    const kept =
+      dryRun || settled(await api.replace(path, { apiVersion: 'v1', kind: 'Secret', ...secret, data }, signal), path);
+    done.push({
+      ...named,
+      done: kept ? 'extended' : 'left',
+      why: kept ? fate.why : 'it changed meanwhile',
+      expires: until,
+    });
+  }
+  return done;
+}
+
+/** Somebody else was faster: the next run sees what came of it. */
+function settled(answer: Awaited<ReturnType<ObjectApi['remove']>>, path: string): boolean {
+  if (!answer.ok && (answer.why === 'Conflict' || answer.why === 'NotFound')) return false;
+  expected(answer, path);
+  return true;
+}
+
+interface ClusterApi {
+  readonly version: string;
+  readonly resources: ReadonlySet<string>;
+}
+
+async function clusterApi(machines: ObjectApi, signal: AbortSignal): Promise<ClusterApi | undefined> {
+  const group = ifFound(await machines.get('/apis/cluster.x-k8s.io', signal), 'the API group cluster.x-k8s.io');
+  const version = textOf(objectOf(group?.['preferredVersion'])['version']);
+  if (version === '') return undefined;
+  const found = ifFound(await machines.get(`/apis/cluster.x-k8s.io/${version}`, signal), 'what cluster.x-k8s.io has');
+  return { version, resources: new Set(listOf(found?.['resources']).map(({ name }) => textOf(name))) };
+}
+
+async function factsOf(
+  { kind, namespace, name }: TokenOwner,
+  from: {
+    readonly api: ObjectApi;
+    readonly machines: ObjectApi;
+    readonly version: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<OwnerFacts> {
+  const { api, machines, version, signal } = from;
+  const path = `/apis/cluster.x-k8s.io/${version}/namespaces/${namespace}/${resources[kind]}/${name}`;
+  const owner = ifFound(await machines.get(path, signal), `${kind} ${namespace}/${name}`);
+  const node = textOf(objectOf(objectOf(owner?.['status'])['nodeRef'])['name']);
+  if (kind === 'pool' || node === '') return { owner, node: undefined };
+  return { owner, node: ifFound(await api.get(`/api/v1/nodes/${encodeURIComponent(node)}`, signal), `node ${node}`) };
+}
+
+export function reconciledText(done: readonly Reconciled[]): string {
+  if (done.length === 0) return 'no token is for a Machine or a MachinePool\n';
+  return done
+    .map(({ id, for: owner, done: what, why, expires }) => {
+      const until = expires === undefined || what === 'deleted' ? '' : ` until ${expires}`;
+      return `${id} (${owner}): ${what}${until}: ${why}\n`;
+    })
+    .join('');
+}
+
+/** Seconds of what Go writes as a duration, in whole seconds: `24h0m0s`, `90m`, `0`. */
+export function goSeconds(text: string): number | undefined {
+  const [whole, hours = 0, minutes = 0, seconds = 0] =
+    /^(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/.exec(text === '0' ? '0s' : text) ?? [];
+  return whole === undefined ? undefined : Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
+}
+
+/** A token that expires before the next run is no token. */
+export const shortestTtlSeconds = 300;

@@ -1,0 +1,42 @@
+/**
+ * What the chart's CronJob runs: countersign token reconcile as the pod's service account, and none of the command line's
+ * other commands, so that neither AWS nor anything that signs is in the image.
+ */
+import { parseArgs } from 'node:util';
+import { connectObjects } from '../../adapters/kubernetes-objects.ts';
+import { CommandFailure, exitCodes } from '../../cli/exit.ts';
+import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/token-rotation.ts';
+
+const timeoutMilliseconds = 60_000;
+
+async function main(): Promise<number> {
+  const { ttl, help } = parseArgs({ options: { ttl: { type: 'string' }, help: { type: 'boolean' } } }).values;
+  if (help === true) {
+    process.stdout.write('usage: token-reconcile [--ttl 1h]: countersign token reconcile, as the pod it runs in\n');
+    return exitCodes.ok;
+  }
+  const ttlSeconds = goSeconds(ttl ?? '1h') ?? 0;
+  if (ttlSeconds < shortestTtlSeconds) {
+    process.stderr.write('token-reconcile: --ttl is a duration of at least 5m\n');
+    return exitCodes.usage;
+  }
+  const api = connectObjects({ kind: 'inCluster' });
+  try {
+    const cluster = { api, signal: AbortSignal.timeout(timeoutMilliseconds) };
+    const done = await reconcileTokens(cluster, api, { ttlSeconds, dryRun: false, now: Date.now() });
+    process.stdout.write(reconciledText(done));
+    return exitCodes.ok;
+  } finally {
+    api.close();
+  }
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    process.stderr.write(`token-reconcile: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = error instanceof CommandFailure ? error.code : exitCodes.temporary;
+  },
+);
