@@ -26,6 +26,8 @@ import { csrPath, readRequest, type CsrObject } from './stack-requests.ts';
 export interface ApprovalStack {
   readonly plane: ControlPlane;
   readonly identity: RelayIdentity;
+  /** PEM of the CA under test. */
+  readonly trustBundle: string;
   /** Calls that reached the handlers, as `attest <name>` and `sign <name>`, in order. */
   readonly calls: readonly string[];
   /** From now on calls of this sort wait until `release`. */
@@ -114,6 +116,7 @@ export async function startApprovalStack(
     return {
       plane,
       identity,
+      trustBundle,
       calls,
       hold: (sort) => void (held = sort),
       release,

@@ -237,7 +237,7 @@ function kubeletArgs(options: KubeletOptions & { home: string; socket: string; a
     cgroupDriver: 'cgroupfs',
     // No cgroups of its own: they would stay, and there are no pods.
     cgroupsPerQOS: false,
-    enforceNodeAllocatable: [],
+    enforceNodeAllocatable: ['none'], // an empty list is forgotten where there are drop-ins
     makeIPTablesUtilChains: false,
     podLogsDir: join(home, 'pod-logs'),
     volumePluginDir: join(home, 'volume-plugins'),
