@@ -38,7 +38,7 @@ export async function servingOrder(
   };
 }
 
-async function makeProvider({ provider }: Settings): Promise<NodeProviderPort> {
+async function makeProvider({ provider, nodeName }: Settings): Promise<NodeProviderPort> {
   switch (provider) {
     case 'aws': {
       const [{ awsProvider }, { connectImds }, { signIdentityProof }] = await Promise.all([
@@ -51,7 +51,7 @@ async function makeProvider({ provider }: Settings): Promise<NodeProviderPort> {
     }
     case 'insecure': {
       const { insecureProvider } = await import('./providers/insecure.ts');
-      return insecureProvider();
+      return insecureProvider(nodeName);
     }
   }
 }

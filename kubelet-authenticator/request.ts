@@ -1,5 +1,5 @@
 /** `spec.request` as a node sends it: the certificate request (RFC 2986), and behind it the evidence (docs/attestation.md). */
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import * as asn1js from 'asn1js';
 import { bindingDigest } from '../core/binding.ts';
@@ -41,6 +41,7 @@ export async function makeRequest(
     version,
     clusterName,
     binding: (nonce) => bindingDigest({ audience, signerName: wanted.signerName, nodeName, nonce, spki }),
+    nonce: randomBytes(16).toString('base64url'),
     now,
   });
   const text = [

@@ -36,7 +36,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
       };
     },
 
-    async makeEvidence({ clusterName, binding, now }) {
+    async makeEvidence({ clusterName, binding, nonce, now }) {
       const [region, rsa2048, credentials] = await Promise.all([
         present(imds, 'meta-data/placement/region'),
         present(imds, 'dynamic/instance-identity/rsa2048'),
@@ -48,10 +48,10 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
         credentials,
         region,
         host: `sts.${region}.${partition.dnsSuffix}`,
-        id: `csr-attest/v1/${clusterName}/${binding('')}`,
+        id: `csr-attest/v1/${clusterName}/${binding(nonce)}`,
         now,
       });
-      return { data: JSON.stringify({ v: 1, rsa2048, sts }), staleAt: now + staleAfterMilliseconds };
+      return { data: JSON.stringify({ v: 1, rsa2048, sts, nonce }), staleAt: now + staleAfterMilliseconds };
     },
   };
 }

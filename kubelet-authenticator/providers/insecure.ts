@@ -4,11 +4,12 @@ import type { NodeProviderPort } from './provider.ts';
 /** It never grows old; asking anew now and then costs nobody anything and finds a request that got lost. */
 const staleAfterMilliseconds = 3_600_000;
 
-export function insecureProvider(): NodeProviderPort {
+export function insecureProvider(nodeName: string): NodeProviderPort {
   return {
     versions: ['insecure/v1'],
     renews: false,
-    describe: () => Promise.resolve({ names: [] }),
+    // All providers must name the machine (seed 004, All providers); this one believes whatever it is called.
+    describe: () => Promise.resolve({ providerId: `insecure:///${nodeName}`, names: [] }),
     makeEvidence: ({ now }) =>
       Promise.resolve({ data: JSON.stringify({ v: 1 }), staleAt: now + staleAfterMilliseconds }),
   };

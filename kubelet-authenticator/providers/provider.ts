@@ -30,8 +30,10 @@ export interface EvidenceQuestion {
   readonly version: string;
   /** In countersign.yaml. */
   readonly clusterName: string;
-  /** B of docs/attestation.md, for a nonce of the provider's choice (empty where it has none), in lower-case hex. */
+  /** B of docs/attestation.md, for the nonce that the evidence will name (empty where it has none), in lower-case hex. */
   readonly binding: (nonce: string) => string;
+  /** Random, base64url. Proofs are good once: without it two of one second could be the same. */
+  readonly nonce: string;
   readonly now: number;
 }
 
