@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
+import { isSea } from 'node:sea';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse as parseYaml } from 'yaml';
 import { createTransport } from '../adapters/kubernetes-transport.ts';
@@ -27,8 +28,8 @@ export function processJoinWorld(): JoinWorld {
     say: (line) => err(`kubelet-authenticator: ${line}\n`),
     readText: (path) => readFileSync(path, 'utf8'),
     hostname,
-    // A single executable is itself; else this is Node, and the script is what was started.
-    program: resolve(process.argv[1] ?? process.execPath),
+    // A single executable is itself (its argv[1] is only what the shell was told); else this is Node, running a script.
+    program: isSea() ? process.execPath : resolve(process.argv[1] ?? process.execPath),
     sleep: (milliseconds) => sleep(milliseconds),
     monotonic: () => performance.now(),
     parseYaml: (text) => parseYaml(text) as unknown,

@@ -73,7 +73,8 @@ export async function main(argv: readonly string[]): Promise<Exit> {
       const { joinCommand } = await import('./join.ts');
       return (await joinCommand(rest)) as Exit;
     }
-    case 'version': {
+    case 'version':
+    case '--version': {
       const { version } = await import('../core/version.ts');
       out(`${version}\n`);
       return exits.ok;
