@@ -1,0 +1,101 @@
+/** docs/join.md and examples/join: every flag is one there is, every file can be read by whom it is for. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { joinHelp, planOf } from '../../../kubelet-authenticator/join-flags.ts';
+import { placesOf } from '../../../kubelet-authenticator/join-files.ts';
+import type { DiscoveryRefusal } from '../../../kubelet-authenticator/discovery.ts';
+
+const root = resolve(import.meta.dirname, '../../..');
+const folder = join(root, 'examples/join');
+const page = readFileSync(join(root, 'docs/join.md'), 'utf8');
+const example = (name: string): string => readFileSync(join(folder, name), 'utf8');
+
+/** The arguments after `kubelet-authenticator join` in a text, lines continued with `\` or folded. */
+function joinCommands(text: string): string[][] {
+  const joined = text.replaceAll(/\\?\n +--/g, ' --');
+  return [...joined.matchAll(/kubelet-authenticator join ([^\n#|`]*--[^\n#|`]*)/g)].map(([, rest = '']) =>
+    rest.replaceAll('$(hostname -f)', 'node-1').trim().split(/ +/),
+  );
+}
+
+const world = {
+  parseYaml: (text: string) => parse(text) as unknown,
+  readText: () => 'abcdef.0123456789abcdef',
+  hostname: () => 'node-1',
+  program: '/usr/local/bin/kubelet-authenticator',
+};
+
+test('every command to join is one that would be tried', () => {
+  const commands = [page, example('cloud-init.yaml')].flatMap(joinCommands);
+  expect(commands.length).toBeGreaterThanOrEqual(2);
+  for (const argv of commands) {
+    const written = argv.map((word) => (word.startsWith('sha256:') ? `sha256:${'0'.repeat(64)}` : word));
+    expect(planOf(written, world), argv.join(' ')).toHaveProperty('settings');
+  }
+});
+
+test('every refusal has its row', () => {
+  const codes: Record<DiscoveryRefusal, true> = {
+    NotSetUp: true,
+    TokenUnknown: true,
+    TokenCannotSign: true,
+    TokenCannotLogIn: true,
+    SignatureInvalid: true,
+    ClusterInfoMalformed: true,
+    CaNotPinned: true,
+    ServerNotTrusted: true,
+    ClusterInfoChanged: true,
+    Unreachable: true,
+  };
+  for (const code of Object.keys(codes)) expect(page).toContain(`\`${code}\``);
+});
+
+test('every flag the page names is in the help, and every file it names is written', () => {
+  for (const flag of [
+    '--token-file',
+    '--discovery-file',
+    '--dry-run',
+    '--serving',
+    '--discovery-timeout',
+    '--directory',
+    '--force',
+  ])
+    expect([page.includes(flag), joinHelp.includes(`${flag} `) || joinHelp.includes(`${flag}\n`)], flag).toEqual([
+      true,
+      true,
+    ]);
+  for (const path of Object.values(placesOf('/x'))) expect(page).toContain(`\`${path.slice(3)}\``);
+});
+
+test('links lead somewhere', () => {
+  for (const [, path = ''] of page.matchAll(/\]\((?!https?:|#)([^)#]+)/g))
+    expect(existsSync(join(root, 'docs', dirname(path), path.split('/').at(-1) ?? '')), path).toBe(true);
+  // And no example is left unsaid.
+  for (const name of readdirSync(folder)) expect(page).toContain(`(../examples/join/${name})`);
+});
+
+describe('the examples', () => {
+  test('are YAML where they say so, cloud-init’s with its first line', () => {
+    for (const name of readdirSync(folder).filter((each) => each.endsWith('.yaml')))
+      for (const document of parseAllDocuments(example(name))) expect(document.errors, name).toEqual([]);
+    expect(example('cloud-init.yaml').split('\n')[0]).toBe('#cloud-config');
+    const { write_files: files } = parse(example('cloud-init.yaml')) as {
+      write_files: { path: string; permissions: string; content: string }[];
+    };
+    // Whoever reads the token may ask; the file is root's.
+    expect(files.find(({ content }) => content.startsWith('abcdef.'))?.permissions).toBe('0600');
+    const kubelet = parse(files.find(({ path }) => path.endsWith('config.yaml'))?.content ?? '') as { kind: string };
+    expect(kubelet.kind).toBe('KubeletConfiguration');
+  });
+
+  test('start the kubelet with what join writes, and never with its own bootstrap', () => {
+    const unit = example('10-countersign.conf');
+    const [start = ''] = unit.split('\n').filter((line) => /^ExecStart=./.test(line));
+    const { kubeconfig, dropIn } = placesOf('/etc/kubernetes');
+    expect(start).toContain(`--kubeconfig=${kubeconfig} `);
+    expect(start).toContain(`--config-dir=${dirname(dropIn)}`);
+    expect(start).not.toContain('bootstrap');
+  });
+});
