@@ -1,10 +1,19 @@
+import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApprovalStack, type ApprovalStack } from '../../harness/approval-stack.ts';
 import { audience, awsSettings, signers, startAwsPlatform, type AwsPlatform } from '../../harness/attested-site.ts';
-import { leftovers, requireKubelet } from '../../harness/kubelet.ts';
-import { conditionOf, eventually, readRequests } from '../../harness/stack-requests.ts';
+import { leftovers, requireKubelet, type Kubelet } from '../../harness/kubelet.ts';
+import {
+  certificatePemOf,
+  conditionOf,
+  eventually,
+  readRequest,
+  readRequests,
+  type CsrObject,
+} from '../../harness/stack-requests.ts';
+import type { Relay } from '../../harness/stack.ts';
 import { startKubeadmCluster, firstToken, type KubeadmCluster } from '../join/kubeadm-cluster.ts';
 import { launchNode, type JoiningNode } from './joining-node.ts';
 import { failures, isReady, logins, proxiedHealth, readyCondition, requestsOf } from './node.ts';
@@ -38,6 +47,7 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
   let platform: AwsPlatform;
   let stack: ApprovalStack;
   let cluster: KubeadmCluster;
+  let relay: Relay;
   const nodes: JoiningNode[] = [];
 
   beforeAll(async () => {
@@ -47,7 +57,7 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     });
     cluster = await startKubeadmCluster(stack.plane);
     await cluster.waitForSignature('abcdef');
-    await stack.relay();
+    relay = await stack.relay();
   });
   afterAll(async () => {
     for (const node of nodes.splice(0)) await node.stop();
@@ -74,57 +84,109 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     `--client-ca-bundle=${resolve(machine.dir, 'client-cas.pem')}`,
   ];
 
-  test.concurrent.for([
-    ['kubelet', 'requester', signers.serving],
-    ['attested', 'evidence', signers.awsServing],
-  ] as const)(
-    'serves with a certificate that is asked for by the %s (by its %s), and renews its client certificate unnoticed',
-    { timeout: 240_000 },
-    async ([serving, , servingSigner], { expect }) => {
-      const { plane } = stack;
-      const nodeName = `joins-${serving}`;
-      const nodeUser = `system:node:${nodeName}`;
-      const node = await launch(nodeName);
-      const joined = await node.run(joinArgs(node, serving));
-      expect(joined).toMatchObject({ code: 0 });
-      if (serving === 'attested') await node.serve();
-      const kubelet = await node.startKubelet(plane);
-      await eventually(() => isReady(plane, kubelet, nodeName), `${nodeName} is Ready`);
-      await eventually(async () => (await proxiedHealth(plane, nodeName)) === 'ok', 'the API server reaches it');
-      const readySince = (await readyCondition(plane, nodeName))!.lastTransitionTime;
+  /** A node that runs, and since when it has been Ready. */
+  interface Running extends JoiningNode {
+    readonly user: string;
+    readonly kubelet: Kubelet;
+    readonly readySince: string;
+  }
+  const running: Running[] = [];
 
-      // Nobody but the plugin asked with the token, and for nothing but this.
-      const posted = (await readRequests(plane)).filter(({ spec }) => spec.username === bootstrapUser);
-      expect(new Set(posted.map(({ spec }) => spec.signerName))).toEqual(new Set([signers.awsClient]));
-      const first = node.clientCertificate();
-      expect(first.issuer).toBe('CN=kubelet demo CA');
-      const served = requestsOf(await readRequests(plane), nodeUser).filter(
-        ({ spec }) => spec.signerName === servingSigner,
-      );
-      expect(served.map((request) => conditionOf(request, 'Approved')?.message)).toEqual([
-        expect.stringContaining(node.instanceId),
-      ]);
+  async function joinAs(serving: 'kubelet' | 'attested'): Promise<Running> {
+    const nodeName = `joins-${serving}`;
+    const node = await launch(nodeName);
+    expect(await node.run(joinArgs(node, serving))).toMatchObject({ code: 0 });
+    if (serving === 'attested') await node.serve();
+    const kubelet = await node.startKubelet(stack.plane);
+    await eventually(() => isReady(stack.plane, kubelet, nodeName), `${nodeName} is Ready`);
+    const { lastTransitionTime } = (await readyCondition(stack.plane, nodeName))!;
+    return { ...node, user: `system:node:${nodeName}`, kubelet, readySince: lastTransitionTime };
+  }
 
-      await eventually(() => node.clientCertificate().serialNumber !== first.serialNumber, 'the plugin renewed', 150);
-      const second = node.clientCertificate();
-      await eventually(() => logins(plane, nodeUser).has(second.fingerprint256), 'the kubelet logs in with it');
-      expect(second.publicKey.equals(first.publicKey)).toBe(false);
-      // Past the end of the first one: from here on only the second counts.
-      await eventually(() => Date.now() > first.validToDate.getTime() + 1_000, 'the first one is over');
-      await eventually(async () => (await proxiedHealth(plane, nodeName)) === 'ok', 'the API server reaches it');
-      await eventually(
-        () => heartbeats(plane, nodeUser).some((at) => at > first.validToDate.getTime()),
-        'its lease is renewed with nothing but the second',
-      );
+  const reachable = ({ nodeName }: JoiningNode): Promise<void> =>
+    eventually(async () => (await proxiedHealth(stack.plane, nodeName)) === 'ok', `the API server reaches ${nodeName}`);
+  const of = async (user: string, signerName: string): Promise<CsrObject[]> =>
+    requestsOf(await readRequests(stack.plane), user).filter(({ spec }) => spec.signerName === signerName);
 
+  /** Resolves when each one logs in with another certificate than before. */
+  async function renewed(before: readonly X509Certificate[]): Promise<void> {
+    for (const [index, node] of running.entries()) {
+      const old = before[index]!;
+      await eventually(() => node.clientCertificate().serialNumber !== old.serialNumber, 'the plugin renewed', 150);
+      const current = node.clientCertificate();
+      await eventually(() => logins(stack.plane, node.user).has(current.fingerprint256), 'the kubelet logs in with it');
+      expect(current.publicKey.equals(old.publicKey)).toBe(false);
+    }
+  }
+
+  async function expectUnnoticed(): Promise<void> {
+    for (const { nodeName, user, kubelet, readySince } of running) {
       expect(kubelet.process.ended()).toBeUndefined();
-      expect(await readyCondition(plane, nodeName)).toMatchObject({ status: 'True', lastTransitionTime: readySince });
-      expect(failures(plane, nodeUser)).toEqual([]);
-      await kubelet.stop();
+      const ready = await readyCondition(stack.plane, nodeName);
+      expect(ready).toMatchObject({ status: 'True', lastTransitionTime: readySince });
+      expect(failures(stack.plane, user)).toEqual([]);
+      expect(await proxiedHealth(stack.plane, nodeName)).toBe('ok');
+    }
+  }
+
+  test('is a Ready node, and serves: with a certificate that it asked for itself, or that was asked for with evidence', async () => {
+    running.push(...(await Promise.all([joinAs('kubelet'), joinAs('attested')])));
+    for (const node of running) await reachable(node);
+    // Nobody but the plugin asked with the token, and for nothing but this.
+    const withToken = requestsOf(await readRequests(stack.plane), bootstrapUser);
+    expect(withToken.map(({ spec }) => spec.signerName)).toEqual([signers.awsClient, signers.awsClient]);
+
+    for (const [index, signerName] of [signers.serving, signers.awsServing].entries()) {
+      const { user, instanceId, clientCertificate } = running[index]!;
+      const asked = await of(user, signerName);
+      expect(asked.map((request) => conditionOf(request, 'Approved')?.message)).toEqual([
+        expect.stringContaining(instanceId),
+      ]);
+      expect(clientCertificate().issuer).toBe('CN=kubelet demo CA');
+    }
+    await expectUnnoticed();
+  });
+
+  test('renews its client certificate without a restart, a refusal, or NotReady', { timeout: 200_000 }, async () => {
+    await renewed(running.map((node) => node.clientCertificate()));
+    await expectUnnoticed();
+  });
+
+  test(
+    'goes on while nobody signs, though it is time to renew, and renews when they are back',
+    { timeout: 300_000 },
+    async () => {
+      await relay.process.stop();
+      const before = running.map((node) => node.clientCertificate());
+      const pending = async (): Promise<CsrObject[]> =>
+        (await Promise.all(running.map(({ user }) => of(user, signers.awsClient))))
+          .flat()
+          .filter(({ status }) => status.conditions === undefined);
+      await eventually(async () => (await pending()).length > 0, 'it is time for one of them', 150);
+      const [asked] = await pending();
+      await expectUnnoticed();
+      await relay.restart();
+      await eventually(
+        async () => (await readRequest(stack.plane, asked!.metadata.name)).status.certificate !== undefined,
+        'signed',
+      );
+
+      await renewed(before);
+      // What waited is what was collected, and nothing else was asked for.
+      const owner = running.find(({ user }) => user === asked!.spec.username)!;
+      const { fingerprint256 } = new X509Certificate(
+        certificatePemOf(await readRequest(stack.plane, asked!.metadata.name)),
+      );
+      expect(owner.clientCertificate().fingerprint256).toBe(fingerprint256);
+      // Past the end of what they had: from here on only the new ones count.
+      const end = Math.max(...before.map(({ validToDate }) => validToDate.getTime()));
+      for (const { user } of running)
+        await eventually(() => heartbeats(stack.plane, user).some((at) => at > end), `${user} renews its lease`);
+      await expectUnnoticed();
     },
   );
 
-  test('another machine with the same token is refused the first one’s name, and told so', async ({ expect }) => {
+  test('another machine with the same token is refused the first one’s name, and told so', async () => {
     const { plane } = stack;
     const thief = await launch('joins-kubelet'); // it may even be called so in its account
     expect(await thief.run(joinArgs(thief, 'none'))).toMatchObject({ code: 0 });
@@ -140,7 +202,7 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     for (const secret of [firstToken, 'BEGIN']) expect(stderr).not.toContain(secret);
   });
 
-  test('nothing of all this stays on the machines it ran on', async ({ expect }) => {
+  test('nothing of all this stays on the machines it ran on', async () => {
     const machines = nodes.map(({ machine }) => machine);
     for (const node of nodes.splice(0)) await node.stop();
     expect(machines.flatMap(leftovers)).toEqual([]);
