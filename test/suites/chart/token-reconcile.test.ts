@@ -17,12 +17,18 @@ const values = { tokenReconcile: { enabled: true, image: { repository: 'registry
 const plain = example('plain-manifests.yaml');
 const name = `${release}-token-reconcile`;
 
-const podOf = (rendered: readonly Rendered[]) => {
-  const { jobTemplate } = rendered.find(({ kind }) => kind === 'CronJob')?.spec as {
-    jobTemplate: { spec: { template: { metadata: { labels: Record<string, string> }; spec: PodSpec } } };
+interface CronJob {
+  readonly jobTemplate: {
+    readonly spec: {
+      readonly template: { readonly metadata: { readonly labels: Record<string, string> }; readonly spec: PodSpec };
+    };
   };
-  return jobTemplate.spec.template;
-};
+}
+function podOf(rendered: readonly Rendered[]) {
+  const job = rendered.find(({ kind }) => kind === 'CronJob');
+  if (job === undefined) throw new Error('no CronJob rendered');
+  return (job.spec as unknown as CronJob).jobTemplate.spec.template;
+}
 
 describe('the bundle', () => {
   const folder = temporaryFolder('token-reconcile');
