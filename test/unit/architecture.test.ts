@@ -58,6 +58,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'adapters/sigv4-identity.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],
   'adapters/sigv4-identity.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],
   'kubelet-authenticator/request.ts': ['asn1js'],
+  'cli/signer-probe.ts': ['asn1js'],
   'kubelet-authenticator/login.ts': ['yaml'],
   'kubelet-authenticator/join.ts': ['yaml'],
   'lambdas/authorizer/key-source.ts': ['jose'],
