@@ -8,6 +8,8 @@ export interface BenchOptions {
   readonly contenders: readonly ContenderName[];
   /** Whether the functions' bundles are measured. */
   readonly bundles: boolean;
+  /** Whether the program on the node is measured. */
+  readonly authenticator: boolean;
   /** Whether pending requests are measured on their way through approval. */
   readonly approval: boolean;
   /** Where the results go; by default bench/results/<date>.json. */
@@ -22,11 +24,11 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
-const names: readonly string[] = [...contenderNames, 'approval', 'bundles'];
+const names: readonly string[] = [...contenderNames, 'approval', 'bundles', 'authenticator'];
 
 export const helpText = `Measures how fast approved requests get their certificates: Countersign beside the real kube-controller-manager, on one
-real control plane, pending requests on their way through approval too, each step of the story by itself, and the
-functions' bundles beside the bare libraries they need.
+real control plane, pending requests on their way through approval too, each step of the story by itself, the functions'
+bundles beside the bare libraries they need, and kubelet-authenticator beside a Node that does nothing.
 Takes about five minutes, most of it the default reference's.
 
 Usage: npm run bench -- [options]
@@ -35,7 +37,7 @@ Usage: npm run bench -- [options]
   --requests N       approved requests in backlog and burst, 100 to 5000 (default: 1000)
   --only NAME        this contender only; repeat it for more
                      (${names.join(', ')};
-                     bundles by itself needs no control plane)
+                     bundles and authenticator need no control plane)
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --compare FILE     also print how this run relates to an earlier one's results
   --patience S       on a machine with other work: before each measurement wait up to S seconds for a quiet moment,
@@ -89,6 +91,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       requests,
       contenders: contenderNames.filter((name) => only.includes(name)),
       bundles: only.includes('bundles'),
+      authenticator: only.includes('authenticator'),
       approval: only.includes('approval'),
       json: flags.json,
       compare: flags.compare,

@@ -1,5 +1,6 @@
 /** The results of one run: as tables for people, as JSON for the next run to compare with. */
 import type { ApprovingResult } from './approving.ts';
+import type { AuthenticatorResult, Taken } from './authenticator.ts';
 import type { BundleMeasure, BundlesResult } from './bundles.ts';
 import { contenders } from './contenders.ts';
 import type { ContenderName } from './contenders.ts';
@@ -16,6 +17,7 @@ export interface Results {
   readonly contenders: readonly ContenderResults[];
   readonly steps: readonly StepResult[];
   readonly bundles?: BundlesResult;
+  readonly authenticator?: AuthenticatorResult;
   readonly approval?: readonly ApprovingResult[];
 }
 
@@ -43,6 +45,7 @@ export function renderResults(results: Results): string {
     ...(results.contenders.length === 0 ? [] : contenderParts(results)),
     ...(results.approval === undefined ? [] : approvalParts(results.approval)),
     ...(results.bundles === undefined ? [] : bundleParts(results.bundles)),
+    ...(results.authenticator === undefined ? [] : authenticatorParts(results.authenticator)),
   ];
   return `${parts.join('\n')}\n`;
 }
@@ -121,7 +124,32 @@ function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
   return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
 }
 
-export function isQuiet({ contenders: measured, bundles, approval = [] }: Results): boolean {
+/** What the kubelet waits for, and how much of it is not the start of Node itself. */
+function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
+  const cells = (taken: Taken | undefined): string[] =>
+    taken === undefined
+      ? ['', '', '', '']
+      : (['passed', 'cpu'] as const).flatMap((what) => [
+          taken[what].toFixed(1),
+          taken === bare.started ? '' : `+${(taken[what] - bare.started[what]).toFixed(1)}`,
+        ]);
+  return [
+    '',
+    `kubelet-authenticator: each time a new process until it has ended, beside a bare Node's; medians and mean CPU of ${rounds}`,
+    table(
+      ['', 'KB', '--version ms', 'more', 'CPU ms', 'more', 'cached exec ms', 'more', 'CPU ms', 'more'],
+      [bare, ...programs].map(({ label, kilobytes, started, cached }) => [
+        label,
+        kilobytes.toFixed(0),
+        ...cells(started),
+        ...cells(cached),
+      ]),
+    ),
+  ];
+}
+
+export function isQuiet({ contenders: measured, bundles, authenticator, approval = [] }: Results): boolean {
+  if (authenticator !== undefined && authenticator.othersShare > quietShare) return false;
   if (approval.some(({ othersShare, throttled }) => !throttled && othersShare > quietShare)) return false;
   if (bundles !== undefined && bundles.othersShare > quietShare) return false;
   return measured.every((results) => {
@@ -203,6 +231,12 @@ export function renderComparison(now: Results, then: Results): string {
     rows.push(compared(`${service}: KB`, own.kilobytes, before.kilobytes, 'less'));
     rows.push(compared(`${service}: import, ms`, own.imported, before.imported, 'less'));
     rows.push(compared(`${service}: first answer, ms`, own.answered, before.answered, 'less'));
+  }
+  for (const { label, kilobytes, cached } of now.authenticator?.programs ?? []) {
+    const before = then.authenticator?.programs.find((result) => result.label === label);
+    if (before?.cached === undefined || cached === undefined) continue;
+    rows.push(compared(`kubelet-authenticator, ${label}: KB`, kilobytes, before.kilobytes, 'less'));
+    rows.push(compared(`kubelet-authenticator, ${label}: cached, ms`, cached.passed, before.cached.passed, 'less'));
   }
   const head = `Compared with ${then.date} (commit ${then.commit}); above 1 is better now`;
   return `${head}\n${table(['', 'then', 'now', 'ratio'], rows)}\n`;

@@ -121,6 +121,34 @@ describe('the report on approval', () => {
   });
 });
 
+describe('the report on kubelet-authenticator', () => {
+  const measured = (passed: number, othersShare = 0): Results => ({
+    ...results({}),
+    steps: [],
+    authenticator: {
+      rounds: 41,
+      bare: { label: 'node -e 0', kilobytes: 120_000, started: { passed: 40, cpu: 22 } },
+      programs: [
+        { label: 'one file', kilobytes: 268, started: { passed: 50, cpu: 30 }, cached: { passed, cpu: 37.5 } },
+      ],
+      othersShare,
+    },
+  });
+
+  test('shows what comes on top of a Node that does nothing', () => {
+    const text = renderResults(measured(60));
+    expect(text).toMatch(/^node -e 0 +120000 +40\.0 +22\.0 *$/m);
+    expect(text).toMatch(/^one file +268 +50\.0 +\+10\.0 +30\.0 +\+8\.0 +60\.0 +\+20\.0 +37\.5 +\+15\.5$/m);
+    expect(renderResults(measured(60, 0.11))).toContain('NOT QUIET');
+    expect(renderResults(measured(60, 0.1))).not.toContain('NOT QUIET');
+  });
+
+  test('compares with an earlier run that has it', () => {
+    expect(renderComparison(measured(50), measured(100))).toMatch(/one file: cached, ms +100 +50\.00 +2\.00$/m);
+    expect(renderComparison(measured(50), results({ countersign: 400 }))).not.toContain('one file');
+  });
+});
+
 describe('the report on bundles', () => {
   test('sets size, import and first answer beside those of the bare libraries', () => {
     const text = renderResults(bundles(60));
