@@ -10,6 +10,7 @@ import { chmodSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CacheWriteError, codeOf } from './cache.ts';
 import type { Slot } from './cache.ts';
 
 export interface Lock {
@@ -42,7 +43,8 @@ function tryLock(file: string): Lock | undefined {
     try {
       database = new DatabaseSync(file, { timeout: 0 });
       chmodSync(file, 0o600);
-      database.exec('BEGIN EXCLUSIVE');
+      // Without a journal on disk: the lock takes no space, so a full disk does not keep anybody out.
+      database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
       const held = database;
       return { release: () => held.close() };
     } catch (error) {
@@ -61,6 +63,17 @@ const sqliteBusy = 5;
 /** SQLITE_CORRUPT, SQLITE_NOTADB. */
 const garbage: ReadonlySet<number> = new Set([11, 26]);
 
+/** What an operator can do something about; SQLite's own words speak of databases. */
+const explained: ReadonlyMap<number, string> = new Map([
+  [8, 'the file system is read-only'],
+  [10, 'the disk reports an error'],
+  [13, 'the disk is full'],
+  [14, 'it cannot be opened'],
+]);
+
 function lockError(file: string, error: unknown): Error {
-  return new Error(`${file} cannot be locked (${error instanceof Error ? error.message : String(error)})`);
+  const { errcode } = error as { readonly errcode?: number };
+  if (errcode === undefined) return new CacheWriteError(file, codeOf(error));
+  const why = explained.get(errcode & 0xff) ?? (error instanceof Error ? error.message : String(error));
+  return new Error(`${file} cannot be locked (${why})`);
 }
