@@ -85,6 +85,9 @@ describe.skipIf(skip)('a real control plane', () => {
       responseStatus: { code: 403 },
     });
 
+    // Nobody's user name, but the refusal is told: of the certificate that was not trusted above.
+    expect(plane.auditEvents().map(({ responseStatus }) => responseStatus?.code)).toContain(401);
+
     const bySigner = plane.auditEvents({ user: KUBE_CONTROLLER_MANAGER_USER }).map((each) => each.verb);
     expect(new Set(bySigner)).toEqual(new Set(['get', 'watch', 'update']));
   });
