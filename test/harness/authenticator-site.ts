@@ -262,10 +262,10 @@ function seen(object: object): RequestSeen {
   };
 }
 
-async function createNode(
+export async function createNode(
   name: string,
   { signerName = signers.client, settings: more = {} }: NodeOptions,
-  site: { platform: AwsPlatform; folder: string; front: Front; clientCaFile: string },
+  site: { platform: AwsPlatform; folder: string; front: Pick<Front, 'url' | 'caFile'>; clientCaFile: string },
 ): Promise<Node> {
   const { platform, front } = site;
   const { instanceId } = platform.launch(name);
