@@ -24,12 +24,12 @@ export interface TestAuthority extends KeyAndCertificate {
 const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const HOUR_MS = 3_600_000;
 
-export async function createTestAuthority(commonName: string): Promise<TestAuthority> {
+export async function createTestAuthority(commonName: string, hours = 24): Promise<TestAuthority> {
   const keys = await generateKeys();
   const authority = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [commonName] }],
     serialNumber: randomSerial(),
-    ...validity(),
+    ...validity(hours),
     signingAlgorithm: P256,
     keys,
     extensions: [
@@ -90,8 +90,8 @@ function privateKeyPem(keys: webcrypto.CryptoKeyPair): string {
   return KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-function validity(): { notBefore: Date; notAfter: Date } {
-  return { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + 24 * HOUR_MS) };
+function validity(hours = 24): { notBefore: Date; notAfter: Date } {
+  return { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + hours * HOUR_MS) };
 }
 
 /** Positive and never zero-padded, as RFC 5280 wants it: the first byte is between 0x40 and 0x7f. */

@@ -109,7 +109,7 @@ let shared: Promise<Authority> | undefined;
 
 /** One for all worlds: making a CA takes longer than the rest. */
 function testAuthority(): Promise<Authority> {
-  shared ??= createTestAuthority('demo ca').then(({ certificatePem, keyPem }) => ({
+  shared ??= createTestAuthority('demo ca', 24 * 365).then(({ certificatePem, keyPem }) => ({
     name: 'ca',
     certificate: new Uint8Array(new X509Certificate(certificatePem).raw),
     intermediates: [],
