@@ -18,10 +18,12 @@ import type { Io } from './io.ts';
 import { expected, listOf, mayThey, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
 import { json, outputOption } from './output.ts';
+import { probeSigner } from './signer-probe.ts';
 
 interface HardenFlags extends ClusterAccessFlags {
   readonly yes?: boolean;
   readonly check?: boolean;
+  readonly probe?: boolean;
   readonly output: string;
 }
 
@@ -82,6 +84,10 @@ export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Comman
     )
     .option('--yes', 'remove the bindings')
     .option('--check', 'change nothing; exit code 1 when something was found, for a job that runs after every upgrade')
+    .option(
+      '--probe',
+      'also ask: makes, approves and deletes a request that every signer must refuse, and sees who does',
+    )
     .addOption(outputOption('text', 'json'))
     .addHelpText(
       'after',
@@ -91,7 +97,8 @@ kubeadm upgrade makes the bindings anew: run --check after it.
 Examples:
   countersign cluster harden
   countersign cluster harden --yes
-  countersign cluster harden --check -o json`,
+  countersign cluster harden --check -o json
+  countersign cluster harden --probe          # where kube-controller-manager’s flags cannot be seen`,
     )
     .action(async (flags: HardenFlags) => finish(await harden(flags, io)));
   return cluster;
@@ -101,7 +108,9 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
   if (flags.yes === true && flags.check === true)
     throw new CommandFailure(exitCodes.usage, '--check changes nothing, --yes does: one of them');
   return withObjects(flags, io, async (cluster) => {
-    const before = await look(cluster);
+    const probed =
+      flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
+    const before = await look(cluster, probed);
     if (flags.yes !== true) {
       io.out(flags.output === 'json' ? json({ ...before, open: openWays(before) }) : viewText(before));
       if (flags.check === true) return openWays(before).length === 0 ? exitCodes.ok : exitCodes.refused;
@@ -127,7 +136,7 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
       else expected(gone, `ClusterRoleBinding ${printable(name)}`);
       if (flags.output !== 'json') io.out(`removed ClusterRoleBinding ${printable(name)}\n`);
     }
-    const after = await look(cluster);
+    const after = await look(cluster, probed);
     const open = openWays(after);
     if (flags.output === 'json') io.out(json({ ...after, removed, open }));
     else io.out(closingText(open));
@@ -135,7 +144,7 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
   });
 }
 
-async function look(cluster: Cluster): Promise<HardenView> {
+async function look(cluster: Cluster, probed: SeenController | undefined): Promise<HardenView> {
   const rights = [];
   for (const { who, subresource } of bypasses) {
     const resource = {
@@ -149,11 +158,19 @@ async function look(cluster: Cluster): Promise<HardenView> {
     rights.push({ user: who.user, may, answer: await mayThey(cluster, who, { ...resource, version: '*' }) });
   }
   return {
-    controllerManager: await viewControllerManager(cluster),
+    controllerManager: withProbe(await viewControllerManager(cluster), probed),
     bindings: await bypassBindings(cluster),
     rights,
     relays: await relaysOf(cluster),
   };
+}
+
+/** Flags that were seen count for all replicas, a probe for whoever answered: either one's yes is a yes. */
+function withProbe(view: ControllerManagerView, probed: SeenController | undefined): ControllerManagerView {
+  if (probed === undefined) return view;
+  const { state, seen } = view.csrsigning;
+  const both = state === 'on' || probed.state === 'not seen' ? state : probed.state;
+  return { ...view, csrsigning: { state: both, seen: [...seen, ...probed.seen] } };
 }
 
 /** By what they give, not by their names: Kubernetes' own documentation has people make the same under other names. */
@@ -260,9 +277,7 @@ function planText({ bindings, controllerManager }: HardenView): string {
       ? ['csrsigning is switched off in kube-controller-manager’s own flags: docs/kubeadm.md, step 3\n']
       : []),
     ...(controllerManager.csrsigning.state === 'not seen'
-      ? [
-          'kube-controller-manager was not seen. Certificates of requests made from now on show who signed: kubectl get csr, then the issuer\n',
-        ]
+      ? ['kube-controller-manager was not seen: --probe asks who would sign\n']
       : []),
   ];
   return lines.join('');

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { explain } from '../../../cli/explanation.ts';
+import { defaultCluster } from '../../../core/configuration.ts';
+import { decodeRequestObject } from '../../../core/kubernetes.ts';
+import type { RequestObject } from '../../../core/kubernetes.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
+import { startKubeControllerManager } from '../../harness/controller-manager.ts';
+import { createTestAuthority } from '../../harness/test-certificates.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { countersign } from './command-line.ts';
 import { runKubeadmBootstrap } from './kubeadm-cluster.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubeadm', 'kubectl');
+const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubeadm', 'kubectl');
 
 const namespace = 'countersign-system';
 const kubeadms = ['kubeadm:node-autoapprove-bootstrap', 'kubeadm:node-autoapprove-certificate-rotation'];
@@ -219,6 +225,59 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     await plane.kubectl(['delete', 'clusterrolebinding', 'mine']);
   });
 
+  describe('--probe', () => {
+    const probe = async () => (await view('--probe')).controllerManager.csrsigning;
+    const leftOver = async () => plane.kubectl(['get', 'csr', '-o', 'name']);
+
+    test('sees that nobody signs', async () => {
+      expect(await probe()).toEqual({
+        state: 'off',
+        seen: [expect.any(String), expect.stringMatching(/^nobody answered .* in 10 s$/)],
+      });
+      expect(await leftOver()).toBe('');
+    });
+
+    test('sees kube-controller-manager sign, without its having shown its flags, and gets no certificate out of it', async () => {
+      const { certificatePem, keyPem } = await createTestAuthority('in-tree');
+      const signer = await startKubeControllerManager({
+        controlPlane: plane,
+        controllers: ['csrsigning'],
+        signingCertPem: certificatePem,
+        signingKeyPem: keyPem,
+      });
+      try {
+        expect(await probe()).toEqual({
+          state: 'on',
+          seen: [
+            expect.any(String),
+            'an approved request for kubernetes.io/kube-apiserver-client-kubelet was answered, and not by the relay: subject organization is not system:nodes',
+          ],
+        });
+        expect(await view('--probe', '--check')).toMatchObject({
+          code: 1,
+          open: [expect.stringContaining('csrsigning is on')],
+        });
+      } finally {
+        await signer.stop();
+      }
+      expect(await leftOver()).toBe('');
+    });
+
+    test('says so when the relay was faster', async () => {
+      const signal = new AbortController();
+      const relay = failWhatIsApproved(plane, signal.signal);
+      try {
+        expect(await probe()).toEqual({
+          state: 'not seen',
+          seen: [expect.any(String), expect.stringContaining('the relay answered')],
+        });
+      } finally {
+        signal.abort();
+        await relay;
+      }
+    });
+  });
+
   test('tells what it was not allowed to see', async () => {
     const kubeconfig = await plane.kubeconfigFor({ user: 'nobody-special' });
     const { code, err } = await countersign(kubeconfig, 'cluster', 'harden');
@@ -229,3 +288,31 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     expect(await harden('--yes', '--check')).toMatchObject({ code: 2 });
   });
 });
+
+/** As the relay refuses: Failed, with what the sign handler says of exactly this request. */
+async function failWhatIsApproved(plane: ControlPlane, signal: AbortSignal): Promise<void> {
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  while (!signal.aborted) {
+    const { items } = await plane.admin.expectOk<{
+      items: { metadata: { name: string }; status: { conditions?: object[] } }[];
+    }>(path);
+    for (const item of items)
+      if (item.status.conditions?.length === 1) {
+        const { reason, message } = explain(decoded(item), defaultCluster('c', { maxTtlSeconds: 86_400 }), Date.now());
+        const failed = { type: 'Failed', status: 'True', reason, message };
+        const body = { ...item, status: { conditions: [...item.status.conditions, failed] } };
+        await plane.admin.request(`${path}/${item.metadata.name}/status`, {
+          method: 'PUT',
+          body,
+        });
+      }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function decoded(item: object): RequestObject {
+  const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+  const request = decodeRequestObject({ ...kind, ...item });
+  if (!request.ok) throw new Error(request.message);
+  return request.object;
+}
