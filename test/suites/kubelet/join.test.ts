@@ -16,20 +16,20 @@ import {
 import type { Relay } from '../../harness/stack.ts';
 import { startKubeadmCluster, firstToken, type KubeadmCluster } from '../join/kubeadm-cluster.ts';
 import { launchNode, type JoiningNode } from './joining-node.ts';
-import { failures, isReady, logins, proxiedHealth, readyCondition, requestsOf } from './node.ts';
+import { failures, isReady, logins, presentedCertificate, proxiedHealth, readyCondition, requestsOf } from './node.ts';
 
 const { skip } = await requireKubelet('kubeadm', 'kube-controller-manager');
 
-/** The plugin renews after 70 to 80 % of it, and these are what the relay and a loaded machine have left. */
-const clientTtl = '100s';
+/** kubelet-authenticator renews after 70 to 80 % of it: what is left is for the relay and a loaded machine. */
+const maxTtl = '100s';
 const configuration = JSON.stringify({
   version: 1,
   clusters: {
     demo: {
       cas: { ca: { subject: { commonName: 'kubelet demo CA' } } },
       profiles: {
-        [signers.awsClient]: { maxTtl: clientTtl },
-        [signers.awsServing]: { maxTtl: '1h' },
+        [signers.awsClient]: { maxTtl },
+        [signers.awsServing]: { maxTtl },
         [signers.serving]: { maxTtl: '1h', attestation: { providers: ['aws'] } },
       },
       approval: { [signers.awsClient]: 'approve', [signers.awsServing]: 'approve', [signers.serving]: 'approve' },
@@ -91,6 +91,8 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     readonly readySince: string;
   }
   const running: Running[] = [];
+  /** Of the second of them. */
+  let firstServing: X509Certificate | undefined;
 
   async function joinAs(serving: 'kubelet' | 'attested'): Promise<Running> {
     const nodeName = `joins-${serving}`;
@@ -149,6 +151,8 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
         expect.stringContaining(node.instanceId),
       ]);
       expect(node.clientCertificate().issuer).toBe('CN=kubelet demo CA');
+      firstServing = await presentedCertificate(node.machine.address, node.kubelet.port);
+      expect(firstServing.subjectAltName).toContain(`IP Address:${node.machine.address}`);
     }
     expect(await troubles()).toEqual([]);
   });
@@ -157,6 +161,18 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     await renewed(running.map((node) => node.clientCertificate()));
     expect(await troubles()).toEqual([]);
   });
+
+  test(
+    'serves with the renewed certificate that was put in the place of the old one',
+    { timeout: 200_000 },
+    async () => {
+      const [, { kubelet, machine }] = running as [Running, Running];
+      const presented = () => presentedCertificate(machine.address, kubelet.port);
+      await eventually(async () => (await presented()).serialNumber !== firstServing!.serialNumber, 'it is reloaded');
+      expect((await presented()).publicKey.equals(firstServing!.publicKey)).toBe(false);
+      expect(await troubles()).toEqual([]);
+    },
+  );
 
   test(
     'goes on while nobody signs, though it is time to renew, and renews when they are back',

@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto';
+import { connect } from 'node:tls';
 import type { ControlPlane } from '../../harness/control-plane.ts';
 import type { Kubelet } from '../../harness/kubelet.ts';
 import type { CsrObject } from '../../harness/stack-requests.ts';
@@ -36,6 +38,19 @@ export async function isReady(plane: ControlPlane, kubelet: Kubelet, nodeName: s
  */
 export async function proxiedHealth(plane: ControlPlane, nodeName: string): Promise<string> {
   return (await plane.admin.request(`/api/v1/nodes/${nodeName}/proxy/healthz`)).text;
+}
+
+/** What a kubelet shows to whoever connects, believed or not. */
+export function presentedCertificate(host: string, port: number): Promise<X509Certificate> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, rejectUnauthorized: false, timeout: 10_000 }, () => {
+      const { raw } = socket.getPeerCertificate();
+      socket.destroy();
+      resolve(new X509Certificate(raw));
+    });
+    socket.on('timeout', () => socket.destroy(new Error('no handshake in 10 s')));
+    socket.on('error', reject);
+  });
 }
 
 /** Fingerprints of the client certificates this user was known by. */
