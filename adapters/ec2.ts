@@ -26,7 +26,7 @@ export const connectEc2: ConnectEc2 = ({ region, assumeRole }) =>
       : {
           credentials: fromTemporaryCredentials({
             params: { RoleArn: assumeRole, RoleSessionName: 'countersign-attest', DurationSeconds: 900 },
-            clientConfig: { region },
+            clientConfig: { ...ec2ClientConfig, region },
           }),
         }),
   });
