@@ -14,11 +14,11 @@ export function checkIssued(
   pem: string,
   trustBundle: string,
   privateKey: KeyObject,
-  { commonName, organization }: CertificateQuestion,
+  { commonName, organization }: Pick<CertificateQuestion, 'commonName' | 'organization'>,
+  now = Date.now(),
 ): readonly CertificateCheck[] {
   const leaf = new X509Certificate(pem);
   const ca = new X509Certificate(trustBundle);
-  const now = Date.now();
   const hours = Math.round((leaf.validToDate.getTime() - now) / 360_000) / 10;
   return [
     {

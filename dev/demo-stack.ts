@@ -39,6 +39,8 @@ export async function startDemoStack(
   cluster: ClusterConfiguration,
   world: DemoWorld,
   aws?: AwsPorts,
+  /** Absent = the clock of this machine. */
+  now?: () => number,
 ): Promise<DemoStack> {
   const cleanups: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -57,6 +59,7 @@ export async function startDemoStack(
       },
       ...(world.wrapAuthority === undefined ? {} : { wrapAuthority: world.wrapAuthority }),
       ...(aws === undefined ? {} : { aws }),
+      ...(now === undefined ? {} : { now }),
     });
     cleanups.push(service.close);
     const http = await serveSignService(service, 0);

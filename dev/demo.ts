@@ -4,10 +4,11 @@ import { parseArgs } from 'node:util';
 import { DemoFailure } from './scenario.ts';
 import type { DemoWorld, Scenario } from './scenario.ts';
 import { hijackScenario } from './scenarios/hijack.ts';
+import { joinScenario } from './scenarios/join.ts';
 import { signScenario } from './scenarios/sign.ts';
 import { terminalFor } from './terminal.ts';
 
-const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario];
+const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 /** Far more than any scenario takes: a demo that hangs is a demo that fails. */
 const patienceMilliseconds = 15_000;
@@ -24,6 +25,7 @@ Usage: npm run demo [-- [scenario] [options]]
 Examples:
   npm run demo
   npm run demo -- hijack
+  npm run demo -- join
   npm run demo -- sign --kubeconfig ~/.kube/config
 
 Exit codes: 0 all it shows was seen to hold, 1 something does not hold, 2 usage, 3 no such file.

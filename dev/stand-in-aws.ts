@@ -28,6 +28,8 @@ export interface StandInMachine {
   readonly providerId: string;
   /** `dynamic/instance-identity/rsa2048`: a signed document that says which instance this is. */
   readonly identityDocument: string;
+  /** What its metadata service says, below `/latest/`. */
+  readonly metadata: (path: string) => string | undefined;
   /** A GetCallerIdentity request for somebody else to send, in the form of `aws eks get-token`. `id` is signed with it. */
   readonly signToken: (id: string) => string;
 }
@@ -70,10 +72,20 @@ export async function createStandInAws(clusterTag: string): Promise<StandInAws> 
       region,
       version: '2017-09-30',
     });
+    const identityDocument = Buffer.from(await signData(Buffer.from(document), regionKey)).toString('base64');
+    const metadata = new Map([
+      ['meta-data/instance-id', instanceId],
+      ['meta-data/local-ipv4', instance.addresses[0] ?? ''],
+      ['meta-data/placement/availability-zone', zone],
+      ['meta-data/placement/region', region],
+      ['dynamic/instance-identity/rsa2048', identityDocument],
+      ['meta-data/identity-credentials/ec2/security-credentials/ec2-instance', credentialText(own)],
+    ]);
     return {
       instanceId,
       providerId: `aws:///${zone}/${instanceId}`,
-      identityDocument: Buffer.from(await signData(Buffer.from(document), regionKey)).toString('base64'),
+      identityDocument,
+      metadata: (path) => metadata.get(path),
       signToken: (id) => signToken(own, id),
     };
   }
@@ -98,6 +110,16 @@ export async function createStandInAws(clusterTag: string): Promise<StandInAws> 
       regionCertificates: new Map([[region, [regionKey.certificate]]]),
     },
   };
+}
+
+function credentialText({ accessKeyId, secret, sessionToken }: Credentials): string {
+  return JSON.stringify({
+    Code: 'Success',
+    Type: 'AWS-HMAC',
+    AccessKeyId: accessKeyId,
+    SecretAccessKey: secret,
+    Token: sessionToken,
+  });
 }
 
 /** As AWS's regions have them: RSA-2048, in a certificate that signs itself. */

@@ -1,0 +1,108 @@
+/** The story of the machine that joins, and that it can end badly: with each part of the platform and of ours failing. */
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
+import { main } from '../../../dev/demo.ts';
+import type { DemoOverrides } from '../../../dev/demo.ts';
+import { createTerminal } from '../../../dev/terminal.ts';
+import { createStandInAws } from '../../../dev/stand-in-aws.ts';
+import { startStandInImds } from '../../../dev/stand-in-imds.ts';
+import { connectImds } from '../../../adapters/imds.ts';
+
+async function play(overrides: DemoOverrides = {}): Promise<{ code: number; text: string }> {
+  let text = '';
+  const terminal = createTerminal((more) => (text += more), false);
+  // The programs are started from their sources: on a machine with other work that takes its time.
+  return { code: await main(['join'], { terminal, patienceMilliseconds: 60_000, ...overrides }), text };
+}
+
+describe('the join demo', { timeout: 90_000 }, () => {
+  test('shows discovery, evidence, certificate, the cached call and renewal, and ends well', async () => {
+    const { code, text } = await play();
+    expect(text).not.toContain('✗');
+    expect(code).toBe(0);
+    expect(text).toMatch(/exit code 1 +CaNotPinned$/m);
+    expect(text.match(/^ {2}Approved +AutoApproved$/gm)).toHaveLength(2);
+    expect(text.match(/✓ signed by CN=demo ca, the CA of the trust bundle/g)).toHaveLength(2);
+    expect([...text.matchAll(/request +node-csr-\S+, by (\S+)$/gm)].map(([, user]) => user)).toEqual([
+      expect.stringMatching(/^system:bootstrap:[a-z0-9]{6}$/),
+      'system:node:demo-node-1',
+    ]);
+    expect(text).toContain('✓ the same to the byte, out of the cache');
+    expect(text).toMatch(/asked again at +\S+Z, (70|7\d|80) % of the way to its end$/m);
+    expect(text).toContain('dynamic/instance-identity/rsa2048');
+    expect(text).toMatch(/\nok: the machine joined by its own proof, .* \d+\.\d s\n$/);
+    expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThan(140);
+    expect(text).not.toMatch(/k8s-aws-v1|X-Amz|BEGIN|[a-z0-9]{6}\.[a-z0-9]{16}/);
+  });
+
+  const otherKey = embeddedSigner(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
+
+  test.concurrent.each<[string, DemoOverrides, RegExp]>([
+    [
+      'with a key that is not the CA’s',
+      {
+        wrapAuthority: (authority) => ({
+          ...authority,
+          signer: { ...authority.signer, sign: (tbs) => otherKey.sign(tbs) },
+        }),
+        patienceMilliseconds: 8_000,
+      },
+      /failed: the plugin did not answer in time.*\n(.*\n)*.*(sign function|relay): /,
+    ],
+    [
+      'with a machine that was named otherwise by who may tag it',
+      {
+        wrapAws: (aws) => ({
+          ...aws,
+          ec2: {
+            async describeInstance(place, id) {
+              const found = await aws.ec2.describeInstance(place, id);
+              return found === 'notFound' ? found : { ...found, tags: new Map(found.tags).set('Name', 'demo-node-2') };
+            },
+          },
+        }),
+      },
+      /failed: the plugin ended with 1:\n(.*\n)*.*\(IdentityNotAllowed\)/,
+    ],
+    [
+      'with a platform that takes the proof for another machine’s',
+      {
+        wrapAws: (aws) => ({
+          ...aws,
+          async sts(request) {
+            const answer = await aws.sts(request);
+            return { ...answer, body: answer.body.replaceAll(/i-[0-9a-f]{17}/g, 'i-00000000000000000') };
+          },
+        }),
+      },
+      /failed: the plugin ended with 1:/,
+    ],
+  ])('%s ends with 1 and says why', async (_, overrides, reason) => {
+    const { code, text } = await play(overrides);
+    expect(text).toMatch(reason);
+    expect(code).toBe(1);
+    expect(text).not.toContain('\nok');
+    expect(text).not.toContain('✓ signed by');
+  });
+});
+
+describe('the stand-in’s metadata service', () => {
+  test('tells nothing without a token of its own', async () => {
+    const aws = await createStandInAws('kubernetes.io/cluster/demo');
+    const machine = await aws.launch('n1');
+    const imds = await startStandInImds(machine);
+    try {
+      const path = `${imds.url}/latest/meta-data/instance-id`;
+      expect((await fetch(path)).status).toBe(401);
+      expect((await fetch(path, { headers: { 'x-aws-ec2-metadata-token': 'guessed' } })).status).toBe(401);
+      expect((await fetch(`${imds.url}/latest/api/token`)).status).toBe(401);
+      expect(imds.told).toEqual([]);
+      const client = connectImds({ endpoint: imds.url });
+      expect(await client.read('meta-data/instance-id')).toBe(machine.instanceId);
+      expect(await client.read('meta-data/unknown')).toBeUndefined();
+    } finally {
+      await imds.close();
+    }
+  });
+});
