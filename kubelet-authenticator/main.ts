@@ -84,6 +84,7 @@ export async function main(argv: readonly string[]): Promise<Exit> {
     case 'help':
       out(usage);
       return exits.ok;
+    case undefined:
     default:
       say(command === undefined ? 'no command given' : `there is no command ${JSON.stringify(command.slice(0, 64))}`);
       write(2, usage);

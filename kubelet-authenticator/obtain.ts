@@ -12,11 +12,11 @@ import { connectCluster } from './cluster.ts';
 import type { ClusterApi, ClusterPlace } from './cluster.ts';
 import { loadCredential, readIssuers } from './credential.ts';
 import type { LoadedCredential, Progress, World } from './credential.ts';
-import { decisionOn, isOurs, resourceVersionIn, supportedVersions, usernameIn } from './decision.ts';
-import type { Decision } from './decision.ts';
+import { decisionOn, isOurs, resourceVersionIn, usernameIn } from './decision.ts';
 import { takeLock } from './lock.ts';
 import { bootstrapLogin, LoginError, nodeLogin } from './login.ts';
 import type { Login } from './login.ts';
+import { nextTry } from './next-try.ts';
 import type { NodeProviderPort } from './providers/provider.ts';
 import { makeRequest, newKey, requestObject } from './request.ts';
 import type { Wanted } from './request.ts';
@@ -109,39 +109,35 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     return { kind: 'refused', message, askAgainAt: until };
   }
 
-  /** With the next request everything may be different; how often is bounded. */
-  function retry(no: Extract<Decision, { kind: 'no' }>, object: JsonObject): boolean {
+  /** Whether there is another try at once; it is prepared then. How many there are is bounded. */
+  function prepareNextTry(reason: string, object: JsonObject): boolean {
     if (state.retries >= maxRetries) return false;
-    const again = (change: Partial<WorkState> = {}): true => {
-      drop('request');
-      save({ ...change, retries: state.retries + 1 });
-      return true;
-    };
-    switch (no.reason) {
-      // Too old when it was looked at: the signing side was away.
-      case 'AttestationInvalid':
-      case 'IntentExpired':
-        return again();
-      case 'AttestationVersion': {
-        const used = versionOf(state);
-        const other = provider.versions.find(
-          (version) => version !== used && supportedVersions(object).includes(version),
-        );
-        return other !== undefined && again({ evidenceVersion: other });
-      }
-      case 'KeyReused':
-        // Only a node that logs in as itself may change its key (docs/attestation.md, Trust on first use).
-        if (login.as !== 'node' || !provider.renews || state.keysGivenUp >= maxRetries) return false;
-        return again({ keyPem: newKey(settings.keyKind), keysGivenUp: state.keysGivenUp + 1 });
-      case 'TofuReuse': {
-        // A renewal that ended too late: which of the two keys the machine is registered with, only trying tells.
-        const { oldKeyPem } = loaded;
-        if (triedOldKey || oldKeyPem === undefined || oldKeyPem === state.keyPem) return false;
+    const next = nextTry({
+      reason,
+      object,
+      versions: provider.versions,
+      version: versionOf(state),
+      keyPem: state.keyPem,
+      oldKeyPem: triedOldKey ? undefined : loaded.oldKeyPem,
+      mayChangeKey: login.as === 'node' && provider.renews && state.keysGivenUp < maxRetries,
+    });
+    if (next === undefined) return false;
+    drop('request');
+    const retries = state.retries + 1;
+    switch (next.kind) {
+      case 'freshEvidence':
+        save({ retries });
+        return true;
+      case 'otherVersion':
+        save({ retries, evidenceVersion: next.version });
+        return true;
+      case 'newKey':
+        save({ retries, keyPem: newKey(settings.keyKind), keysGivenUp: state.keysGivenUp + 1 });
+        return true;
+      case 'oldKey':
         triedOldKey = true;
-        return again({ keyPem: oldKeyPem });
-      }
-      default:
-        return false;
+        save({ retries, keyPem: next.keyPem });
+        return true;
     }
   }
 
@@ -184,18 +180,12 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     }
     if (answer.why === 'NotFound') return 'lost';
     const askAgainAt = now() + minute;
-    switch (answer.why) {
-      case 'Unauthorized':
-        return { kind: 'refused', message: `${whoIs(login)} is not accepted (${answer.message})`, askAgainAt };
-      case 'Forbidden':
-        return {
-          kind: 'refused',
-          message: `${whoIs(login)} may not ask for certificates (${answer.message})`,
-          askAgainAt,
-        };
-      default:
-        return refused(`the request is not accepted: ${answer.message}`);
-    }
+    const { why, message } = answer;
+    if (why === 'Unauthorized')
+      return { kind: 'refused', message: `${whoIs(login)} is not accepted (${message})`, askAgainAt };
+    if (why === 'Forbidden')
+      return { kind: 'refused', message: `${whoIs(login)} may not ask for certificates (${message})`, askAgainAt };
+    return refused(`the request is not accepted: ${message}`);
   }
 
   /** The object from where it was seen on, until somebody decides, it grows old, or the time is over. */
@@ -294,7 +284,7 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
       }
       case 'no': {
         const message = `request ${request.name} was ${decision.type === 'Denied' ? 'denied' : 'refused'} (${decision.reason}): ${decision.message}`;
-        if (!retry(decision, object)) return refused(message);
+        if (!prepareNextTry(decision.reason, object)) return refused(message);
         say(`${message}; asking again`);
         return 'again';
       }

@@ -147,22 +147,20 @@ function extension(type: string, value: Uint8Array): Uint8Array {
 
 /** RFC 5758 §3.2, RFC 8017 §A.2.4, RFC 8410 §3. */
 function signatureOf(key: KeyObject): { readonly hash: string | null; readonly algorithm: Uint8Array } {
-  switch (key.asymmetricKeyType) {
-    case 'ed25519':
-      return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
-    case 'rsa':
-      return {
-        hash: 'sha256',
-        algorithm: sequence(objectIdentifier('1.2.840.113549.1.1.11'), encode(new asn1js.Null())),
-      };
-    default:
-      switch (key.asymmetricKeyDetails?.namedCurve) {
-        case 'secp384r1':
-          return { hash: 'sha384', algorithm: sequence(objectIdentifier('1.2.840.10045.4.3.3')) };
-        case 'secp521r1':
-          return { hash: 'sha512', algorithm: sequence(objectIdentifier('1.2.840.10045.4.3.4')) };
-        default:
-          return { hash: 'sha256', algorithm: sequence(objectIdentifier('1.2.840.10045.4.3.2')) };
-      }
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  if (type === 'ed25519') return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
+  if (type === 'rsa') {
+    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), encode(new asn1js.Null()));
+    return { hash: 'sha256', algorithm };
   }
+  const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];
+  if (hash === undefined || oid === undefined)
+    throw new Error('the key in the cache is of a kind that is not asked for');
+  return { hash, algorithm: sequence(objectIdentifier(oid)) };
 }
+
+const ecdsa: ReadonlyMap<string, readonly [hash: string, oid: string]> = new Map([
+  ['prime256v1', ['sha256', '1.2.840.10045.4.3.2']],
+  ['secp384r1', ['sha384', '1.2.840.10045.4.3.3']],
+  ['secp521r1', ['sha512', '1.2.840.10045.4.3.4']],
+] as const);

@@ -1,7 +1,7 @@
 import { execFile, type ChildProcess } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -208,7 +208,7 @@ export async function startAuthenticatorSite({
     cleanups.push(() => relay?.stop());
 
     const front = await startFront(standIn.url, { clientCaFile, folder, now: platform.now });
-    cleanups.push(front.close);
+    cleanups.push(() => front.close());
 
     return {
       platform,
@@ -217,7 +217,7 @@ export async function startAuthenticatorSite({
       url: front.url,
       calls: front.calls,
       admin,
-      api: front.state,
+      api: (state) => front.state(state),
       async signing(state) {
         if (state === 'down') await relay?.stop();
         else if (relay === undefined) startRelay();
@@ -383,7 +383,7 @@ async function startFront(
     const { authorization: _, ...headers } = request.headers;
     const outgoing = httpRequest(
       `${target}${request.url}`,
-      { method: request.method!, headers: { ...headers, 'impersonate-user': user } as OutgoingHttpHeaders },
+      { method: request.method!, headers: { ...headers, 'impersonate-user': user } },
       (incoming) => {
         response.writeHead(incoming.statusCode ?? 500, incoming.headers);
         response.flushHeaders();

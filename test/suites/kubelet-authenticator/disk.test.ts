@@ -90,8 +90,10 @@ describe('a file system of its own', () => {
   });
 });
 
+const folder = 'a folder';
+
 describe('garbage', () => {
-  const garbage: Readonly<Record<string, (text: string) => string | Uint8Array | 'a folder'>> = {
+  const garbage: Readonly<Record<string, (text: string) => string | Uint8Array>> = {
     nothing: () => '',
     noise: () => randomBytes(3_000),
     'one half': (text) => text.slice(0, text.length / 2),
@@ -100,7 +102,7 @@ describe('garbage', () => {
       text.replace(/([A-Za-z])(.{60})$/m, (_, letter: string, rest: string) => (letter === 'A' ? 'B' : 'A') + rest),
     'another JSON': () => '{"version":1,"keyPem":7}',
     'two megabytes': () => Buffer.alloc(2 * 1_048_576, 'x'),
-    'a folder': () => 'a folder',
+    'a folder': () => folder,
   };
   const files = ['client.pem', 'client-copy.pem', 'client-next.json', 'client.lock'];
 
@@ -120,7 +122,7 @@ describe('garbage', () => {
         const path = join(node.cache, file);
         const made = make(cacheFiles(node)[file]!);
         rmSync(path);
-        if (made === 'a folder') mkdirSync(path);
+        if (made === folder) mkdirSync(path);
         else writeFileSync(path, made);
 
         const program = await node.run();
@@ -131,9 +133,9 @@ describe('garbage', () => {
         goTo(after.expires);
         const renewed = await node.run();
         // Only a folder in its place cannot be written over; then the old certificate is used and somebody has to look.
-        const kept = made === 'a folder' && (file === 'client.lock' || file === 'client-next.json');
+        const kept = made === folder && (file === 'client.lock' || file === 'client-next.json');
         expect([name, printed(renewed).certificatePem === first.certificatePem]).toEqual([name, kept]);
-        if (made === 'a folder' && file !== 'client-copy.pem') expect(renewed.stderr).toMatch(/cannot be|could not be/);
+        if (made === folder && file !== 'client-copy.pem') expect(renewed.stderr).toMatch(/cannot be|could not be/);
       }
     },
     240_000,
