@@ -96,15 +96,15 @@ export function createSimulatedAttestations(): SimulatedAttestations {
   function write({ verdict, once, identity, newAddresses, retire, audit: items }: Claim): void {
     audit(items);
     verdicts.set(verdict.uid, verdict);
-    for (const { kind, id, requestSha256, expiresAt } of once) proofs.set(`${kind} ${id}`, { requestSha256, expiresAt });
+    for (const { kind, id, requestSha256, expiresAt } of once)
+      proofs.set(`${kind} ${id}`, { requestSha256, expiresAt });
     if (retire !== undefined) {
       identities.set(retire.identity, { ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
       freeAddresses(retire.identity);
     }
     if (identity.kind === 'create') create(identity.record);
     if (identity.kind === 'replace') identities.set(identity.record.identity, identity.record);
-    if (identity.kind !== 'none')
-      for (const address of newAddresses) addresses.set(address, identity.record.identity);
+    if (identity.kind !== 'none') for (const address of newAddresses) addresses.set(address, identity.record.identity);
   }
 
   const store: AttestationStore = {

@@ -1,13 +1,13 @@
 /** All chance in a simulation: streams made from one seed, each by its own name, so that one more draw in one of them moves nothing in the others. */
 export interface Random {
   /** In [0, 1). */
-  next(): number;
+  readonly next: () => number;
   /** A whole number in [0, count). */
   below(count: number): number;
   between(least: number, most: number): number;
   chance(share: number): boolean;
   pick<T>(list: readonly [T, ...T[]]): T;
-  bytes(count: number): Uint8Array;
+  readonly bytes: (count: number) => Uint8Array;
   /** A stream of its own. */
   stream(name: string): Random;
 }

@@ -1,0 +1,98 @@
+/** Two replicas of the relay, which die, are replaced and stopped, and the lease between them. */
+import type { ApiAnswer, JsonObject, SigningEndpoint } from '../../core/ports.ts';
+import type { LeaseStore } from '../../lambdas/watch-relay/leader.ts';
+import type { RelayOptions } from '../../lambdas/watch-relay/options.ts';
+import { createRelay } from '../../lambdas/watch-relay/relay.ts';
+import type { Functions } from './functions.ts';
+import type { SimulatedRequests } from './request-api.ts';
+import { call, startProcess } from './stage.ts';
+import type { PortCall, Process, Stage } from './stage.ts';
+
+export interface RelayTown {
+  readonly stage: Stage;
+  readonly requests: SimulatedRequests;
+  readonly functions: Functions;
+  readonly options: Omit<RelayOptions, 'identity'>;
+  /** Otherwise both work, always. */
+  readonly leased: boolean;
+}
+
+export function startRelays({ stage, requests, functions, options, leased }: RelayTown): void {
+  const { timeline } = stage;
+  const random = stage.random.stream('relays');
+  const leases = createLease(stage);
+
+  function start(replica: string, life: number): void {
+    const again = (): void => void timeline.after(random.between(100, 20_000), () => start(replica, life + 1));
+    const process = startProcess(stage, `relay-${replica}${life}`, again);
+    stage.tell(() => `${process.name} starts`);
+    const endpoint: SigningEndpoint = functions.connect(process);
+    const api = requests.connect(process);
+    const silent = { debug() {}, info() {}, warn() {}, error() {} };
+    const relay = createRelay(
+      { ...options, identity: process.name },
+      {
+        api,
+        endpoint,
+        clock: process.clock,
+        random: stage.random.stream(process.name).next,
+        log: silent,
+        ...(leased ? { lease: leases.connect(process) } : {}),
+      },
+    );
+    const stop = new AbortController();
+    const stopped = relay.run(stop.signal);
+    // An update rolls over the replicas: what is under way is finished, and a new one begins.
+    if (random.chance(0.3))
+      timeline.after(random.between(10_000, 60_000), () => {
+        if (!process.alive() || !stage.troubled()) return;
+        stage.tell(() => `${process.name} is told to stop`);
+        stop.abort(new Error('stop'));
+        void stopped.then(() => process.kill('as it was told'));
+      });
+  }
+
+  start('a', 1);
+  timeline.after(random.between(0, 10_000), () => start('b', 1));
+}
+
+function createLease(stage: Stage) {
+  let lease: JsonObject | undefined;
+  let version = 0;
+  const conflict = { ok: false, why: 'Conflict', message: '' } as const;
+  const missing = { ok: false, why: 'NotFound', message: '' } as const;
+
+  function store(spec: unknown): ApiAnswer<JsonObject> {
+    version += 1;
+    lease = { metadata: { name: 'relay', resourceVersion: String(version) }, spec: structuredClone(spec) };
+    return { ok: true, value: lease };
+  }
+
+  return {
+    connect(process: Process): LeaseStore {
+      const ask = (asked: Pick<PortCall<ApiAnswer<JsonObject>>, 'method' | 'act'> & { signal: AbortSignal }) =>
+        call(stage, process, {
+          ...asked,
+          port: 'lease',
+          about: '',
+          told: (answer) => (answer.ok ? 'ok' : answer.why),
+        });
+      return {
+        get: (signal) =>
+          ask({ method: 'get', signal, act: () => (lease === undefined ? missing : { ok: true, value: lease }) }),
+        create: (spec, signal) =>
+          ask({ method: 'create', signal, act: () => (lease === undefined ? store(spec) : conflict) }),
+        update: (changed, signal) =>
+          ask({
+            method: 'update',
+            signal,
+            act: () => {
+              const mine = (changed['metadata'] as JsonObject)['resourceVersion'];
+              if (lease === undefined) return missing;
+              return (lease['metadata'] as JsonObject)['resourceVersion'] === mine ? store(changed['spec']) : conflict;
+            },
+          }),
+      };
+    },
+  };
+}

@@ -1,0 +1,341 @@
+/**
+ * The API server of a simulation: one truth with a history, and as many watches on it as there are replicas. Watches
+ * tell late, twice, and of different objects in another order; they break, fall silent, and find their past compacted.
+ * What the port promises stays true: every change comes, or the watch ends so that its client knows it must look again.
+ */
+import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../core/ports.ts';
+import { call } from './stage.ts';
+import type { PortCall, Process, Stage } from './stage.ts';
+
+export type Stored = JsonObject & {
+  readonly metadata: JsonObject & { readonly name: string; readonly uid: string; readonly resourceVersion: string };
+  readonly spec: JsonObject;
+  readonly status: JsonObject;
+};
+
+interface Change {
+  readonly version: number;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: Stored;
+}
+
+export interface SimulatedRequests {
+  connect(process: Process): RequestApi;
+  create(object: JsonObject & { readonly metadata: JsonObject }): void;
+  /** By somebody else, now. */
+  change(name: string, change: (object: Stored) => JsonObject): void;
+  delete(name: string): void;
+  find(name: string): Stored | undefined;
+  objects(): readonly Stored[];
+  /** Every state any object ever had. */
+  readonly history: readonly Change[];
+  approvedEver(uid: string): boolean;
+}
+
+export interface RequestEvents {
+  /** After each write of a client. */
+  changed(before: Stored, after: Stored, writer: Process): void;
+  /** What no client may do, whatever an API server lets pass. */
+  crime(what: string): void;
+}
+
+export function createRequests(stage: Stage, events: RequestEvents, pageSize: number): SimulatedRequests {
+  let version = 10;
+  /** No watch or list goes on from before this. */
+  let compacted = 0;
+  const objects = new Map<string, Stored>();
+  const history: Change[] = [];
+  const watchers = new Set<Watcher>();
+  const approved = new Set<string>();
+  const lists = new Map<string, { readonly version: number; readonly rest: readonly Stored[] }>();
+  const posted = new Set<string>();
+
+  function record(type: Change['type'], object: JsonObject): Stored {
+    version += 1;
+    const metadata = { ...(object['metadata'] as JsonObject), resourceVersion: String(version) };
+    const stored = { ...object, metadata } as unknown as Stored;
+    history.push({ version, type, object: stored });
+    if (types(stored).includes('Approved')) approved.add(stored.metadata.uid);
+    for (const watcher of watchers) watcher.push({ version, type, object: stored });
+    if (stage.troubled() && stage.random.chance(stage.rates.watch / 4)) compacted = version - stage.random.below(3);
+    return stored;
+  }
+
+  function write(
+    sent: JsonObject,
+    subresource: 'status' | 'approval',
+    writer: Process,
+    apply: (old: Stored) => JsonObject | undefined,
+  ): ApiAnswer<JsonObject> {
+    const { name, uid, resourceVersion } = (sent as Stored).metadata;
+    const old = objects.get(name);
+    if (old === undefined) return no('NotFound');
+    if (uid !== old.metadata.uid || resourceVersion !== old.metadata.resourceVersion) return no('Conflict');
+    const kept = new Set(conditionsOf(sent).map((condition) => JSON.stringify(condition)));
+    if (!conditionsOf(old).every((condition) => kept.has(JSON.stringify(condition)))) return no('Invalid');
+    if (types(sent).includes('Approved') && types(sent).includes('Denied')) return no('Invalid');
+    const next = apply(old);
+    if (next === undefined) return no('Invalid');
+    if (JSON.stringify((sent as Stored).spec) !== JSON.stringify(old.spec))
+      events.crime(`${writer.name} changes the spec of ${name} by /${subresource}`);
+    const stored = record('MODIFIED', next);
+    objects.set(name, stored);
+    events.changed(old, stored, writer);
+    return { ok: true, value: stored };
+  }
+
+  /** All of one signer as they were at that version. */
+  function stateAt(signerName: string, at: number): Stored[] {
+    const then = new Map<string, Stored>();
+    for (const { version: changed, type, object } of history) {
+      if (changed > at) break;
+      if (type === 'DELETED') then.delete(object.metadata.name);
+      else then.set(object.metadata.name, object);
+    }
+    return [...then.values()].filter(({ spec }) => spec['signerName'] === signerName);
+  }
+
+  function list(query: Parameters<RequestApi['list']>[0]) {
+    const token = query.continue;
+    const begun = token === undefined ? undefined : lists.get(token);
+    if (token !== undefined && (begun === undefined || begun.version < compacted)) return no('Expired');
+    const stale = stage.troubled() && stage.random.chance(stage.rates.staleList) ? stage.random.below(8) : 0;
+    const from = Math.max(compacted, version - stale);
+    const { version: at, rest } = begun ?? { version: from, rest: stateAt(query.signerName, from) };
+    const limit = Math.min(query.limit, pageSize);
+    const next = `token-${lists.size}`;
+    const more = rest.length > limit;
+    if (more) lists.set(next, { version: at, rest: rest.slice(limit) });
+    const items = rest.slice(0, limit);
+    return { ok: true, value: { items, resourceVersion: String(at), ...(more ? { continue: next } : {}) } } as const;
+  }
+
+  function watch({ signerName, resourceVersion, timeoutSeconds }: Parameters<RequestApi['watch']>[0]) {
+    const from = Number(resourceVersion);
+    if (!Number.isInteger(from) || from > version) events.crime(`a watch from ${resourceVersion}, which never was`);
+    if (from < compacted) return no('Expired');
+    const watcher = createWatcher(
+      stage,
+      signerName,
+      () => watchers.delete(watcher),
+      () => String(version),
+    );
+    watchers.add(watcher);
+    for (const change of history) if (change.version > from) watcher.push(change);
+    stage.timeline.after(timeoutSeconds * 1_000, () => watcher.expire());
+    return { ok: true, value: watcher } as const;
+  }
+
+  return {
+    connect: (process) => {
+      const ask = <T>(asked: Omit<PortCall<ApiAnswer<T>>, 'port'>): Promise<ApiAnswer<T>> => {
+        const forbidden = stage.troubled() && stage.random.chance(stage.rates.forbidden);
+        const act = forbidden ? (): ApiAnswer<T> => no('Forbidden') : asked.act;
+        return call(stage, process, { told: (answer) => (answer.ok ? 'ok' : answer.why), ...asked, port: 'api', act });
+      };
+      return {
+        list: (query, signal) =>
+          ask({
+            method: 'list',
+            about: short(query.signerName),
+            act: () => list(query),
+            told: (answer) =>
+              answer.ok ? `${answer.value.items.length} as of ${answer.value.resourceVersion}` : answer.why,
+            signal,
+          }),
+        watch: async (query, signal) => {
+          const about = `${short(query.signerName)} from ${query.resourceVersion}`;
+          const answer = await ask({ method: 'watch', about, act: () => watch(query), signal });
+          return answer.ok ? { ok: true, value: answer.value.listen(process, signal) } : answer;
+        },
+        get: (name, signal) =>
+          ask({
+            method: 'get',
+            about: name,
+            act: (): ApiAnswer<JsonObject> => {
+              const value = objects.get(name);
+              return value === undefined ? no('NotFound') : { ok: true, value };
+            },
+            signal,
+          }),
+        updateStatus: (sent, signal) =>
+          ask({
+            method: 'updateStatus',
+            about: describe(sent),
+            act: () =>
+              write(sent, 'status', process, (old) => {
+                const certificate = old.status['certificate'];
+                if (certificate !== undefined && certificate !== (sent as Stored).status['certificate'])
+                  return undefined;
+                return { ...old, status: (sent as Stored).status };
+              }),
+            signal,
+          }),
+        updateApproval: (sent, signal) =>
+          ask({
+            method: 'updateApproval',
+            about: describe(sent),
+            act: () =>
+              write(sent, 'approval', process, (old) => ({
+                ...old,
+                metadata: { ...old.metadata, annotations: (sent as Stored).metadata['annotations'] ?? {} },
+                status: { ...old.status, conditions: conditionsOf(sent) },
+              })),
+            signal,
+          }),
+        reviewAccess: (question: AccessQuestion, signal) =>
+          ask({ method: 'reviewAccess', about: question.user, act: () => ({ ok: true, value: true }), signal }),
+        createEvent: (event, signal) => {
+          const name = String((event['metadata'] as JsonObject)['name']);
+          return ask<JsonObject>({
+            method: 'createEvent',
+            about: String(event['reason']),
+            act: () => (posted.has(name) ? no('Conflict') : (posted.add(name), { ok: true, value: event })),
+            signal,
+          });
+        },
+      };
+    },
+    create(object) {
+      const stored = record('ADDED', object);
+      objects.set(stored.metadata.name, stored);
+    },
+    change(name, change) {
+      const found = objects.get(name);
+      if (found !== undefined) objects.set(name, record('MODIFIED', change(found)));
+    },
+    delete(name) {
+      const found = objects.get(name);
+      objects.delete(name);
+      if (found !== undefined) record('DELETED', found);
+    },
+    find: (name) => objects.get(name),
+    objects: () => [...objects.values()],
+    history,
+    approvedEver: (uid) => approved.has(uid),
+  };
+}
+
+interface Watcher {
+  push(change: Change): void;
+  /** Its time is over, as was agreed. */
+  expire(): void;
+  listen(process: Process, signal: AbortSignal): AsyncIterable<WatchEvent>;
+}
+
+const bookmarkMilliseconds = 60_000;
+
+function createWatcher(stage: Stage, signerName: string, gone: () => void, newest: () => string): Watcher {
+  const random = stage.callRandom();
+  /** Happened, and not told yet. */
+  const waiting: Change[] = [];
+  /** Told, and not read yet. */
+  const told: WatchEvent[] = [];
+  let ended: { readonly error?: Error } | undefined;
+  let silent = false;
+  let newestTold = 0;
+  let wake = (): void => {};
+
+  function tell({ version, type, object }: Change): void {
+    newestTold = Math.max(newestTold, version);
+    told.push({ type, object, bytes: 1_000 });
+    wake();
+  }
+
+  function deliver(): void {
+    if (ended !== undefined || silent || waiting.length === 0) return;
+    const troubled = stage.troubled();
+    if (troubled && random.chance(stage.rates.watch)) return trouble();
+    // Of different objects in any order, of one object as they happened.
+    const at = troubled && random.chance(0.2) ? random.below(waiting.length) : 0;
+    const name = waiting[at]?.object.metadata.name;
+    const first = waiting.findIndex(({ object }) => object.metadata.name === name);
+    const [change] = waiting.splice(first, 1);
+    if (change === undefined) return;
+    tell(change);
+    if (!troubled || !random.chance(stage.rates.duplicate)) return;
+    // Again at once, or when the world has moved on.
+    if (random.chance(0.5)) tell(change);
+    else stage.timeline.after(random.between(0, 5_000), () => void (ended === undefined && !silent && tell(change)));
+  }
+
+  function trouble(): void {
+    // What was overtaken is told first: a client that goes on from its newest must have missed nothing before that.
+    for (const change of waiting.splice(0).filter(({ version }) => version < newestTold)) tell(change);
+    const how = random.chance(0.1)
+      ? 'falls silent'
+      : random.pick(['breaks', 'is told 410', 'is told of a failure', 'is ended']);
+    stage.tell(() => `watch of ${short(signerName)} ${how}`);
+    if (how === 'falls silent') {
+      silent = true;
+      return;
+    }
+    if (how === 'is told 410') told.push({ type: 'ERROR', why: 'Expired', message: 'too old' });
+    if (how === 'is told of a failure') told.push({ type: 'ERROR', why: 'Unavailable', message: 'etcd' });
+    end(how === 'breaks' ? new Error('connection reset') : undefined);
+  }
+
+  function end(error?: Error): void {
+    ended ??= error === undefined ? {} : { error };
+    gone();
+    wake();
+  }
+
+  function bookmark(): void {
+    if (ended !== undefined || silent) return;
+    // It says that all before it was told.
+    if (waiting.length === 0) {
+      told.push({ type: 'BOOKMARK', resourceVersion: newest() });
+      wake();
+    }
+    stage.timeline.after(bookmarkMilliseconds, bookmark);
+  }
+  stage.timeline.after(bookmarkMilliseconds * random.next(), bookmark);
+
+  return {
+    push(change) {
+      if (ended !== undefined || change.object.spec['signerName'] !== signerName) return;
+      waiting.push(change);
+      stage.timeline.after(random.between(1, stage.troubled() && random.chance(0.1) ? 3_000 : 40), deliver);
+    },
+    expire: () => void (silent || end()),
+    listen(process, signal) {
+      signal.addEventListener('abort', () => end(signal.reason as Error), { once: true });
+      return {
+        async *[Symbol.asyncIterator]() {
+          for (;;) {
+            const event = told.shift();
+            if (event !== undefined) yield event;
+            else if (ended?.error !== undefined) throw ended.error;
+            else if (ended !== undefined) return;
+            else await new Promise<void>((resolve) => (wake = () => process.wake(resolve)));
+          }
+        },
+      };
+    },
+  };
+}
+
+export function types(object: JsonObject): readonly unknown[] {
+  return conditionsOf(object).map((condition) => condition['type']);
+}
+
+function conditionsOf(object: JsonObject): readonly JsonObject[] {
+  const status = object['status'] as JsonObject | undefined;
+  return (status?.['conditions'] ?? []) as readonly JsonObject[];
+}
+
+/** `csr-3 with Failed`: what a write would make of it. */
+function describe(object: JsonObject): string {
+  const { metadata, status } = object as Stored;
+  const what = status['certificate'] === undefined ? types(object).at(-1) : 'a certificate';
+  return `${metadata.name} with ${String(what)} on ${metadata.resourceVersion}`;
+}
+
+function short(signerName: string): string {
+  return signerName.slice(signerName.indexOf('/') + 1);
+}
+
+function no(why: ApiRefusal): { readonly ok: false; readonly why: ApiRefusal; readonly message: string } {
+  return { ok: false, why, message: why };
+}
