@@ -254,12 +254,16 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     if (isProgress(posted)) {
       if (posted.kind !== 'refused' || login.as !== 'node' || slot.name !== 'client' || state.rest !== undefined)
         return posted;
-      // The CA that the API server trusts was replaced, or the node was deleted from somewhere: as if it were new, then.
+      // The CA that the API server trusts was replaced, perhaps: as if the node came back, then, with the key it is known by.
       say(posted.message);
       login = await bootstrapLogin(settings.bootstrapCredentialsFile);
       cluster.close();
       cluster = connect(settings, login, now);
-      drop('request');
+      const known = loaded.credential?.keyPem ?? state.keyPem;
+      if (known !== state.keyPem) {
+        drop('request');
+        save({ keyPem: known });
+      }
       return 'again';
     }
     const followed = await follow(state.request ?? request, posted, until);

@@ -31,6 +31,8 @@ let said: string[];
 let objects: Map<string, Stored>;
 let decide: Decide;
 let created: Stored[];
+/** The API server believes no certificate of ours. */
+let distrusted: boolean;
 let caKeys: webcrypto.CryptoKeyPair;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -43,6 +45,7 @@ beforeEach(() => {
   said = [];
   objects = new Map();
   created = [];
+  distrusted = false;
   writeFileSync(join(folder.path, 'token'), JSON.stringify({ token: 'abcdef.0123456789abcdef' }));
 });
 afterEach(() => folder.remove());
@@ -101,6 +104,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       world: { now: () => now, say: (line) => void said.push(line) },
       connect: (_place, login) => ({
         async create(object) {
+          if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
           const { metadata, spec } = object as { metadata: { name: string }; spec: Stored['spec'] };
           if (objects.has(metadata.name)) return { ok: false, why: 'Conflict', message: 'exists' };
           const stored = {
@@ -115,6 +119,7 @@ async function ask(patience = 60_000): Promise<Progress> {
           return objectOf(stored);
         },
         async get(name) {
+          if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
           const stored = objects.get(name);
           return stored === undefined ? { ok: false, why: 'NotFound', message: 'none' } : objectOf(stored);
         },
@@ -255,4 +260,23 @@ test('a certificate that is not for our key is not taken', async () => {
     kind: 'refused',
     message: expect.stringContaining('holds a key that is not that of its certificate') as string,
   });
+});
+
+test('a certificate that the API server does not believe: asked for as the first time, with the key it is known by', async () => {
+  decide = (stored) => issue(stored);
+  const first = await ask();
+  now += 28 * 86_400_000;
+  distrusted = true;
+  decide = () => {};
+  expect(await ask(2_000)).toMatchObject({ kind: 'waiting' });
+  // Found again by the next call, not asked anew.
+  expect(await ask(2_000)).toMatchObject({ kind: 'waiting' });
+  expect(created.map(({ spec }) => spec.username)).toEqual(['system:bootstrap:abcdef', 'system:bootstrap:abcdef']);
+  expect(keysSent().size).toBe(1);
+  await issue(created[1]!);
+  const second = await ask();
+  if (first.kind !== 'issued' || second.kind !== 'issued') throw new Error(second.kind);
+  expect(second.credential.keyPem).toBe(first.credential.keyPem);
+  expect(second.credential.notAfter).toBeGreaterThan(first.credential.notAfter);
+  expect(said.join()).toContain('the certificate in use (system:node:n1) is not accepted');
 });
