@@ -42,8 +42,8 @@ export type Progress =
 
 export type Work = (current: Credential | undefined, until: number) => Promise<Progress>;
 
-/** client-go and with it the kubelet wait that long for a certificate that could as well be had later. */
-export const briefMilliseconds = 4_000;
+/** client-go and with it the kubelet wait that long, five seconds at most, for what could as well be had later. */
+export const briefMilliseconds = 3_500;
 
 export async function presentCredential(
   settings: Settings,
@@ -51,10 +51,11 @@ export async function presentCredential(
   startWork: () => Promise<Work>,
   world: World,
   patienceMilliseconds: number,
+  /** When whoever waits began to; loading a program takes its time as well. */
+  started = world.now(),
 ): Promise<Answer> {
-  const started = world.now();
   const { credential } = loadCredential(settings, clientSlot(settings), world);
-  if (credential !== undefined && started < credential.renewAt)
+  if (credential !== undefined && world.now() < credential.renewAt)
     return { kind: 'credential', credential, askAgainAt: credential.renewAt };
 
   const until = started + (credential === undefined ? patienceMilliseconds : briefMilliseconds);

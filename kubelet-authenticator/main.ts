@@ -119,7 +119,9 @@ async function exec(settings: Settings, wait = '120'): Promise<Exit> {
     say(info.ok ? '--wait is not a number of seconds' : info.message);
     return exits.usage;
   }
-  const answer = await presentCredential(settings, () => clientWork(settings), world, Number(wait) * 1_000);
+  const started = world.now() - Math.round(process.uptime() * 1_000);
+  const patience = Number(wait) * 1_000;
+  const answer = await presentCredential(settings, () => clientWork(settings), world, patience, started);
   if (answer.kind === 'none') {
     say('there is no certificate to log in with');
     return exitOf(answer.why);
