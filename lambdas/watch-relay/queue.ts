@@ -46,6 +46,8 @@ export type QueueCounts = Readonly<Record<Line, { readonly ready: number; readon
 export interface RequestQueue {
   /** `crowded`, once per crowd: so many of this requester wait that he should hear of it. */
   add(key: RequestKey, arrival: Arrival): 'crowded' | undefined;
+  /** What is to be done with it next, or is being done; nothing when it is not here. */
+  stepOf(uid: string): Step | undefined;
   /** The next one, now this worker's alone until `done` or `retry`. */
   take(): Taken | undefined;
   done(key: RequestKey): void;
@@ -131,6 +133,8 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       }
       return undefined;
     },
+
+    stepOf: (uid) => entries.get(uid)?.arrival.step,
 
     take() {
       if (closed) return undefined;

@@ -129,6 +129,9 @@ function take(
 ): void {
   const { queue, held, events, asked } = session;
   const judgement = judge(object);
+  // No approval is ever taken back: a pending state that comes after it is an old one, told again. Taken up, it would be
+  // left to whoever decides, and the request with it.
+  if (judgement.kind === 'pending' && queue.stepOf(judgement.object.uid) === 'sign') return;
   const undecided =
     judgement.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(judgement.object.uid);
   if (judgement.kind === 'candidate' || undecided) {

@@ -190,6 +190,22 @@ describe('where somebody else approves', () => {
     expect(server.crimes).toEqual([]);
   });
 
+  test('one that was approved is signed, though an older state of it is told again', async () => {
+    const issued = { kind: 'issued', certificatePem } as const;
+    const { clock, server, signer, start, issuedTo } = setUp({
+      options: { signerNames: [watched] },
+      endpoint: { answer: (_, call) => (call < 3 ? { kind: 'busy' } : issued) },
+    });
+    start();
+    await clock.until(() => server.watching() === 1);
+    const old = pending('r', { signer: watched });
+    server.create({ ...old, status: { conditions: [approved] } });
+    await clock.until(() => signer.total() > 0);
+    server.sendToWatches({ type: 'MODIFIED', object: old, bytes: 1_000 });
+    await clock.until(() => issuedTo('r'));
+    expect(signer.attestTotal()).toBe(0);
+  });
+
   test('one that was deleted is forgotten', async () => {
     const { clock, server, signer, start } = setUp();
     start();
