@@ -334,7 +334,7 @@ export function settle(town: Town): void {
       .objects()
       .some(
         ({ metadata }) =>
-          truths.get(metadata.uid)?.what.endsWith(`, ${machine?.proof ?? ''}`) === true &&
+          truths.get(metadata.uid)?.what.endsWith(`, ${machine?.proof ?? ''})`) === true &&
           town.attestations.verdicts.get(metadata.uid)?.decision === 'approve',
       );
   }
