@@ -92,7 +92,7 @@ describe('the examples', () => {
 
   test('start the kubelet with what join writes, and never with its own bootstrap', () => {
     const unit = example('10-countersign.conf');
-    const [start = ''] = unit.split('\n').filter((line) => /^ExecStart=./.test(line));
+    const start = unit.split('\n').find((line) => /^ExecStart=./.test(line)) ?? '';
     const { kubeconfig, dropIn } = placesOf('/etc/kubernetes');
     expect(start).toContain(`--kubeconfig=${kubeconfig} `);
     expect(start).toContain(`--config-dir=${dirname(dropIn)}`);

@@ -161,11 +161,14 @@ describe('cdk-nag, AwsSolutions', () => {
     const looks = { 'Annotation::AwsSolutions-IAM5[Resource::*]': reason };
     expect(synthesis.acknowledged).toEqual(
       [
-        ['proof/AttestPolicy', looks],
-        ['proof/OperatorPolicy', looks],
-        ['proof/OperatorPolicy', finds('aws:cloudformation:eu-central-1:111122223333', 'proof')],
-        ['first/OperatorPolicy', finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', 'first')],
-      ].map(([path, rules]) => `${String(path)}: ${JSON.stringify(rules)}`),
+        { path: 'proof/AttestPolicy', rules: looks },
+        { path: 'proof/OperatorPolicy', rules: looks },
+        { path: 'proof/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'proof') },
+        {
+          path: 'first/OperatorPolicy',
+          rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', 'first'),
+        },
+      ].map(({ path, rules }) => `${path}: ${JSON.stringify(rules)}`),
     );
     // Of each of the two it is the one statement that the test above looks at.
     for (const { statements } of policies)
