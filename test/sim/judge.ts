@@ -50,6 +50,9 @@ export interface Judge extends FunctionEvents, RequestEvents {
   unfinished(approver: boolean): readonly string[];
 }
 
+/** Two clocks that are off by this are not further apart than sign takes for good. */
+const mostSkew = 120_000;
+
 export function createJudge(judged: Judged): Judge {
   const { stage, ledger, attestations, truths } = judged;
   /** Hex of what was signed, by UID. */
@@ -223,6 +226,9 @@ export function createJudge(judged: Judged): Judge {
           if (has.includes('Denied')) return [];
           if (!has.includes('Approved')) return approver && truth?.attested === true ? [`${name} is pending`] : [];
           if (!issued && !has.includes('Failed')) return [`${name} is approved and unanswered`];
+          // Clocks that far apart make a recorded intent look as if it promised too much: begun, and given up.
+          const expired = JSON.stringify(object.status).includes('"IntentExpired"');
+          if (expired && stage.rates.skew > mostSkew) return [];
           if (!issued && truth?.plain === true) return [`${name} is Failed, and nothing speaks against it`];
           return [];
         });

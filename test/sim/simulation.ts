@@ -126,7 +126,8 @@ function ratesOf(random: Random): FaultRates {
     duplicate: rate(0.4),
     watch: rate(0.3),
     staleList: rate(0.8),
-    skew: random.pick([0, 50, 2_000, 120_000]),
+    // From synchronised to wrong; the last is more than sign allows for (clockLeewayMilliseconds, five minutes).
+    skew: random.pick([0, 50, 2_000, 120_000, 1_200_000]),
   };
 }
 
