@@ -204,12 +204,17 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     }
   }
 
+  let lastSaid: string | undefined;
   async function patiently<T>(call: () => Promise<T>, until: number): Promise<T> {
     for (;;) {
       try {
         return await call();
       } catch (error) {
         if (now() + 2_000 >= until || isLasting(error)) throw error;
+        // A fault that is silently tried again until the deadline is one that nobody finds. Said once, not every second.
+        const why = error instanceof Error ? error.message : String(error);
+        if (why !== lastSaid) say(`trying again: ${why}`);
+        lastSaid = why;
         await new Promise((resolve) => setTimeout(resolve, 1_000));
       }
     }

@@ -171,6 +171,21 @@ test('one that takes nothing this program can make gets one request, and is told
   expect(created).toHaveLength(1);
 });
 
+test('what fails for a moment is tried again, and said once for as long as it is the same', async () => {
+  let failures = 0;
+  decide = (stored) => {
+    failures += 1;
+    if (failures < 3) {
+      objects.delete(stored.name);
+      created.pop();
+      throw new Error('connection refused');
+    }
+    return issue(stored);
+  };
+  expect(await ask()).toMatchObject({ kind: 'issued' });
+  expect(said.filter((line) => line.includes('connection refused'))).toEqual(['trying again: connection refused']);
+});
+
 test('evidence that came too late is made anew, with the same key, a few times', async () => {
   decide = no('Denied', 'AttestationInvalid');
   expect(await ask()).toMatchObject({ kind: 'refused', askAgainAt: now + 60_000 });
