@@ -116,7 +116,9 @@ export function settle(town: Town): void {
 
   function start(id: string, node: string): void {
     platform.machines.set(id, { nodeNames: [node], startedAt: epoch + Math.floor(timeline.now()) });
-    const machine: Machine = { id, node, key: keys++ % 24, proof: undefined, ended: false };
+    // Now and then its disk is a copy of another's, and so is its key.
+    const copied = random.chance(0.2) ? machines[random.below(machines.length)]?.key : undefined;
+    const machine: Machine = { id, node, key: copied ?? keys++ % 24, proof: undefined, ended: false };
     machines.push(machine);
     stage.tell(() => `machine ${id} starts and is to be ${node}`);
     join(machine);
@@ -270,7 +272,7 @@ export function settle(town: Town): void {
     const node = random.pick(nodes);
     const joined = machines.filter(({ id, proof }) => proof !== undefined && isSpent(id));
     const victim = joined[random.below(joined.length)];
-    switch (random.below(4)) {
+    switch (random.below(5)) {
       case 0: {
         const request = nodeRequest({ node, key, machine: 'm0' }, { machine: 'm0', proof: `proof-${++proofs}` });
         ask({
@@ -303,6 +305,14 @@ export function settle(town: Town): void {
         const request = nodeRequest({ node: victim.node, key, machine: id }, { machine: id, proof });
         const what = `a thief with ${proof} of ${id}`;
         ask({ what, signerName: nodeSigner, request, key, by: bootstrap, genuine: false });
+        return;
+      }
+      case 3: {
+        // Likewise under the UID of a request that has its certificate, where no proof is asked.
+        const object = requests
+          .objects()
+          .find(({ spec, status }) => spec['signerName'] === userSigner && status['certificate'] !== undefined);
+        if (object !== undefined) forge({ ...object, spec: { ...object.spec, request: userRequest('eve', key) } });
         return;
       }
       default: {
