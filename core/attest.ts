@@ -14,14 +14,14 @@ import type { ClusterConfiguration } from './configuration.ts';
 import { decodeRequest } from './csr.ts';
 import { nodeUserPrefix } from './in-tree-rules.ts';
 import type { RequestObject } from './kubernetes.ts';
-import { violation } from './outcome.ts';
-import type { IgnoredWhy, Violation, Violations } from './outcome.ts';
+import type { IgnoredWhy, Violations } from './outcome.ts';
 import { MisconfigurationError, ThrottledError } from './ports.ts';
 import type { Instant } from './ports.ts';
 import { checkProfile, defaultSignerName } from './profiles.ts';
 import { prove } from './proof.ts';
 import { requestDigest } from './request-digest.ts';
 import { triagePending } from './triage.ts';
+import { uidReused } from './verdict-check.ts';
 
 export interface AttestPorts {
   readonly store: AttestationStore;
@@ -170,7 +170,3 @@ function deny(violations: Violations): AttestOutcome {
 const unknownSigner: AttestOutcome = { kind: 'ignore', why: 'UnknownSigner' };
 const approved: AttestOutcome = { kind: 'approve', annotations: {}, repeat: false };
 const unjudged: AttestOutcome = { kind: 'approve', annotations: {}, repeat: false, audit: 'unjudged' };
-const uidReused: Violation = violation(
-  'UidReused',
-  'a request with this UID and other content was judged before; create a new request',
-);

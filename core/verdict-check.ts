@@ -77,7 +77,8 @@ function refused(first: Violation): Standing {
 
 const unattested: Standing = { ok: true };
 const noIdentity = violation('AttestationMissing', 'no machine was proved for this request');
-const uidReused = violation(
+/** What attest and sign both say of a UID whose verdict is about other bytes. */
+export const uidReused = violation(
   'UidReused',
   'a request with this UID and other content was judged before; create a new request',
 );

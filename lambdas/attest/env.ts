@@ -1,4 +1,4 @@
-import { logLevels, readLogLevel } from '../../adapters/lambda-log.ts';
+import { readEnvironment } from '../../adapters/lambda-environment.ts';
 import type { LogLevel } from '../../adapters/lambda-log.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 
@@ -25,19 +25,10 @@ export function parseSettings(
   environment: Readonly<Record<string, string | undefined>>,
   cluster: ClusterConfiguration,
 ): ParsedSettings {
-  const problems: string[] = [];
-  const text = (name: string): string => {
-    const value = environment[name] ?? '';
-    if (value === '') problems.push(`${name} is not set`);
-    return value;
-  };
-  const name = text(environmentNames.cluster);
-  if (name !== '' && name !== cluster.name)
-    problems.push(`${environmentNames.cluster} is ${name}, and the bundle has the rules of ${cluster.name}`);
+  const { problems, text, logLevel: level } = readEnvironment(environment, cluster, environmentNames.cluster);
   if (cluster.attestation === undefined) problems.push('the bundle has no rules about attestation');
   const attestationsTable = text(environmentNames.attestationsTable);
-  const logLevel = readLogLevel(environment[environmentNames.logLevel]);
-  if (logLevel === undefined) problems.push(`${environmentNames.logLevel} is none of ${logLevels.join(', ')}`);
+  const logLevel = level(environmentNames.logLevel);
   if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
   return { ok: true, settings: { attestationsTable, logLevel } };
 }

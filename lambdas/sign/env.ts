@@ -1,4 +1,4 @@
-import { logLevels, readLogLevel } from '../../adapters/lambda-log.ts';
+import { readEnvironment } from '../../adapters/lambda-environment.ts';
 import type { LogLevel } from '../../adapters/lambda-log.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 
@@ -35,15 +35,7 @@ export function parseSettings(
   environment: Readonly<Record<string, string | undefined>>,
   cluster: ClusterConfiguration,
 ): ParsedSettings {
-  const problems: string[] = [];
-  const text = (name: string): string => {
-    const value = environment[name] ?? '';
-    if (value === '') problems.push(`${name} is not set`);
-    return value;
-  };
-  const name = text(environmentNames.cluster);
-  if (name !== '' && name !== cluster.name)
-    problems.push(`${environmentNames.cluster} is ${name}, and the bundle has the rules of ${cluster.name}`);
+  const { problems, text, logLevel: level } = readEnvironment(environment, cluster, environmentNames.cluster);
   const certificatesTable = text(environmentNames.certificatesTable);
   const caKeys = keysByCa(text(environmentNames.caKeys));
   for (const ca of cluster.cas.keys())
@@ -54,8 +46,7 @@ export function parseSettings(
     table: proofs ? text(environmentNames.attestationsTable) : '',
     function: proofs ? text(environmentNames.attestFunction) : '',
   };
-  const logLevel = readLogLevel(environment[environmentNames.logLevel]);
-  if (logLevel === undefined) problems.push(`${environmentNames.logLevel} is none of ${logLevels.join(', ')}`);
+  const logLevel = level(environmentNames.logLevel);
   if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
   return { ok: true, settings: { certificatesTable, caKeys, ...(proofs ? { attestation } : {}), logLevel } };
 }
