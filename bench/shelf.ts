@@ -63,7 +63,7 @@ function base64(text: string): string {
 }
 
 /** etcd's HTTP gateway. */
-async function etcd({ etcdUrl }: ControlPlane, path: string, body: object | string): Promise<unknown> {
+export async function etcd({ etcdUrl }: ControlPlane, path: string, body: object | string): Promise<unknown> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const response = await fetch(`${etcdUrl}/v3/${path}`, { method: 'POST', body: text });
   if (!response.ok) throw new Error(`etcd ${path}: ${response.status} ${await response.text()}`);
