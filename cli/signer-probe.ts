@@ -10,8 +10,7 @@
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import * as asn1js from 'asn1js';
-import { encode, explicit, objectIdentifier, sequence, setOf } from '../core/der-encoder.ts';
+import { bitString, explicit, integer, objectIdentifier, sequence, setOf, utf8String } from '../core/der-encoder.ts';
 import { toPem } from '../core/pem.ts';
 import type { JsonObject } from '../core/ports.ts';
 import { printable } from '../core/quoted.ts';
@@ -92,15 +91,15 @@ function answerTo(request: JsonObject): string | undefined {
 /** PKCS #10 (RFC 2986 §4) of a new key with nothing but a common name. */
 function unsignableRequest(commonName: string): Buffer {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const attribute = sequence(objectIdentifier('2.5.4.3'), encode(new asn1js.Utf8String({ value: commonName })));
+  const attribute = sequence(objectIdentifier('2.5.4.3'), utf8String(commonName));
   const info = sequence(
-    encode(new asn1js.Integer({ value: 0 })),
+    integer(0),
     sequence(setOf(attribute)),
     publicKey.export({ type: 'spki', format: 'der' }),
     explicit(0, new Uint8Array()), // no attributes
   );
   const signature = sign('sha256', info, privateKey);
   const ecdsaWithSha256 = sequence(objectIdentifier('1.2.840.10045.4.3.2'));
-  const der = sequence(info, ecdsaWithSha256, encode(new asn1js.BitString({ valueHex: signature })));
+  const der = sequence(info, ecdsaWithSha256, bitString(signature));
   return Buffer.from(toPem('CERTIFICATE REQUEST', der));
 }

@@ -15,11 +15,10 @@
  *   - subjectAltName when the request has names, critical when the subject is empty
  */
 import { X509Certificate } from 'node:crypto';
-import * as asn1js from 'asn1js';
 import { certificateFacts } from './certificate-facts.ts';
 import type { CertificateFacts } from './certificate-facts.ts';
 import type { CertificateRequest } from './csr.ts';
-import { encode, objectIdentifier, sequence } from './der-encoder.ts';
+import { bitString, objectIdentifier, sequence } from './der-encoder.ts';
 import type { Instant, SignatureAlgorithm, Signer } from './ports.ts';
 import { encodeSubjectAltNames } from './subject-alt-names.ts';
 import { encodeSubject } from './subject.ts';
@@ -87,8 +86,7 @@ export function buildTbs(
 
 /** Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue }, in DER. */
 export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algorithm: SignatureAlgorithm): Uint8Array {
-  const signatureValue = encode(new asn1js.BitString({ valueHex: signature }));
-  return sequence(tbs, algorithmIdentifier(algorithm), signatureValue);
+  return sequence(tbs, algorithmIdentifier(algorithm), bitString(signature));
 }
 
 /** Octets of the DER of a SEQUENCE of nothing: the Name of nobody. */

@@ -2,9 +2,8 @@
  * Subjects: read from a request, and rebuilt for the certificate exactly as the in-tree signer rebuilds them (Go's
  * crypto/x509/pkix.Name: FillFromRDNSequence, ToRDNSequence), so that both sign the same name.
  */
-import * as asn1js from 'asn1js';
 import type { Subject, SubjectAttribute } from './csr.ts';
-import { encode, objectIdentifier, sequence, setOf } from './der-encoder.ts';
+import { isPrintable, objectIdentifier, printableString, sequence, setOf, utf8String } from './der-encoder.ts';
 import { childrenOf, contentOf, derTag, isAscii, oidOf } from './der.ts';
 import type { DerElement } from './der.ts';
 import { violation } from './outcome.ts';
@@ -145,8 +144,7 @@ function encodeRdn(type: string, values: readonly string[]): Uint8Array {
 
 /** PrintableString where its characters suffice, otherwise UTF8String: what Go writes, and RFC 5280 §4.1.2.4 asks. */
 function encodeString(value: string): Uint8Array {
-  const DirectoryString = /^[A-Za-z0-9 '()+,\-./:=?]*$/.test(value) ? asn1js.PrintableString : asn1js.Utf8String;
-  return encode(new DirectoryString({ value }));
+  return isPrintable(value) ? printableString(value) : utf8String(value);
 }
 
 /** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as RFC 4514 §2.4 says. */

@@ -4,8 +4,18 @@
  * ca-certificate.ts for CAs.
  */
 import { createHash } from 'node:crypto';
-import * as asn1js from 'asn1js';
-import { encode, explicit, implicit, objectIdentifier, sequence } from './der-encoder.ts';
+import {
+  bitString,
+  explicit,
+  implicit,
+  integer,
+  nothing,
+  objectIdentifier,
+  octetString,
+  sequence,
+  time,
+  yes,
+} from './der-encoder.ts';
 import { bitsOf, readDer } from './der.ts';
 import type { Instant, SignatureAlgorithm } from './ports.ts';
 
@@ -32,37 +42,26 @@ export function encodeTbs(fields: TbsFields): Uint8Array {
     encodeSerial(serial),
     algorithmIdentifier(algorithm),
     issuer,
-    sequence(encodeTime(notBefore), encodeTime(notAfter)),
+    sequence(time(notBefore), time(notAfter)),
     subject,
     spki,
     explicit(3, sequence(...extensions)),
   );
 }
 
-const version3 = explicit(0, encode(new asn1js.Integer({ value: 2 })));
+const version3 = explicit(0, integer(2));
 
 function encodeSerial(serial: Uint8Array): Uint8Array {
-  const first = serial[0] ?? 0;
-  if (first === 0 || serial.length > 20) throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
-  // The sign bit is not part of the number (X.690 §8.3.3).
-  const valueHex = first < 0x80 ? serial : Buffer.concat([Buffer.of(0), serial]);
-  return encode(new asn1js.Integer({ valueHex }));
-}
-
-/** RFC 5280 §4.1.2.5: UTCTime through 2049, GeneralizedTime from 2050. */
-function encodeTime(instant: Instant): Uint8Array {
-  const valueDate = new Date(Math.floor(instant / 1000) * 1000);
-  const Time = valueDate.getUTCFullYear() < 2050 ? asn1js.UTCTime : asn1js.GeneralizedTime;
-  return encode(new Time({ valueDate }));
+  if ((serial[0] ?? 0) === 0 || serial.length > 20)
+    throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
+  return integer(serial);
 }
 
 /** `value` as it stands inside the extension's OCTET STRING. */
 export function encodeExtension(type: string, critical: boolean, value: Uint8Array): Uint8Array {
-  const octets = encode(new asn1js.OctetString({ valueHex: value }));
+  const octets = octetString(value);
   return critical ? sequence(objectIdentifier(type), yes, octets) : sequence(objectIdentifier(type), octets);
 }
-
-const yes = encode(new asn1js.Boolean({ value: true }));
 
 export const extensionType = {
   subjectKeyIdentifier: '2.5.29.14',
@@ -77,15 +76,14 @@ export const extensionType = {
 export function keyUsageExtension(bits: ReadonlySet<number>): Uint8Array {
   const highest = Math.max(...bits);
   // X.690 §11.2.2: a list of named bits ends with its last one bit.
-  const valueHex = new Uint8Array(Math.floor(highest / 8) + 1);
-  for (const bit of bits) valueHex[bit >> 3] = (valueHex[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
-  const value = encode(new asn1js.BitString({ valueHex, unusedBits: 7 - (highest & 7) }));
-  return encodeExtension(extensionType.keyUsage, true, value);
+  const octets = new Uint8Array(Math.floor(highest / 8) + 1);
+  for (const bit of bits) octets[bit >> 3] = (octets[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
+  return encodeExtension(extensionType.keyUsage, true, bitString(octets, 7 - (highest & 7)));
 }
 
 /** Critical; RFC 5280 §4.2.1.9. For a leaf the empty sequence: `cA` is FALSE by default. */
 export function basicConstraintsExtension(ca?: { readonly pathLength: number | undefined }): Uint8Array {
-  const pathLength = ca?.pathLength === undefined ? [] : [encode(new asn1js.Integer({ value: ca.pathLength }))];
+  const pathLength = ca?.pathLength === undefined ? [] : [integer(ca.pathLength)];
   return encodeExtension(
     extensionType.basicConstraints,
     true,
@@ -94,8 +92,7 @@ export function basicConstraintsExtension(ca?: { readonly pathLength: number | u
 }
 
 export function subjectKeyIdentifierExtension(spki: Uint8Array): Uint8Array {
-  const value = encode(new asn1js.OctetString({ valueHex: keyIdentifier(spki) }));
-  return encodeExtension(extensionType.subjectKeyIdentifier, false, value);
+  return encodeExtension(extensionType.subjectKeyIdentifier, false, octetString(keyIdentifier(spki)));
 }
 
 export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
@@ -115,8 +112,6 @@ const digestOids = {
   SHA_384: '2.16.840.1.101.3.4.2.2',
   SHA_512: '2.16.840.1.101.3.4.2.3',
 } as const;
-
-const nothing = encode(new asn1js.Null());
 
 /** AlgorithmIdentifiers: ECDSA without parameters (RFC 5758 §3.2), RSA with NULL, PSS with all of them (RFC 4055). */
 const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
@@ -139,7 +134,7 @@ export function algorithmIdentifier(algorithm: SignatureAlgorithm): Uint8Array {
 function encodePss(digestOid: string, saltLength: number): Uint8Array {
   const hash = sequence(objectIdentifier(digestOid), nothing);
   const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), hash);
-  const salt = encode(new asn1js.Integer({ value: saltLength }));
+  const salt = integer(saltLength);
   const parameters = sequence(explicit(0, hash), explicit(1, maskGeneration), explicit(2, salt));
   return sequence(objectIdentifier('1.2.840.113549.1.1.10'), parameters);
 }

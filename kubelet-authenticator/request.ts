@@ -1,10 +1,20 @@
 /** `spec.request` as a node sends it: the certificate request (RFC 2986), and behind it the evidence (docs/attestation.md). */
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import * as asn1js from 'asn1js';
 import { bindingDigest } from '../core/binding.ts';
 import { providerIdType } from '../core/csr.ts';
-import { encode, explicit, objectIdentifier, sequence, setOf } from '../core/der-encoder.ts';
+import {
+  bitString,
+  explicit,
+  integer,
+  nothing,
+  objectIdentifier,
+  octetString,
+  printableString,
+  sequence,
+  setOf,
+  utf8String,
+} from '../core/der-encoder.ts';
 import { evidenceLabels } from '../core/evidence.ts';
 import { toPem } from '../core/pem.ts';
 import { encodeSubjectAltNames } from '../core/subject-alt-names.ts';
@@ -115,20 +125,18 @@ function certificateRequest(
   const sans = encodeSubjectAltNames({ ...names, email: [], uri: [], unsupported: [] });
   const extensions = [
     ...(sans === undefined ? [] : [extension(oid.subjectAltName, sans)]),
-    ...(providerId === undefined
-      ? []
-      : [extension(providerIdType, encode(new asn1js.Utf8String({ value: providerId })))]),
+    ...(providerId === undefined ? [] : [extension(providerIdType, utf8String(providerId))]),
   ];
   const attributes =
     extensions.length === 0 ? [] : [sequence(objectIdentifier(oid.extensionRequest), setOf(sequence(...extensions)))];
   const info = sequence(
-    encode(new asn1js.Integer({ value: 0 })),
+    integer(0),
     sequence(attribute(oid.organization, 'system:nodes'), attribute(oid.commonName, `system:node:${nodeName}`)),
     publicKeyInfo(key),
     attributeSet(attributes),
   );
   const { hash, algorithm } = signatureOf(key);
-  return sequence(info, algorithm, encode(new asn1js.BitString({ valueHex: sign(hash, info, key), unusedBits: 0 })));
+  return sequence(info, algorithm, bitString(sign(hash, info, key)));
 }
 
 /** attributes [0] IMPLICIT SET OF, there even when empty (RFC 2986 §4.1). */
@@ -138,11 +146,11 @@ function attributeSet(attributes: readonly Uint8Array[]): Uint8Array {
 }
 
 function attribute(type: string, value: string): Uint8Array {
-  return setOf(sequence(objectIdentifier(type), encode(new asn1js.PrintableString({ value }))));
+  return setOf(sequence(objectIdentifier(type), printableString(value)));
 }
 
 function extension(type: string, value: Uint8Array): Uint8Array {
-  return sequence(objectIdentifier(type), encode(new asn1js.OctetString({ valueHex: value })));
+  return sequence(objectIdentifier(type), octetString(value));
 }
 
 /** RFC 5758 §3.2, RFC 8017 §A.2.4, RFC 8410 §3. */
@@ -150,7 +158,7 @@ function signatureOf(key: KeyObject): { readonly hash: string | null; readonly a
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   if (type === 'ed25519') return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
   if (type === 'rsa') {
-    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), encode(new asn1js.Null()));
+    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), nothing);
     return { hash: 'sha256', algorithm };
   }
   const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];
