@@ -20,7 +20,7 @@ import { checkClaim, checkLook } from '../core/claim-check.ts';
 import { nameMatches } from '../core/patterns.ts';
 import type { Instant } from '../core/ports.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
-import { groupCommits, openDatabase, snapshot } from './embedded-database.ts';
+import { groupCommits, openDatabase, snapshots } from './embedded-database.ts';
 import type { DatabaseKind, Row } from './embedded-database.ts';
 import { embeddedRegister } from './embedded-register.ts';
 
@@ -31,15 +31,16 @@ export interface EmbeddedAttestations {
   readonly close: () => void;
 }
 
+/** Large rows have row ids, for the reason given in embedded-ledger.ts. */
 const schema = `
   CREATE TABLE identity (
-    identity   TEXT PRIMARY KEY,
+    identity   TEXT NOT NULL PRIMARY KEY,
     node_name  TEXT NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('active', 'retired', 'revoked')),
     first_seen INTEGER NOT NULL,
     rev        INTEGER NOT NULL CHECK (rev >= 1),
     record     TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
 
   -- Whose a node name is, and whose an address out of the operator's ranges.
   CREATE TABLE node (
@@ -61,10 +62,10 @@ const schema = `
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE verdict (
-    uid        TEXT PRIMARY KEY,
+    uid        TEXT NOT NULL PRIMARY KEY,
     expires_at INTEGER NOT NULL,
     verdict    TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
 
   CREATE TABLE machine (
     name  TEXT PRIMARY KEY,
@@ -72,9 +73,9 @@ const schema = `
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE audit (
-    id   TEXT PRIMARY KEY,
+    id   TEXT NOT NULL PRIMARY KEY,
     item TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
 
   -- Held here too, against a mistake in the statements above it.
   CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
@@ -156,6 +157,7 @@ function identityStatements(database: DatabaseSync) {
 }
 
 function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: InTurn): AttestationStore {
+  const snapshot = snapshots(database);
   const selectVerdict = database.prepare('SELECT verdict FROM verdict WHERE uid = ? AND expires_at > ?');
   const putVerdict = database.prepare('INSERT OR REPLACE INTO verdict (uid, expires_at, verdict) VALUES (?, ?, ?)');
   const selectOnce = database.prepare('SELECT request_sha256 FROM once WHERE kind = ? AND id = ? AND expires_at > ?');
@@ -222,10 +224,10 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
   return {
     findVerdict: async (uid, now) => findVerdict(uid, now),
     findIdentity: async (identity) => records.find(identity),
-    findNode: async (nodeName) => snapshot(database, () => findHolder(nodeName)),
+    findNode: async (nodeName) => snapshot(() => findHolder(nodeName)),
     async look(question) {
       checkLook(question);
-      return snapshot(database, () => see(question));
+      return snapshot(() => see(question));
     },
     async claim(claim, now) {
       checkClaim(claim);

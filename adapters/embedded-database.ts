@@ -44,7 +44,7 @@ export function openDatabase(
 
 function prepare(database: DatabaseSync, file: string, { name, applicationId, schemaVersion, schema }: DatabaseKind) {
   // Two processes may open a new file at once: the lock makes one of them create the schema and the other find it.
-  transaction(database, () => {
+  preparedTransaction(database)(() => {
     const found = pragma(database, 'application_id');
     const tables = Number(database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.['n']);
     if (found === 0 && tables === 0) {
@@ -72,16 +72,18 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
 export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Promise<T> {
   interface Waiting {
     /** Gives what is to be told once the commit is done. */
-    readonly run: () => () => void;
+    readonly run: (alone: boolean) => () => void;
     readonly reject: (error: unknown) => void;
   }
   let waiting: Waiting[] = [];
+  const transaction = preparedTransaction(database);
+  const undoable = preparedUndo(database);
 
   function commit(): void {
     const group = waiting;
     waiting = [];
     try {
-      const answers = transaction(database, () => group.map(({ run }) => run()));
+      const answers = transaction(() => group.map(({ run }) => run(group.length === 1)));
       for (const answer of answers) answer();
     } catch (error) {
       for (const { reject } of group) reject(error);
@@ -91,11 +93,13 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
   return (work) =>
     new Promise((resolve, reject) => {
       if (waiting.length === 0) setImmediate(commit);
-      const run = (): (() => void) => {
+      const run = (alone: boolean): (() => void) => {
         try {
-          const result = undoable(database, work);
+          // What is alone is taken back with its transaction.
+          const result = alone ? work() : undoable(work);
           return () => resolve(result);
         } catch (error) {
+          if (alone) throw error;
           // Some errors (disk full) end the whole transaction: then nobody's write was done.
           if (!database.isTransaction) throw error;
           return () => reject(error instanceof Error ? error : new Error(String(error)));
@@ -106,37 +110,41 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
 }
 
 /** Several statements of which all count or none, inside a transaction that goes on either way. */
-function undoable<T>(database: DatabaseSync, work: () => T): T {
-  database.exec('SAVEPOINT one');
-  try {
-    const result = work();
-    database.exec('RELEASE one');
-    return result;
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK TO one; RELEASE one');
-    throw error;
-  }
+function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
+  const begin = database.prepare('SAVEPOINT one');
+  const end = database.prepare('RELEASE one');
+  return (work) => {
+    begin.run();
+    try {
+      const result = work();
+      end.run();
+      return result;
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK TO one; RELEASE one');
+      throw error;
+    }
+  };
 }
 
 /** All or nothing, with the write lock from the first statement on, so that no reader's view can be out of date. */
-function transaction<T>(database: DatabaseSync, work: () => T): T {
-  return between(database, 'BEGIN IMMEDIATE', work);
+function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
+  const begin = database.prepare(how);
+  const end = database.prepare('COMMIT');
+  return (work) => {
+    begin.run();
+    try {
+      const result = work();
+      end.run();
+      return result;
+    } catch (error) {
+      // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  };
 }
 
 /** Several reads of one state, whatever other processes write meanwhile. */
-export function snapshot<T>(database: DatabaseSync, work: () => T): T {
-  return between(database, 'BEGIN', work);
-}
-
-function between<T>(database: DatabaseSync, begin: string, work: () => T): T {
-  database.exec(begin);
-  try {
-    const result = work();
-    database.exec('COMMIT');
-    return result;
-  } catch (error) {
-    // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
+export function snapshots(database: DatabaseSync): <T>(work: () => T) => T {
+  return preparedTransaction(database, 'BEGIN');
 }

@@ -30,6 +30,40 @@ certificateLedgerContract('embedded, on a file', async () => {
   };
 });
 
+certificateLedgerContract('embedded, on a file whose rows have no row ids, as they once had none', async () => {
+  const file = fileWithoutRowIds();
+  const opened: EmbeddedLedger[] = [openEmbeddedLedger(file), openEmbeddedLedger(newFile())];
+  return {
+    ledger: opened[0]!.ledger,
+    other: opened[1]!.ledger,
+    reopen: async () => {
+      const again = openEmbeddedLedger(file);
+      opened.push(again);
+      return again.ledger;
+    },
+    close: async () => opened.forEach((each) => each.close()),
+  };
+});
+
+function fileWithoutRowIds(): string {
+  const today = newFile();
+  openEmbeddedLedger(today).close();
+  const from = new DatabaseSync(today);
+  const statements = from.prepare('SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid').all();
+  const [{ application_id: application } = {}] = from.prepare('PRAGMA application_id').all();
+  const [{ user_version: version } = {}] = from.prepare('PRAGMA user_version').all();
+  from.close();
+  const file = newFile();
+  const to = new DatabaseSync(file);
+  const schema = statements.map(({ sql }) => String(sql).replace(/\) STRICT$/, ') STRICT, WITHOUT ROWID'));
+  expect(schema.filter((sql) => sql.endsWith('WITHOUT ROWID'))).toHaveLength(2);
+  to.exec(
+    `${schema.join(';')}; PRAGMA application_id = ${String(application)}; PRAGMA user_version = ${String(version)};`,
+  );
+  to.close();
+  return file;
+}
+
 certificateLedgerContract('embedded, in memory', async () => {
   const first = openEmbeddedLedger(':memory:');
   const second = openEmbeddedLedger(':memory:');
