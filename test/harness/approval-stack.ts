@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseConfiguration } from '../../core/configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration.ts';
 import type { AwsPorts } from '../../core/attestation/aws-endpoints.ts';
 import type { HttpAnswer, HttpEvent } from '../../adapters/lambda-http.ts';
 import { serveHttp } from '../../dev/node-http.ts';
-import { openSignService } from '../../dev/sign-service.ts';
+import { openSignService, type SignService } from '../../dev/sign-service.ts';
 import type { ApiClient } from './api-client.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import { makeRequest, newKey, type MadeRequest, type RequestSpec } from './requests.ts';
@@ -26,6 +27,8 @@ import { csrPath, readRequest, type CsrObject } from './stack-requests.ts';
 export interface ApprovalStack {
   readonly plane: ControlPlane;
   readonly identity: RelayIdentity;
+  /** Where the handlers are served, without path. */
+  readonly endpoint: string;
   /** PEM of the CA under test. */
   readonly trustBundle: string;
   /** Calls that reached the handlers, as `attest <name>` and `sign <name>`, in order. */
@@ -43,11 +46,16 @@ export interface ApprovalStack {
   stop(): Promise<void>;
 }
 
+/** Both handlers behind one front; over the embedded stores and key unless a test brings others. */
+export type OpenHandlers = (cluster: ClusterConfiguration) => Promise<Pick<SignService, 'handler' | 'close'>>;
+
 /** `configuration` is a countersign.yaml with a cluster `demo`. The API server believes kubelets that its CA certified. */
 export async function startApprovalStack(
   configuration: string,
   aws?: AwsPorts,
   planeOptions: ControlPlaneOptions = {},
+  openHandlers: OpenHandlers = (cluster) =>
+    openSignService({ clusters: [cluster], log: () => {}, ...(aws === undefined ? {} : { aws }) }),
 ): Promise<ApprovalStack> {
   const cleanups: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
@@ -56,11 +64,7 @@ export async function startApprovalStack(
   try {
     const parsed = parseConfiguration(configuration, 'countersign.yaml');
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-    const service = await openSignService({
-      clusters: [...parsed.configuration.clusters.values()],
-      log: () => {},
-      ...(aws === undefined ? {} : { aws }),
-    });
+    const service = await openHandlers(parsed.configuration.clusters.get('demo')!);
     cleanups.push(service.close);
     const calls: string[] = [];
     let held: 'sign' | 'attest' | undefined;
@@ -116,6 +120,7 @@ export async function startApprovalStack(
     return {
       plane,
       identity,
+      endpoint: http.url,
       trustBundle,
       calls,
       hold: (sort) => void (held = sort),

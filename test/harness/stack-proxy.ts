@@ -8,6 +8,7 @@ export interface ProxiedCall {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
+  /** What a test changes in it `before` the call is forwarded, the far side is asked. */
   readonly query: URLSearchParams;
   /** JSON, or undefined. */
   readonly body: unknown;
@@ -41,6 +42,7 @@ export async function startProxy(upstream: { url: string; caPem?: string }): Pro
     const call = { method: incoming.method ?? '', path: pathname, query: searchParams, body: parse(body) };
     if ((await proxy.intervene(call, 'before')) === 'cut') return void outgoing.destroy();
 
+    if (searchParams.size > 0) incoming.url = `${pathname}?${searchParams.toString()}`;
     const { host: _ours, connection: _hop, ...headers } = incoming.headers;
     const gone = new AbortController();
     outgoing.on('close', () => gone.abort());

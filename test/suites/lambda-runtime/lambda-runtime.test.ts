@@ -28,6 +28,8 @@ import { requireTools } from '../../tools/tools.ts';
 import { eventOf } from '../../unit/authorizer/case.ts';
 import { audience, ecKey, strangerKey } from '../../unit/authorizer/tokens.ts';
 import { verdictIn } from '../../unit/attest/endpoint.ts';
+import { awsCallsOf } from '../counting/budget.ts';
+import { operationOf, tally, type Counts } from '../counting/counted-world.ts';
 import { listeners, processFamily } from './listeners.ts';
 
 const { skip } = await requireTools('lambda-rie', 'lambda-ric', 'ministack');
@@ -56,6 +58,13 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       .split('\n')
       .filter((line) => line.startsWith('{"time":'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  /** Of DynamoDB and KMS. */
+  const askedDuring = async (work: () => Promise<unknown>): Promise<Counts> => {
+    const before = deployed.aws.calls.length;
+    await work();
+    return tally(deployed.aws.calls.slice(before).map(operationOf));
+  };
 
   describe('ca', () => {
     const ask = async (action: string, environment = caEnvironment): Promise<OperatorAnswer['cas']> =>
@@ -109,6 +118,13 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       expect(again.raw).toEqual(leaf.raw);
       expect(deployed.aws.count(signCalls) - before).toBe(1);
       expect(entries(environment)).toContainEqual(expect.objectContaining({ level: 'info', outcome: 'issued' }));
+    });
+
+    test('asks AWS what the budget says and no more, in a new environment and in a warm one', async () => {
+      const other = await deployed.start('sign');
+      const sign = () => payload<HttpAnswer>(other, signEvent(clientRequest()));
+      expect(await askedDuring(sign)).toEqual(awsCallsOf('cold', 'approved'));
+      expect(await askedDuring(sign)).toEqual(awsCallsOf('approved'));
     });
 
     test('refuses what no profile permits, and asks KMS for nothing', async () => {
@@ -182,6 +198,19 @@ describe.skipIf(skip)('the functions, under the official Lambda runtime', () => 
       const refused = await payload<HttpAnswer>(sign, signEvent({ ...wrong, status: { conditions } }));
       expect(outcomeOf(refused)).toBe('422 refused');
       expect(refused.body).toContain('AttestationInvalid');
+    });
+
+    test('asks AWS what the budget says and no more, and so does sign after it', async () => {
+      const [other, sign] = [await deployed.start('attest'), await deployed.start('sign')];
+      const conditions = [{ type: 'Approved', status: 'True', reason: 'x', message: 'x' }];
+      const join = async () => {
+        const { object } = nodeRequest(cluster);
+        await ask(object, other);
+        const answer = await payload<HttpAnswer>(sign, signEvent({ ...object, status: { conditions } }));
+        expect(outcomeOf(answer)).toBe('200 issued');
+      };
+      expect(await askedDuring(join)).toEqual(awsCallsOf('cold', 'proved'));
+      expect(await askedDuring(join)).toEqual(awsCallsOf('proved'));
     });
 
     test('asks for no signature, and knows no other path', async () => {
