@@ -10,6 +10,7 @@ import type {
   RequestPage,
   WatchEvent,
 } from '../core/ports.ts';
+import { decodeList } from './kubernetes-list.ts';
 import { createTransport } from './kubernetes-transport.ts';
 import type { HttpCall, HttpResult, KubernetesTransport } from './kubernetes-transport.ts';
 import { decodeWatch } from './kubernetes-watch.ts';
@@ -114,15 +115,29 @@ function requestApi(transport: KubernetesTransport): RequestApi {
   const ofSigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
 
   return {
-    async list({ signerName, limit, continue: token }, signal) {
+    async list({ signerName, limit, continue: token }, signal, each) {
       const query = {
         ...ofSigner(signerName),
         limit: String(limit),
         ...(token === undefined ? {} : { continue: token }),
       };
-      const bounds = { maxBytes: maxPageBytes, timeoutMilliseconds: listMilliseconds };
-      const answer = interpret(await transport.call({ method: 'GET', path: group, query, signal, ...bounds }));
-      return answer.ok ? { ok: true, value: pageOf(answer.value) } : answer;
+      const answer = await transport.stream(
+        { method: 'GET', path: group, query, signal, timeoutMilliseconds: listMilliseconds },
+        listMilliseconds,
+      );
+      if (!('body' in answer)) {
+        const refused = interpret(answer);
+        if (refused.ok) throw new Error('a list was answered without a list');
+        return refused;
+      }
+      const items: JsonObject[] = [];
+      const list = await decodeList(answer.body, maxPageBytes, (item, bytes) => {
+        const object = { ...requestType, ...item };
+        if (each === undefined) items.push(object);
+        else each(object, bytes);
+      });
+      if (list === undefined) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
+      return { ok: true, value: pageOf(list, items) };
     },
 
     async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
@@ -298,15 +313,15 @@ function codeOf(status: JsonObject): number {
   return typeof status['code'] === 'number' ? status['code'] : 500;
 }
 
-/** List items come without apiVersion and kind: put back, since the objects travel on by themselves. */
-function pageOf(list: JsonObject): RequestPage {
+/** List items come without these: put back, since the objects travel on by themselves. */
+const requestType = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+
+function pageOf(list: JsonObject, items: readonly JsonObject[]): RequestPage {
   const { resourceVersion, continue: token } = metadataOf(list);
-  const items = list['items'] ?? [];
-  if (typeof resourceVersion !== 'string' || resourceVersion === '' || !Array.isArray(items))
+  if (typeof resourceVersion !== 'string' || resourceVersion === '' || !Array.isArray(list['items'] ?? []))
     throw new Error('a list without items or resourceVersion');
-  const type = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
   return {
-    items: items.map((item) => (isObject(item) ? { ...type, ...item } : {})),
+    items,
     resourceVersion,
     ...(typeof token === 'string' && token !== '' ? { continue: token } : {}),
   };

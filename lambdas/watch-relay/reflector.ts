@@ -78,7 +78,7 @@ export async function reflect(
   }
 }
 
-/** Pages through the list and forgets each page at once. Gives the resourceVersion, or nothing: begin again later. */
+/** Pages through the list and forgets each object at once. Gives the resourceVersion, or nothing: begin again later. */
 async function listAll(
   signerName: string,
   handlers: ReflectorHandlers,
@@ -89,7 +89,8 @@ async function listAll(
   let token: string | undefined;
   try {
     for (;;) {
-      const answer = await api.list({ signerName, limit, ...(token === undefined ? {} : { continue: token }) }, signal);
+      const query = { signerName, limit, ...(token === undefined ? {} : { continue: token }) };
+      const answer = await api.list(query, signal, (object, bytes) => handlers.seen(object, bytes));
       if (!answer.ok) {
         // A node may fill a page with megabytes per request: smaller pages, down to one object, which etcd bounds.
         if (answer.why === 'TooLarge' && limit > 1) {
