@@ -255,6 +255,21 @@ export function tableOf(name: WayName): string {
   return ['| calls | | why |', '|--:|---|---|', ...lines].join('\n');
 }
 
+const columns = ['API server', 'endpoint', 'DynamoDB', 'KMS', 'STS', 'EC2'] as const;
+
+/** How many calls each way makes of whom. An invocation of attest by sign counts as one of the endpoint. */
+export function summary(): string {
+  const lines = Object.entries(ways).map(([name, { title }]) => {
+    const sums = new Map<string, number>();
+    for (const { call, times } of rowsOf(name as WayName)) {
+      const [service = ''] = call.replace(/^Lambda/, 'endpoint').split(/: | of /);
+      sums.set(service, (sums.get(service) ?? 0) + times);
+    }
+    return `| ${[title, ...columns.map((column) => sums.get(column) ?? '')].join(' | ')} |`;
+  });
+  return [`| | ${columns.join(' | ')} |`, `|---|${columns.map(() => '--:|').join('')}`, ...lines].join('\n');
+}
+
 /** `DynamoDB of attest: GetItem verdict#` → DynamoDB: `GetItem verdict#` (attest) */
 function spoken(call: string): string {
   const [whom = '', what = ''] = call.split(': ');
