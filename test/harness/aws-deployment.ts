@@ -17,8 +17,8 @@ export interface Deployment extends CountedEmulator {
   readonly outputs: Readonly<Record<string, string>>;
   /** Path of its countersign.yaml. */
   readonly configurationFile: string;
-  /** Again, from a countersign.yaml that says something else. */
-  deployAgain(change: (configuration: string) => string): Promise<void>;
+  /** Again, from a countersign.yaml that says something else. Resolves to the outputs there are then. */
+  deployAgain(change: (configuration: string) => string): Promise<Readonly<Record<string, string>>>;
 }
 
 /** The CA has the name that the dev server gives its own. */
@@ -66,7 +66,7 @@ export async function deployOnLocalStack(
       configurationFile: file,
       async deployAgain(change) {
         writeFileSync(file, change(first(configuration)));
-        await cdk.deploy();
+        return (await cdk.deploy())['demo'] ?? {};
       },
       async stop() {
         client.close();

@@ -9,6 +9,9 @@ export interface AwsCall {
   readonly operation: string;
   /** As it was sent: JSON, in the APIs that have such a header. */
   readonly body: Buffer;
+  /** When it arrived, by performance.now(), and when its answer was there; undefined while it is under way. */
+  readonly begun: number;
+  answered?: number;
 }
 
 /**
@@ -53,6 +56,7 @@ export async function startAwsProxy(upstreamUrl: string | Promise<string>): Prom
       number: calls.length + 1,
       operation: typeof target === 'string' ? target : `${incoming.method} ${incoming.url}`,
       body,
+      begun: performance.now(),
     };
     calls.push(call);
     const fault = await proxy.inject(call);
@@ -64,6 +68,7 @@ export async function startAwsProxy(upstreamUrl: string | Promise<string>): Prom
     }
     const answer = await passOn(incoming, { upstream: await upstreamUrl, agent, headers: incoming.headers, body });
     const text = await readAll(answer);
+    call.answered = performance.now();
     if (fault === 'answerLost') return void outgoing.destroy();
     passBack(answer, text, outgoing);
   });
