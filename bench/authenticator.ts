@@ -52,13 +52,14 @@ interface Subject {
 export async function measureAuthenticator(
   { rounds, patienceMilliseconds }: AuthenticatorPlan,
   say: (what: string) => void,
+  leaveOut: (why: string) => void,
 ): Promise<AuthenticatorResult> {
   say('kubelet-authenticator');
   const folder = temporaryFolder('authenticator-bench');
   try {
     const { settingsFile, environment } = await prepareNode(folder.path);
     const { path: script } = await buildScript(folder.path);
-    const executable = executableIn(folder.path, say);
+    const executable = executableIn(folder.path, leaveOut);
     const node = process.execPath;
     const exec = ['exec', '--settings', settingsFile];
     const subjects: readonly Subject[] = [
@@ -103,12 +104,12 @@ export async function measureAuthenticator(
   }
 }
 
-function executableIn(folder: string, say: (what: string) => void): string | undefined {
+function executableIn(folder: string, leaveOut: (why: string) => void): string | undefined {
   try {
     return buildExecutable(folder).path;
   } catch (error) {
     if (!(error instanceof MissingTool)) throw error;
-    say(`kubelet-authenticator: left out, ${error.message}`);
+    leaveOut(error.message);
     return undefined;
   }
 }

@@ -59,14 +59,15 @@ interface Sample {
   readonly answered: number[];
 }
 
-/** Nothing where there is no emulated AWS to be had; the reason is said. */
+/** Nothing where there is no emulated AWS to be had; the reason is given to `leaveOut`. */
 export async function measureBundles(
   plan: BundlesPlan,
   say: (what: string) => void,
+  leaveOut: (why: string) => void,
 ): Promise<BundlesResult | undefined> {
   const emulator = await ensureTool('ministack');
   if ('missing' in emulator) {
-    say(`bundles: left out, ${emulator.missing}`);
+    leaveOut(emulator.missing);
     return undefined;
   }
   const missing = [await ensureTool('lambda-rie'), await ensureTool('lambda-ric')].find((tool) => 'missing' in tool);

@@ -7,8 +7,8 @@ export interface Observer {
   readonly certifiedAt: ReadonlyMap<string, number>;
   /** How many requests have come up so far. Throws when a request failed or the watch is lost. */
   added(): number;
-  /** Resolves when each has its certificate. Rejects after `limitMilliseconds`, or when any request fails. */
-  allCertified(names: readonly string[], limitMilliseconds: number): Promise<void>;
+  /** Resolves when each has its certificate. Rejects when none came for so long, or when any request fails. */
+  allCertified(names: readonly string[], stalledMilliseconds: number): Promise<void>;
   close(): void;
 }
 
@@ -53,18 +53,21 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       if (failure !== undefined) throw failure;
       return added;
     },
-    async allCertified(names, limitMilliseconds) {
+    async allCertified(names, stalledMilliseconds) {
       const missing = new Set(names.filter((name) => !certifiedAt.has(name)));
       if (failure !== undefined) throw failure;
       if (missing.size === 0) return;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiting.add({ missing, resolve, reject });
-      const late = (): void =>
-        reject(
-          new Error(`${missing.size} of ${names.length} have no certificate after ${limitMilliseconds / 1_000} s`),
-        );
-      const limit = setTimeout(late, limitMilliseconds);
-      await promise.finally(() => clearTimeout(limit));
+      let [left, since] = [missing.size, performance.now()];
+      const late = (): void => {
+        if (missing.size < left) [left, since] = [missing.size, performance.now()];
+        if (performance.now() - since < stalledMilliseconds) return;
+        const stalled = `and no other for ${stalledMilliseconds / 1_000} s`;
+        reject(new Error(`${names.length - left} of ${names.length} have a certificate, ${stalled}`));
+      };
+      const limit = setInterval(late, Math.min(1_000, stalledMilliseconds));
+      await promise.finally(() => clearInterval(limit));
     },
     close: () => watch.close(),
   };

@@ -2,16 +2,17 @@ import { parseArgs } from 'node:util';
 import { contenderNames } from './contenders.ts';
 import type { ContenderName } from './contenders.ts';
 
+/** What is measured beside the contenders. */
+export const sectionNames = ['approval', 'memory', 'steps', 'bundles', 'authenticator'] as const;
+export type SectionName = (typeof sectionNames)[number];
+
 export interface BenchOptions {
   readonly quick: boolean;
   readonly requests: number;
   readonly contenders: readonly ContenderName[];
-  /** Whether the functions' bundles are measured. */
-  readonly bundles: boolean;
-  /** Whether the program on the node is measured. */
-  readonly authenticator: boolean;
-  /** Whether pending requests are measured on their way through approval. */
-  readonly approval: boolean;
+  readonly sections: ReadonlySet<SectionName>;
+  /** Whether contenders or sections were named: then those are all. */
+  readonly chosen: boolean;
   /** Where the results go; by default bench/results/<date>.json. */
   readonly json: string | undefined;
   readonly compare: string | undefined;
@@ -24,25 +25,35 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
-const names: readonly string[] = [...contenderNames, 'approval', 'bundles', 'authenticator'];
+/** What fits into a minute, and says most about a change of our own code. */
+const quickContenders: readonly ContenderName[] = ['countersign', 'kcm-unthrottled', 'kcm-default'];
+const quickSections: readonly SectionName[] = ['approval', 'steps'];
 
-export const helpText = `Measures how fast approved requests get their certificates: Countersign beside the real kube-controller-manager, on one
-real control plane, pending requests on their way through approval too, each step of the story by itself, the functions'
-bundles beside the bare libraries they need, and kubelet-authenticator beside a Node that does nothing.
-Takes about five minutes, most of it the default reference's.
+const names: readonly string[] = [...contenderNames, ...sectionNames];
+
+export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, on one real
+control plane; approved and pending ones, at once, at a steady rate and one by one; what the relay takes in a large
+cluster; each step of the story by itself; the functions' bundles beside the bare libraries they need; and
+kubelet-authenticator beside a Node that does nothing. Takes about twelve minutes, half of it the references' own limits
+and LocalStack. Exit code 1 when something could not be measured; the rest is reported and written all the same.
 
 Usage: npm run bench -- [options]
 
-  --quick            in under two minutes: 200 requests, 100 for the default kube-controller-manager
-  --requests N       approved requests in backlog and burst, 100 to 5000 (default: 1000)
-  --only NAME        this contender only; repeat it for more
-                     (${names.join(', ')};
-                     bundles and authenticator need no control plane)
+  --quick            in a minute: 200 requests (100 for the default kube-controller-manager) at once, 50 a second for five
+                     seconds, 50 one by one, 100 pending ones with proof, the steps. Without LocalStack, the one process,
+                     backlogs, the relay's memory, bundles and authenticator, unless --only names them
+  --requests N       requests of a burst, and of backlog and approval, 100 to 5000 (default: 1000); a second burst has
+                     five times as many
+  --only NAME        this contender or section only; repeat it for more
+                     (contenders: ${contenderNames.join(', ')};
+                     sections: ${sectionNames.join(', ')};
+                     approval is of all contenders unless some are named too)
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --compare FILE     also print how this run relates to an earlier one's results
   --patience S       on a machine with other work: before each measurement wait up to S seconds for a quiet moment,
                      and measure a contender again, twice at most, when others took part of the machine after all
-  --profile DIR      write a CPU profile of each Countersign process there (open it in Chrome's DevTools)
+  --profile DIR      write a CPU profile of each Countersign process there, as .cpuprofile (open it in Chrome's DevTools)
+                     and as folded stacks (.folded, for flame graph tools)
   --help
 
 Examples:
@@ -50,6 +61,7 @@ Examples:
   npm run bench -- --quick --only countersign --only kcm-unthrottled
   npm run bench -- --json before.json     and, after a change:     npm run bench -- --compare before.json
   npm run bench -- --quick --only countersign --profile /tmp/profiles
+  npm run bench -- --only memory
 `;
 
 export function parseOptions(argv: readonly string[]): ParsedOptions {
@@ -81,7 +93,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
   const patienceSeconds = Number(flags.patience ?? 0);
   if (!Number.isInteger(patienceSeconds) || patienceSeconds < 0 || patienceSeconds > 600)
     return wrong(`--patience ${flags.patience}: not a number from 0 to 600`);
-  const only = flags.only ?? names;
+  const only = flags.only ?? (quick ? [...quickContenders, ...quickSections] : names);
   const unknown = only.find((name) => !names.includes(name));
   if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${names.join(', ')}`);
   return {
@@ -90,9 +102,8 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       quick,
       requests,
       contenders: contenderNames.filter((name) => only.includes(name)),
-      bundles: only.includes('bundles'),
-      authenticator: only.includes('authenticator'),
-      approval: only.includes('approval'),
+      sections: new Set(sectionNames.filter((name) => only.includes(name))),
+      chosen: flags.only !== undefined,
       json: flags.json,
       compare: flags.compare,
       profile: flags.profile,

@@ -20,6 +20,82 @@ export function usageOf(pid: number): Usage {
   };
 }
 
+/** Processes of one kind. Looked at anew each time: a Lambda function has as many as it needs. */
+export interface ProcessGroup {
+  readonly name: string;
+  readonly pids: () => readonly number[];
+}
+
+/** Of all processes of a group together. */
+export interface GroupUsage extends Usage {
+  readonly name: string;
+  readonly processes: number;
+}
+
+/** What each has taken so far, by its pid; their peaks are counted anew. */
+export function countFromNow(groups: readonly ProcessGroup[]): ReadonlyMap<number, number> {
+  const before = new Map<number, number>();
+  for (const pid of groups.flatMap(({ pids }) => pids())) {
+    const usage = usageIfAlive(pid);
+    if (usage === undefined) continue;
+    before.set(pid, usage.cpuSeconds);
+    forgetPeak(pid);
+  }
+  return before;
+}
+
+/** What each group took since then; since its start, what was not there. What has ended meanwhile is missing. */
+export function usageOfGroups(
+  groups: readonly ProcessGroup[],
+  before: ReadonlyMap<number, number> = new Map(),
+): GroupUsage[] {
+  return groups.map(({ name, pids }) => {
+    const alive = pids().flatMap((pid) => {
+      const usage = usageIfAlive(pid);
+      return usage === undefined ? [] : [{ ...usage, cpuSeconds: usage.cpuSeconds - (before.get(pid) ?? 0) }];
+    });
+    // Of several, those that had nothing to do have no part in it: functions of an earlier deployment linger.
+    const usages = alive.length > 1 ? alive.filter(({ cpuSeconds }) => cpuSeconds > 0) : alive;
+    return {
+      name,
+      processes: usages.length,
+      cpuSeconds: usages.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
+      peakMegabytes: usages.reduce((sum, { peakMegabytes }) => sum + peakMegabytes, 0),
+    };
+  });
+}
+
+function usageIfAlive(pid: number): Usage | undefined {
+  try {
+    return usageOf(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Those that this process or its children started and that still run, with their command lines. */
+export function descendants(pid = process.pid): readonly { readonly pid: number; readonly command: string }[] {
+  return childrenOf(pid).flatMap((child) => [{ pid: child, command: commandOf(child) }, ...descendants(child)]);
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trimEnd();
+  } catch {
+    return ''; // ended while we looked
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    return [];
+  }
+}
+
 /** From here on the peak is counted anew (proc(5), clear_refs). */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
@@ -72,9 +148,7 @@ function machineSeconds(): number {
 /** Of this process, those it started and theirs; what has ended is in the account of whoever waited for it. */
 function familySeconds(pid = process.pid): number {
   try {
-    const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-      readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-    );
+    const children = childrenOf(pid);
     const own = [14, 15, 16, 17].reduce((sum, field) => sum + statField(pid, field), 0) / ticksPerSecond;
     return children.reduce((sum, child) => sum + familySeconds(child), own);
   } catch {

@@ -1,37 +1,13 @@
-/** The results of one run: as tables for people, as JSON for the next run to compare with. */
+/** The results of one run as tables for people. One for all, and then each by itself. */
 import type { ApprovingResult } from './approving.ts';
-import type { AuthenticatorResult, Taken } from './authenticator.ts';
-import type { BundleMeasure, BundlesResult } from './bundles.ts';
-import { contenders } from './contenders.ts';
 import type { ContenderName } from './contenders.ts';
 import { quietShare } from './process-usage.ts';
+import { renderRelayMemory } from './relay-memory.ts';
+import { authenticatorParts, bundleParts } from './report-programs.ts';
+import { isThrottled, labelOf } from './results.ts';
+import type { ContenderResults, MassResult, ProcessResult, Results, SequenceResult } from './results.ts';
 import { wasQuiet } from './scenarios.ts';
-import type { ContenderResults, MassResult } from './scenarios.ts';
-import type { StepResult } from './steps.ts';
-
-export interface Results {
-  readonly schema: 1;
-  readonly date: string;
-  readonly commit: string;
-  readonly machine: Machine;
-  readonly contenders: readonly ContenderResults[];
-  readonly steps: readonly StepResult[];
-  readonly bundles?: BundlesResult;
-  readonly authenticator?: AuthenticatorResult;
-  readonly approval?: readonly ApprovingResult[];
-}
-
-export interface Machine {
-  readonly cpu: string;
-  readonly processors: number;
-  readonly memoryGibibytes: number;
-  readonly system: string;
-  readonly node: string;
-  /** Left out when none was needed. */
-  readonly kubernetes?: string;
-}
-
-type Mass = 'backlog' | 'burst';
+import { ratio, table } from './table.ts';
 
 export function renderResults(results: Results): string {
   const { machine } = results;
@@ -42,229 +18,266 @@ export function renderResults(results: Results): string {
     ...(isQuiet(results)
       ? []
       : ['NOT QUIET: others were at work on this machine meanwhile; do not quote these numbers']),
+    ...results.leftOut.map(({ what, why }) => `Left out: ${what}: ${why}`),
+    ...results.failed.map(({ what, why }) => `FAILED: ${what}: ${why}`),
     ...(results.contenders.length === 0 ? [] : contenderParts(results)),
     ...(results.approval === undefined ? [] : approvalParts(results.approval)),
+    ...(results.memory === undefined
+      ? []
+      : [
+          '',
+          'Relay, with so many requests in the cluster when it starts',
+          renderRelayMemory(results.memory).trimEnd(),
+        ]),
+    ...(results.steps.length === 0 ? [] : stepParts(results)),
     ...(results.bundles === undefined ? [] : bundleParts(results.bundles)),
     ...(results.authenticator === undefined ? [] : authenticatorParts(results.authenticator)),
   ];
   return `${parts.join('\n')}\n`;
 }
 
+export function isQuiet({ contenders: measured, bundles, authenticator, approval = [] }: Results): boolean {
+  if (authenticator !== undefined && authenticator.othersShare > quietShare) return false;
+  if (approval.some(({ burst, throttled }) => !throttled && burst.othersShare > quietShare)) return false;
+  if (bundles !== undefined && bundles.othersShare > quietShare) return false;
+  return measured.every((results) => wasQuiet(results, isThrottled(results.contender)));
+}
+
 function contenderParts(results: Results): string[] {
+  const { contenders } = results;
+  const backlogs = contenders.flatMap(({ contender, backlog }) =>
+    backlog === undefined ? [] : [{ contender, mass: backlog }],
+  );
+  return [
+    ...summaryParts(results),
+    ...sizesOf(contenders).flatMap((size, index) => [
+      '',
+      `Burst: ${size} approved requests come up at once before a warm signer. t0 = their release`,
+      massTable(burstsOf(contenders, index)),
+    ]),
+    ...(backlogs.length === 0
+      ? []
+      : [
+          '',
+          'Backlog: approved requests wait, the signer is started. t0 = start of its first process',
+          massTable(backlogs),
+        ]),
+    ...steadyParts(contenders),
+    ...sequenceParts(contenders),
+    ...(contenders.some(({ contender }) => contender === 'localstack') ? ['', emulatorNote] : []),
+  ];
+}
+
+const emulatorNote =
+  'LocalStack emulates Lambda, KMS and DynamoDB on the same processors: those rows measure an emulator and the functions in it, not AWS.';
+
+/** Everything that sets contenders side by side, a line each. */
+function summaryParts({ contenders, approval = [] }: Results): string[] {
+  const sizes = sizesOf(contenders);
+  const rateOf = (name: ContenderName): number | undefined =>
+    contenders.find(({ contender }) => contender === name)?.bursts[0]?.perSecond;
+  const rows = contenders.map(({ contender, bursts, steady, sequence }) => {
+    const [burst] = bursts;
+    const joining = approval.find(({ approver }) => approver === contender);
+    const alone = sequence?.withoutKms === undefined ? '' : ` (${sequence.withoutKms.p50.toFixed(1)})`;
+    return [
+      labelOf(contender),
+      ...sizes.map((size, index) => secondsOf(bursts[index], size)),
+      ratio(burst?.perSecond, rateOf('kcm-default')),
+      ratio(burst?.perSecond, rateOf('kcm-unthrottled')),
+      secondsOf(joining?.burst, Math.max(...approval.map(({ burst: { requests } }) => requests))) +
+        (joining?.proved === false ? ' *' : ''),
+      steady === undefined ? '–' : `${duration(steady.p50)} / ${duration(steady.p99)}`,
+      sequence === undefined ? '–' : `${sequence.p50.toFixed(1)}${alone}`,
+      burst === undefined ? '–' : perThousand(burst.processes, burst.requests),
+      burst === undefined ? '–' : megabytes(burst.processes),
+    ];
+  });
   return [
     '',
-    'Burst: approved requests come up at once before a warm signer. t0 = their release',
-    massTable(results, 'burst'),
+    'In short. Burst in s until all are signed, and how many times the reference’s rate; pending: approved and signed, in s, * without proof;',
+    `steady and one by one in ms; CPU in s for 1000 certificates and peak memory, functions or sign server + relay, in the burst of ${sizes[0] ?? 0};`,
+    'in brackets without the calls of KMS',
+    table(
+      [
+        '',
+        ...sizes.map((size) => `burst ${size}`),
+        '× default',
+        '× unthrottled',
+        'pending',
+        'steady p50 / p99',
+        'one by one p50',
+        'CPU s / 1000',
+        'peak MB',
+      ],
+      rows,
+    ),
+  ];
+}
+
+/** In seconds; who throttles itself may have been given fewer than the others. */
+function secondsOf(mass: MassResult | undefined, size: number): string {
+  if (mass === undefined) return '–';
+  return `${mass.requests === size ? '' : `${mass.requests}: `}${mass.all.toFixed(2)}`;
+}
+
+/** How many requests each burst has, the smallest first. */
+function sizesOf(contenders: readonly ContenderResults[]): number[] {
+  const most = Math.max(0, ...contenders.map(({ bursts }) => bursts.length));
+  return Array.from({ length: most }, (_, index) =>
+    Math.max(...contenders.map(({ bursts }) => bursts[index]?.requests ?? 0)),
+  );
+}
+
+interface MassRow {
+  readonly contender: ContenderName;
+  readonly mass: MassResult;
+}
+
+function burstsOf(contenders: readonly ContenderResults[], index: number): MassRow[] {
+  return contenders.flatMap(({ contender, bursts }) => {
+    const mass = bursts[index];
+    return mass === undefined ? [] : [{ contender, mass }];
+  });
+}
+
+const massHeads = [
+  'first s',
+  'all s',
+  'per s',
+  'p50 s',
+  'p99 s',
+  'CPU s',
+  'CPU s / 1000',
+  'peak MB',
+  'API server CPU s',
+];
+
+function massCells(mass: MassResult): string[] {
+  const { first, all, perSecond, p50, p99, processes, apiServerSeconds, othersShare, requests, besides } = mass;
+  return [
+    first.toFixed(2),
+    all.toFixed(2),
+    perSecond.toFixed(0),
+    p50.toFixed(2),
+    p99.toFixed(2),
+    processes.map(({ cpuSeconds }) => cpuSeconds.toFixed(2)).join(' + '),
+    perThousand(processes, requests),
+    megabytes(processes),
+    apiServerSeconds.toFixed(2),
+    besides.length === 0 ? '' : besides.map(({ name, cpuSeconds }) => `${name} ${cpuSeconds.toFixed(2)}`).join(', '),
+    `${(othersShare * 100).toFixed(0)} %`,
+  ];
+}
+
+function massTable(rows: readonly MassRow[]): string {
+  const rate = (name: ContenderName): number | undefined =>
+    rows.find(({ contender }) => contender === name)?.mass.perSecond;
+  return table(
+    ['', 'requests', ...massHeads, 'emulator CPU s', 'others', '× default', '× unthrottled'],
+    rows.map(({ contender, mass }) => [
+      labelOf(contender),
+      String(mass.requests),
+      ...massCells(mass),
+      ratio(mass.perSecond, rate('kcm-default')),
+      ratio(mass.perSecond, rate('kcm-unthrottled')),
+    ]),
+  );
+}
+
+function steadyParts(contenders: readonly ContenderResults[]): string[] {
+  const rows = contenders.flatMap(({ contender, steady }) =>
+    steady === undefined
+      ? []
+      : [
+          [
+            labelOf(contender),
+            String(steady.requests),
+            steady.perSecond.toFixed(0),
+            steady.p50.toFixed(1),
+            steady.p99.toFixed(1),
+            (steady.lag / 1_000).toFixed(2),
+            `${(steady.othersShare * 100).toFixed(0)} %`,
+          ],
+        ],
+  );
+  if (rows.length === 0) return [];
+  return [
     '',
-    'Backlog: approved requests wait, the signer is started. t0 = start of its first process',
-    massTable(results, 'backlog'),
+    'Steady: approved requests come up one by one. From then until the certificate is seen; late: all signed so long after the last came up',
+    table(['', 'requests', 'per s', 'p50 ms', 'p99 ms', 'late s', 'others'], rows),
+  ];
+}
+
+function sequenceParts(contenders: readonly ContenderResults[]): string[] {
+  const rows = contenders.flatMap(({ contender, sequence }) =>
+    sequence === undefined ? [] : [[labelOf(contender), String(sequence.requests), ...sequenceCells(sequence)]],
+  );
+  if (rows.length === 0) return [];
+  return [
     '',
-    'Sequence: one request after the other; from sending the approval until the certificate is seen',
-    sequenceTable(results),
+    'One by one: from sending the approval until the certificate is seen. An embedded key signs in 0.03 ms: nothing to take off',
+    table(['', 'requests', ...sequenceHeads], rows),
+  ];
+}
+
+const sequenceHeads = ['p50 ms', 'p99 ms', 'KMS p50 ms', 'without KMS p50 ms', 'p99 ms'];
+
+function sequenceCells({ p50, p99, kms, withoutKms }: SequenceResult): string[] {
+  return [p50.toFixed(1), p99.toFixed(1), cell(kms, 1, ''), cell(withoutKms?.p50, 1, ''), cell(withoutKms?.p99, 1, '')];
+}
+
+function approvalParts(results: readonly ApprovingResult[]): string[] {
+  const own = results.find(({ approver }) => approver === 'countersign');
+  const head = ['', 'requests', ...massHeads, 'AWS’s CPU s', 'others', 'ours ×'];
+  return [
+    '',
+    'Approval: pending requests of one bootstrap token come up at once before approver and signer, warm. With proof: each of a machine of',
+    'its own, whose evidence attest verifies with STS and EC2, strict fakes that are processes of their own. t0 = their release',
+    table(
+      head,
+      results.map(({ label, burst }) => [
+        label,
+        String(burst.requests),
+        ...massCells(burst),
+        ratio(own?.burst.perSecond, burst.perSecond),
+      ]),
+    ),
+    '',
+    'The same one by one: from sending the request until the certificate is seen',
+    table(
+      ['', 'requests', ...sequenceHeads],
+      results.map(({ label, sequence }) => [label, String(sequence.requests), ...sequenceCells(sequence)]),
+    ),
+  ];
+}
+
+function stepParts({ steps }: Results): string[] {
+  return [
     '',
     'Steps by themselves: one thread, one after the other, best of five rounds',
     table(
       ['step', 'CPU µs', 'per second'],
-      results.steps.map(({ step, cpuMicroseconds, perSecond }) => [
-        step,
-        cpuMicroseconds.toFixed(0),
-        perSecond.toFixed(0),
-      ]),
+      steps.map(({ step, cpuMicroseconds, perSecond }) => [step, cpuMicroseconds.toFixed(0), perSecond.toFixed(0)]),
     ),
   ];
 }
 
-function approvalParts(results: readonly ApprovingResult[]): string[] {
-  const [own] = results;
-  return [
-    '',
-    'Approval: pending requests of one bootstrap token wait, approver and signer are started. t0 = start of the first process.',
-    'One after the other: from sending the request until the certificate is seen, approver and signer warm',
-    table(
-      ['', 'requests', 'all s', 'per s', 'p50 s', 'p99 s', 'CPU s', 'others', '1 by 1: p50 ms', 'p99 ms', 'ours ×'],
-      results.map(({ label, requests, all, perSecond, p50, p99, cpuSeconds, othersShare, sequence }) => [
-        label,
-        String(requests),
-        all.toFixed(2),
-        perSecond.toFixed(0),
-        p50.toFixed(2),
-        p99.toFixed(2),
-        cpuSeconds.map((seconds) => seconds.toFixed(2)).join(' + '),
-        `${(othersShare * 100).toFixed(0)} %`,
-        sequence.p50.toFixed(1),
-        sequence.p99.toFixed(1),
-        own === undefined ? '' : ratio(own.perSecond, perSecond),
-      ]),
-    ),
-  ];
+function perThousand(processes: readonly ProcessResult[], requests: number): string {
+  return processes.map(({ cpuSeconds }) => ((cpuSeconds * 1_000) / requests).toFixed(2)).join(' + ');
 }
 
-/** Each function beside the bare libraries it needs; a ratio above 1 is what our own code costs. */
-function bundleParts({ functions, nothing, runtime, imports, answers }: BundlesResult): string[] {
-  const rows = functions.map(({ service, libraries, own, bare }) => [
-    `${service}, beside ${libraries}`,
-    ...(['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [
-      ...[own, bare].map((measure) => amount(measure, what)),
-      ratio(own[what], bare[what]),
-    ]),
-  ]);
-  const floor = (['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [amount(nothing, what), '', '']);
-  const from = runtime === 'lambda' ? "under Lambda's own runtime" : 'in a plain process, without a Lambda runtime';
-  return [
-    '',
-    `Bundles: each new process; import is the median of ${imports}, first answer of ${answers}, ${from}`,
-    table(
-      ['', 'KB', 'bare', '×', 'import ms', 'bare', '×', 'first answer ms', 'bare', '×'],
-      [...rows, ['a handler that does nothing', ...floor]],
-    ),
-  ];
+/** Of several of one kind together, and how many they are. */
+function megabytes(processes: readonly ProcessResult[]): string {
+  return processes
+    .map(({ peakMegabytes, processes: count }) => `${peakMegabytes.toFixed(0)}${count === 1 ? '' : ` (${count})`}`)
+    .join(' + ');
 }
 
-function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
-  return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
+function duration(milliseconds: number): string {
+  return milliseconds.toFixed(milliseconds >= 100 ? 0 : 1);
 }
 
-/** What the kubelet waits for, and how much of it is not the start of Node itself. */
-function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
-  const cells = (taken: Taken | undefined): string[] =>
-    taken === undefined
-      ? ['', '', '', '']
-      : (['passed', 'cpu'] as const).flatMap((what) => [
-          taken[what].toFixed(1),
-          taken === bare.started ? '' : `+${(taken[what] - bare.started[what]).toFixed(1)}`,
-        ]);
-  return [
-    '',
-    `kubelet-authenticator: each time a new process until it has ended, beside a bare Node's; medians and mean CPU of ${rounds}`,
-    table(
-      ['', 'KB', '--version ms', 'more', 'CPU ms', 'more', 'cached exec ms', 'more', 'CPU ms', 'more'],
-      [bare, ...programs].map(({ label, kilobytes, started, cached }) => [
-        label,
-        kilobytes.toFixed(0),
-        ...cells(started),
-        ...cells(cached),
-      ]),
-    ),
-  ];
-}
-
-export function isQuiet({ contenders: measured, bundles, authenticator, approval = [] }: Results): boolean {
-  if (authenticator !== undefined && authenticator.othersShare > quietShare) return false;
-  if (approval.some(({ othersShare, throttled }) => !throttled && othersShare > quietShare)) return false;
-  if (bundles !== undefined && bundles.othersShare > quietShare) return false;
-  return measured.every((results) => {
-    const contender = contenders.find(({ name }) => name === results.burst.contender);
-    return contender === undefined || wasQuiet(results, contender);
-  });
-}
-
-function massTable({ contenders: measured }: Results, mass: Mass): string {
-  const rate = (name: ContenderName): number | undefined =>
-    measured.find((result) => result[mass].contender === name)?.[mass].perSecond;
-  const row = (result: MassResult): string[] => [
-    labelOf(result.contender),
-    String(result.requests),
-    result.first.toFixed(2),
-    result.all.toFixed(2),
-    result.perSecond.toFixed(0),
-    result.p50.toFixed(2),
-    result.p99.toFixed(2),
-    result.processes.map(({ cpuSeconds }) => cpuSeconds.toFixed(2)).join(' + '),
-    result.processes.map(({ peakMegabytes }) => peakMegabytes.toFixed(0)).join(' + '),
-    result.apiServerSeconds.toFixed(2),
-    `${(result.othersShare * 100).toFixed(0)} %`,
-    ratio(result.perSecond, rate('kcm-default')),
-    ratio(result.perSecond, rate('kcm-unthrottled')),
-  ];
-  const heads = [
-    '',
-    'requests',
-    'first s',
-    'all s',
-    'per s',
-    'p50 s',
-    'p99 s',
-    'CPU s',
-    'peak MB',
-    'API server CPU s',
-    'others',
-  ];
-  return table(
-    [...heads, '× default', '× unthrottled'],
-    measured.map((result) => row(result[mass])),
-  );
-}
-
-function sequenceTable({ contenders: measured }: Results): string {
-  const rows = measured.flatMap(({ sequence }) =>
-    sequence === undefined
-      ? []
-      : [[labelOf(sequence.contender), String(sequence.requests), sequence.p50.toFixed(1), sequence.p99.toFixed(1)]],
-  );
-  return table(['', 'requests', 'p50 ms', 'p99 ms'], rows);
-}
-
-/** Each number of this run beside the other's. A ratio above 1 is better than then. */
-export function renderComparison(now: Results, then: Results): string {
-  const rows: string[][] = [];
-  for (const { backlog, burst, sequence } of now.contenders) {
-    const before = then.contenders.find((result) => result.burst.contender === burst.contender);
-    if (before === undefined) continue;
-    const label = labelOf(burst.contender);
-    for (const [mass, result] of Object.entries({ burst, backlog }) as [Mass, MassResult][]) {
-      const earlier = before[mass];
-      rows.push(compared(`${label}: ${mass}, per s`, result.perSecond, earlier.perSecond, 'more'));
-      const each = ({ processes, requests }: MassResult): number =>
-        (processes.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0) * 1_000) / requests;
-      rows.push(compared(`${label}: ${mass}, CPU ms each`, each(result), each(earlier), 'less'));
-    }
-    if (sequence !== undefined && before.sequence !== undefined)
-      rows.push(compared(`${label}: sequence, p50 ms`, sequence.p50, before.sequence.p50, 'less'));
-  }
-  for (const { step, cpuMicroseconds } of now.steps) {
-    const before = then.steps.find((result) => result.step === step);
-    if (before !== undefined) rows.push(compared(`${step}, CPU µs`, cpuMicroseconds, before.cpuMicroseconds, 'less'));
-  }
-  for (const { service, own } of now.bundles?.functions ?? []) {
-    const before = then.bundles?.functions.find((result) => result.service === service)?.own;
-    if (before === undefined) continue;
-    rows.push(compared(`${service}: KB`, own.kilobytes, before.kilobytes, 'less'));
-    rows.push(compared(`${service}: import, ms`, own.imported, before.imported, 'less'));
-    rows.push(compared(`${service}: first answer, ms`, own.answered, before.answered, 'less'));
-  }
-  for (const { label, kilobytes, cached } of now.authenticator?.programs ?? []) {
-    const before = then.authenticator?.programs.find((result) => result.label === label);
-    if (before?.cached === undefined || cached === undefined) continue;
-    rows.push(compared(`kubelet-authenticator, ${label}: KB`, kilobytes, before.kilobytes, 'less'));
-    rows.push(compared(`kubelet-authenticator, ${label}: cached, ms`, cached.passed, before.cached.passed, 'less'));
-  }
-  const head = `Compared with ${then.date} (commit ${then.commit}); above 1 is better now`;
-  return `${head}\n${table(['', 'then', 'now', 'ratio'], rows)}\n`;
-}
-
-function compared(what: string, now: number, then: number, better: 'more' | 'less'): string[] {
-  return [what, number(then), number(now), ratio(better === 'more' ? now : then, better === 'more' ? then : now)];
-}
-
-function labelOf(name: ContenderName): string {
-  return contenders.find((contender) => contender.name === name)?.label ?? name;
-}
-
-function ratio(value: number, base: number | undefined): string {
-  return base === undefined ? '–' : (value / base).toFixed(2);
-}
-
-function number(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
-}
-
-/** First column to the left, numbers to the right. */
-function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [heads, ...rows];
-  const widths = heads.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
-    )
-    .join('\n');
+function cell(value: number | undefined, digits: number, none = '–'): string {
+  return value === undefined ? none : value.toFixed(digits);
 }

@@ -21,18 +21,22 @@ let keys: readonly TestKey[] | undefined;
 
 /** A PKCS#10 request as a kubelet makes it. */
 export function kubeletRequest(name: string, index: number): Buffer {
-  keys ??= Array.from({ length: keyPool }, () => newKey('P-256'));
   const subject = { O: 'system:nodes', CN: `system:node:${name}` };
-  return makeRequest({ key: keys[index % keyPool]!, subject }).bytes;
+  return makeRequest({ key: keyOf(index), subject }).bytes;
 }
 
-export function requestObject(name: string, request: Buffer): object {
+function keyOf(index: number): TestKey {
+  keys ??= Array.from({ length: keyPool }, () => newKey('P-256'));
+  return keys[index % keyPool]!;
+}
+
+export function requestObject(name: string, request: Buffer, signer: string = signerName): object {
   return {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
     metadata: { name },
     spec: {
-      signerName,
+      signerName: signer,
       request: request.toString('base64'),
       usages: ['digital signature', 'client auth'],
       expirationSeconds: 86_400,
@@ -40,7 +44,7 @@ export function requestObject(name: string, request: Buffer): object {
   };
 }
 
-/** Creates so many pending requests, and gives their names. */
+/** Creates so many pending requests, and gives them as they are stored. */
 export async function createRequests(
   { admin }: Pick<ControlPlane, 'admin'>,
   prefix: string,
@@ -48,11 +52,43 @@ export async function createRequests(
 ): Promise<readonly StoredRequest[]> {
   const created: StoredRequest[] = [];
   await forEach(count, async (index) => {
-    const name = `${prefix}-${String(index).padStart(4, '0')}`;
+    const name = `${prefix}-${String(index).padStart(5, '0')}`;
     const body = requestObject(name, kubeletRequest(name, index));
     created[index] = await admin.expectOk<StoredRequest>(requestsPath, { method: 'POST', body });
   });
   return created;
+}
+
+/** Of a node with a key of its own; named as its request. */
+export interface NodeRequest {
+  readonly name: string;
+  /** What goes into spec.request. */
+  readonly request: string;
+  /** DER of the public key, in base64. */
+  readonly key: string;
+}
+
+/** Of kubelets by these names. */
+export function kubeletRequests(names: readonly string[]): readonly NodeRequest[] {
+  return names.map((name, index) => ({
+    name,
+    request: kubeletRequest(name, index).toString('latin1'),
+    key: Buffer.from(keyOf(index).spki).toString('base64'),
+  }));
+}
+
+/** Creates requests that were made before. */
+export async function createGiven(
+  client: Pick<ControlPlane['admin'], 'expectOk'>,
+  requests: readonly NodeRequest[],
+  signer: string,
+): Promise<readonly string[]> {
+  await forEach(requests.length, async (index) => {
+    const { name, request } = requests[index]!;
+    const body = requestObject(name, Buffer.from(request), signer);
+    await client.expectOk(requestsPath, { method: 'POST', body });
+  });
+  return requests.map(({ name }) => name);
 }
 
 export async function approve({ admin }: ControlPlane, request: StoredRequest): Promise<void> {
@@ -71,23 +107,29 @@ export async function createApproved(
   return requests.map(({ metadata }) => metadata.name);
 }
 
-/** A signer that is fast because it signs the wrong thing is not fast: each certificate is by that CA, for that key. */
+/**
+ * A signer that is fast because it signs the wrong thing is not fast: each certificate is by that CA, for that key.
+ * `given`: those that were not made here; all others have the number of their key at the end of their name.
+ */
 export async function checkCertificates(
-  { admin }: ControlPlane,
+  { admin }: Pick<ControlPlane, 'admin'>,
   names: readonly string[],
   caPem: string,
+  given: readonly NodeRequest[] = [],
 ): Promise<void> {
   const ca = new X509Certificate(caPem);
   const { items } = await admin.expectOk<{ items: readonly StoredRequest[] }>(requestsPath);
   const stored = new Map(items.map((item) => [item.metadata.name, item]));
-  for (const [index, name] of names.entries()) {
+  const keysGiven = new Map(given.map(({ name, key }) => [name, Buffer.from(key, 'base64')]));
+  for (const name of names) {
     const pem = Buffer.from(stored.get(name)?.status?.certificate ?? '', 'base64').toString('latin1');
     if (pem === '') throw new Error(`${name} has no certificate`);
     const certificate = new X509Certificate(pem);
-    const key = createPublicKey({ key: keys![index % keyPool]!.spki, format: 'der', type: 'spki' });
+    const spki = keysGiven.get(name) ?? keyOf(Number(/\d+$/.exec(name)?.[0])).spki;
+    const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
     if (!certificate.verify(ca.publicKey)) throw new Error(`the certificate of ${name} is not signed by the CA`);
     if (!certificate.publicKey.equals(key)) throw new Error(`the certificate of ${name} is for another key`);
-    if (!certificate.subject.includes(`CN=system:node:${name}`))
+    if (certificate.subject !== `O=system:nodes\nCN=system:node:${name}`)
       throw new Error(`the certificate of ${name} names somebody else`);
   }
 }

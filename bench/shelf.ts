@@ -18,8 +18,11 @@ const portion = 50;
 /** For one portion to come up; it takes milliseconds. */
 const limitMilliseconds = 30_000;
 
-/** Bodies of etcd transactions, ready to send, and how many requests are in each. */
-export type Shelf = readonly { readonly body: string; readonly count: number }[];
+/** Requests as etcd had them. They come up again as often as they are released, always with the UIDs they have. */
+export interface Shelf {
+  readonly names: readonly string[];
+  readonly entries: readonly KeyValue[];
+}
 
 interface KeyValue {
   readonly key: string;
@@ -28,32 +31,54 @@ interface KeyValue {
 
 /** Takes all requests off the API server. Watchers see them deleted. */
 export async function shelve(controlPlane: ControlPlane): Promise<Shelf> {
-  const shelf: { body: string; count: number }[] = [];
+  const entries: KeyValue[] = [];
   for (;;) {
     const { kvs = [] } = (await etcd(controlPlane, 'kv/range', { ...range, limit: String(portion) })) as {
       kvs?: readonly KeyValue[];
     };
-    const [first] = kvs;
-    if (first === undefined) return shelf;
-    const success = kvs.map(({ key, value }) => ({ requestPut: { key, value } }));
-    shelf.push({ body: JSON.stringify({ success }), count: kvs.length });
+    if (kvs.length === 0) break;
+    entries.push(...kvs.map(({ key, value }) => ({ key, value })));
     const deletions = kvs.map(({ key }) => ({ requestDeleteRange: { key } }));
     await etcd(controlPlane, 'kv/txn', { success: deletions });
   }
+  const names = entries.map(({ key }) => Buffer.from(key, 'base64').toString('utf8').slice(prefix.length));
+  return { names, entries };
 }
 
 /** Puts them back, as fast as the API server hands them out. `added` counts those that came up, for whoever watches. */
 export async function release(controlPlane: ControlPlane, shelf: Shelf, added: () => number): Promise<void> {
   let expected = added();
-  for (const { body, count } of shelf) {
-    await etcd(controlPlane, 'kv/txn', body);
-    expected += count;
+  for (let begin = 0; begin < shelf.entries.length; begin += portion) {
+    const entries = shelf.entries.slice(begin, begin + portion);
+    const success = entries.map(({ key, value }) => ({ requestPut: { key, value } }));
+    await etcd(controlPlane, 'kv/txn', { success });
+    expected += entries.length;
     const limit = performance.now() + limitMilliseconds;
     while (added() < expected) {
       if (performance.now() > limit) throw new Error(`${expected - added()} released requests did not come up`);
       await sleep(1);
     }
   }
+}
+
+/** Puts them back one by one, so many in a second, whatever becomes of them. When each was, by performance.now(). */
+export async function releaseSteadily(
+  controlPlane: ControlPlane,
+  { names, entries }: Shelf,
+  perSecond: number,
+): Promise<ReadonlyMap<string, number>> {
+  const releasedAt = new Map<string, number>();
+  const puts: Promise<unknown>[] = [];
+  const begin = performance.now();
+  for (const [index, { key, value }] of entries.entries()) {
+    await sleep(Math.max(0, begin + (index * 1_000) / perSecond - performance.now()));
+    releasedAt.set(names[index]!, performance.now());
+    const put = etcd(controlPlane, 'kv/put', { key, value });
+    put.catch(() => {}); // told below, when all have been sent
+    puts.push(put);
+  }
+  await Promise.all(puts);
+  return releasedAt;
 }
 
 const range = { key: base64(prefix), range_end: base64(prefix.replace(/\/$/, '0')) }; // '0' follows '/'

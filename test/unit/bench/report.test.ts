@@ -1,58 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { BundlesResult } from '../../../bench/bundles.ts';
-import { parseOptions } from '../../../bench/options.ts';
-import { renderComparison, renderResults } from '../../../bench/report.ts';
-import type { Results } from '../../../bench/report.ts';
-import type { ContenderName } from '../../../bench/contenders.ts';
-import type { MassResult } from '../../../bench/scenarios.ts';
+import { renderResults } from '../../../bench/report.ts';
+import type { Results } from '../../../bench/results.ts';
 import { percentile } from '../../../bench/statistics.ts';
+import { approving, authenticator, bundles, contender, mass, memory, results } from './samples.ts';
 
-function mass(contender: ContenderName, perSecond: number, othersShare: number): MassResult {
-  return {
-    contender,
-    requests: 1_000,
-    first: 0.1,
-    all: 1_000 / perSecond,
-    perSecond,
-    p50: 1,
-    p99: 2,
-    processes: [{ name: 'only', cpuSeconds: 1_000 / perSecond, peakMegabytes: 100 }],
-    apiServerSeconds: 1,
-    othersShare,
-  };
-}
-
-function results(rates: Partial<Record<ContenderName, number>>, othersShare = 0): Results {
-  return {
-    schema: 1,
-    date: '2026-01-01T00:00:00Z',
-    commit: 'abc',
-    machine: { cpu: 'x', processors: 2, memoryGibibytes: 4, system: 'Linux', node: 'v24' },
-    contenders: (Object.entries(rates) as [ContenderName, number][]).map(([name, rate]) => ({
-      backlog: mass(name, rate, 0),
-      burst: mass(name, rate, othersShare),
-    })),
-    steps: [{ step: 'a step', perSecond: 10, cpuMicroseconds: 100_000 / (rates.countersign ?? 1) }],
-  };
-}
-
-/** Of the sign function: an import of so many milliseconds beside one of 50. */
-function bundles(imported: number, change: Partial<BundlesResult> = {}): Results {
-  const bare = { kilobytes: 400, imported: 50, answered: 200 };
-  const own = { kilobytes: 500, imported, answered: 250 };
-  return {
-    ...results({}),
-    steps: [],
-    bundles: {
-      runtime: 'lambda',
-      imports: 21,
-      answers: 15,
-      functions: [{ service: 'sign', libraries: 'two clients', own, bare }],
-      nothing: { kilobytes: 1, imported: 0.5, answered: 49.5 },
-      othersShare: 0,
-      ...change,
-    },
-  };
+/** The lines that begin with this label, in order. */
+function lines(text: string, label: string): string[] {
+  return text.split('\n').filter((line) => line.startsWith(label));
 }
 
 describe('percentile', () => {
@@ -63,55 +17,123 @@ describe('percentile', () => {
 });
 
 describe('the report', () => {
+  const three = results([
+    contender('countersign', 400),
+    contender('kcm-unthrottled', 800),
+    contender('kcm-default', 20),
+  ]);
+
   test('sets each rate against both references', () => {
-    const text = renderResults(results({ countersign: 400, 'kcm-unthrottled': 800, 'kcm-default': 20 }));
+    const text = renderResults(three);
     expect(text).toMatch(/relay \+ sign server .* 20\.00 +0\.50$/m);
     expect(text).toMatch(/qps 2000 .* 40\.00 +1\.00$/m);
   });
 
   test('leaves out a ratio to what was not measured', () => {
-    expect(renderResults(results({ countersign: 400 }))).toMatch(/relay \+ sign server .* – +–$/m);
+    expect(renderResults(results([contender('countersign', 400)]))).toMatch(/relay \+ sign server .* – +–$/m);
+  });
+
+  test('has a table for each size of burst, and who was given fewer stands in the same one', () => {
+    const large = mass(500, { requests: 5_000, all: 10 });
+    const text = renderResults(
+      results([
+        contender('countersign', 400, { bursts: [mass(400), large] }),
+        contender('kcm-default', 20, { bursts: [mass(25, { requests: 100, all: 4 })] }),
+      ]),
+    );
+    expect(text).toContain('Burst: 1000 approved requests');
+    expect(text).toContain('Burst: 5000 approved requests');
+    expect(text).not.toContain('Burst: 100 approved');
+    expect(text).toMatch(/^kube-controller-manager, default +100 +0\.10 +4\.00 +25 /m);
+    expect(text).toMatch(/^Countersign: relay \+ sign server +5000 +0\.10 +10\.00 +500 .* – +–$/m);
+    // In the table of all: both sizes, and how many the throttled one really had.
+    expect(lines(text, 'Countersign: relay + sign server')[0]).toMatch(/server +2\.50 +10\.00 +16\.00 /);
+    expect(lines(text, 'kube-controller-manager, default')[0]).toMatch(/default +100: 4\.00 +– +1\.00 /);
+  });
+
+  test('counts processor time for a thousand, of each kind of process, and what stands for AWS apart', () => {
+    const processes = [
+      { name: 'functions', processes: 4, cpuSeconds: 3, peakMegabytes: 400 },
+      { name: 'relay', processes: 1, cpuSeconds: 1, peakMegabytes: 150 },
+    ];
+    const besides = [{ name: 'LocalStack', processes: 2, cpuSeconds: 7, peakMegabytes: 900 }];
+    const bursts = [mass(50, { requests: 500, processes, besides })];
+    const text = renderResults(results([contender('localstack', 50, { bursts })]));
+    expect(text).toMatch(/3\.00 \+ 1\.00 +6\.00 \+ 2\.00 +400 \(4\) \+ 150 +1\.00 +LocalStack 7\.00 /);
+    expect(text).toContain('measure an emulator');
+    expect(renderResults(three)).not.toContain('measure an emulator');
+  });
+
+  test('shows a steady rate with how late the last was, and of a call of KMS what is left without it', () => {
+    const steady = { perSecond: 50, requests: 1_000, p50: 15_000, p99: 28_500, lag: 28_520, othersShare: 0 };
+    const sequence = { requests: 200, p50: 30.26, p99: 50, kms: 5.04, withoutKms: { p50: 25.11, p99: 44 } };
+    const text = renderResults(results([contender('localstack', 50, { steady, sequence })]));
+    expect(text).toMatch(/an emulator\) +1000 +50 +15000\.0 +28500\.0 +28\.52 +0 %$/m);
+    expect(text).toMatch(/an emulator\) +200 +30\.3 +50\.0 +5\.0 +25\.1 +44\.0$/m);
+    expect(lines(text, 'Countersign: relay + LocalStack')[0]).toMatch(/15000 \/ 28500 +30\.3 \(25\.1\) /);
   });
 
   test('says when others were at work, but for a contender that its own throttle holds back', () => {
-    expect(renderResults(results({ countersign: 400 }, 0.11))).toContain('NOT QUIET');
-    expect(renderResults(results({ countersign: 400 }, 0.1))).not.toContain('NOT QUIET');
-    const throttled = { ...results({ 'kcm-default': 20 }, 0.9) };
-    expect(renderResults(throttled)).not.toContain('NOT QUIET');
+    const disturbed = (share: number) => ({ bursts: [mass(20), mass(20, { othersShare: share })] });
+    const of = (name: 'countersign' | 'kcm-default', share: number): string =>
+      renderResults(results([contender(name, 20, disturbed(share))]));
+    expect(of('countersign', 0.11)).toContain('NOT QUIET');
+    expect(of('countersign', 0.1)).not.toContain('NOT QUIET');
+    expect(of('kcm-default', 0.9)).not.toContain('NOT QUIET');
+    const backlog = mass(20, { othersShare: 0.11 });
+    expect(renderResults(results([contender('countersign', 20, { backlog })]))).toContain('NOT QUIET');
   });
 
-  test('compares so that above 1 is better, of rates and of costs', () => {
-    const text = renderComparison(results({ countersign: 400 }), results({ countersign: 200 }));
-    expect(text).toMatch(/burst, per s +200 +400 +2\.00$/m);
-    expect(text).toMatch(/burst, CPU ms each +5\.00 +2\.50 +2\.00$/m);
-    expect(text).toMatch(/a step, CPU µs +500 +250 +2\.00$/m);
+  test('says what is missing and why, and shows the rest', () => {
+    const { backlog: _, ...halfway } = contender('countersign', 400);
+    const text = renderResults(
+      results([halfway, { contender: 'one-process', bursts: [] }], {
+        leftOut: [{ what: 'LocalStack', why: 'no Java' }],
+        failed: [{ what: 'one process', why: 'ended (exit code 3)' }],
+      }),
+    );
+    expect(text).toContain('Left out: LocalStack: no Java');
+    expect(text).toContain('FAILED: one process: ended (exit code 3)');
+    expect(lines(text, 'Countersign: all in one process')).toHaveLength(1); // in the table of all, with nothing in it
+    expect(lines(text, 'Countersign: relay + sign server')).toHaveLength(2);
+    expect(text).not.toContain('Backlog');
+  });
+
+  test('shows what the relay takes, when that was measured', () => {
+    expect(renderResults(memory(140))).toMatch(/relay \| 50000 \| issued .* 140 /);
+    expect(renderResults(three)).not.toContain('50000');
   });
 });
 
 describe('the report on approval', () => {
-  const one = {
-    label: 'Countersign: relay approves + sign server',
-    requests: 1_000,
-    all: 4,
-    perSecond: 250,
-    p50: 2,
-    p99: 3.9,
-    cpuSeconds: [1, 2],
-    othersShare: 0,
-    throttled: false,
-    sequence: { requests: 100, p50: 9, p99: 20 },
+  const approval = (others: number, throttled = false): Results => {
+    const burst = mass(500, { othersShare: others });
+    return results([contender('countersign', 400), contender('kcm-unthrottled', 800)], {
+      approval: [
+        approving,
+        {
+          ...approving,
+          approver: 'kcm-unthrottled',
+          label: 'the reference, no proof',
+          proved: false,
+          throttled,
+          burst,
+        },
+      ],
+    });
   };
-  const approval = (others: number, throttled = false): Results => ({
-    ...results({}),
-    approval: [one, { ...one, label: 'kube-controller-manager', perSecond: 500, othersShare: others, throttled }],
-  });
 
   test('has a row for each, and how many times as fast ours is', () => {
     const text = renderResults(approval(0));
-    expect(text).toMatch(
-      /^Countersign: relay approves \+ sign server +1000 +4\.00 +250 .* 1\.00 \+ 2\.00 .* 9\.0 +20\.0 +1\.00$/m,
-    );
-    expect(text).toMatch(/^kube-controller-manager .* 0\.50$/m);
+    expect(text).toMatch(/^Countersign, with proof +1000 +0\.10 +4\.00 +250 .* fake AWS 0\.50 +0 % +1\.00$/m);
+    expect(text).toMatch(/^the reference, no proof +1000 .* 0\.50$/m);
+    expect(text).toMatch(/^Countersign, with proof +100 +9\.0 +20\.0 *$/m);
+  });
+
+  test('is in the table of all, where who asked for no proof is marked', () => {
+    const text = renderResults(approval(0));
+    expect(lines(text, 'Countersign: relay + sign server')[0]).toMatch(/ 4\.00 +– /);
+    expect(lines(text, 'kube-controller-manager, qps 2000')[0]).toMatch(/ 2\.00 \* +– /);
   });
 
   test('was not quiet when others took part of the machine from one that would have used it', () => {
@@ -122,30 +144,12 @@ describe('the report on approval', () => {
 });
 
 describe('the report on kubelet-authenticator', () => {
-  const measured = (passed: number, othersShare = 0): Results => ({
-    ...results({}),
-    steps: [],
-    authenticator: {
-      rounds: 41,
-      bare: { label: 'node -e 0', kilobytes: 120_000, started: { passed: 40, cpu: 22 } },
-      programs: [
-        { label: 'one file', kilobytes: 268, started: { passed: 50, cpu: 30 }, cached: { passed, cpu: 37.5 } },
-      ],
-      othersShare,
-    },
-  });
-
   test('shows what comes on top of a Node that does nothing', () => {
-    const text = renderResults(measured(60));
+    const text = renderResults(authenticator(60));
     expect(text).toMatch(/^node -e 0 +120000 +40\.0 +22\.0 *$/m);
     expect(text).toMatch(/^one file +268 +50\.0 +\+10\.0 +30\.0 +\+8\.0 +60\.0 +\+20\.0 +37\.5 +\+15\.5$/m);
-    expect(renderResults(measured(60, 0.11))).toContain('NOT QUIET');
-    expect(renderResults(measured(60, 0.1))).not.toContain('NOT QUIET');
-  });
-
-  test('compares with an earlier run that has it', () => {
-    expect(renderComparison(measured(50), measured(100))).toMatch(/one file: cached, ms +100 +50\.00 +2\.00$/m);
-    expect(renderComparison(measured(50), results({ countersign: 400 }))).not.toContain('one file');
+    expect(renderResults(authenticator(60, 0.11))).toContain('NOT QUIET');
+    expect(renderResults(authenticator(60, 0.1))).not.toContain('NOT QUIET');
   });
 });
 
@@ -157,46 +161,12 @@ describe('the report on bundles', () => {
     expect(text).toContain("of 15, under Lambda's own runtime");
     // What was not measured is not there.
     expect(text).not.toMatch(/Burst|Steps|Kubernetes v/);
-    expect(renderResults(results({ countersign: 400 }))).not.toContain('Bundles');
+    expect(renderResults(results([contender('countersign', 400)]))).not.toContain('Bundles');
   });
 
   test('says when no Lambda runtime was there, and when others were at work', () => {
     expect(renderResults(bundles(60, { runtime: 'process' }))).toContain('without a Lambda runtime');
     expect(renderResults(bundles(60, { othersShare: 0.11 }))).toContain('NOT QUIET');
     expect(renderResults(bundles(60, { othersShare: 0.1 }))).not.toContain('NOT QUIET');
-  });
-
-  test('compares so that above 1 is better', () => {
-    expect(renderComparison(bundles(50), bundles(100))).toMatch(/sign: import, ms +100 +50\.00 +2\.00$/m);
-    // With a run that had none there is nothing to compare.
-    expect(renderComparison(bundles(50), results({ countersign: 400 }))).not.toContain('import');
-  });
-});
-
-describe('options', () => {
-  test.each([
-    [['--requests', '99'], '--requests 99'],
-    [['--requests', 'many'], '--requests many'],
-    [['--only', 'nobody'], '--only nobody'],
-    [['--patience', '-1'], ''],
-    [['--unknown'], '--unknown'],
-  ])('%j are refused, naming what is wrong', (argv, named) => {
-    const parsed = parseOptions(argv);
-    expect(parsed.kind).toBe('wrong');
-    expect(parsed.kind === 'wrong' && parsed.message).toContain(named);
-  });
-
-  test.each<readonly [readonly string[], readonly ContenderName[], boolean]>([
-    [[], ['countersign', 'one-process', 'kcm-unthrottled', 'kcm-default'], true],
-    [['--only', 'bundles'], [], true],
-    [['--only', 'countersign'], ['countersign'], false],
-    [['--only', 'bundles', '--only', 'countersign'], ['countersign'], true],
-  ])('%j measures %j, and bundles: %s', (argv, contenders, bundles) => {
-    expect(parseOptions(argv)).toMatchObject({ kind: 'run', options: { contenders, bundles } });
-  });
-
-  test('--only keeps the order of the report and drops repetitions', () => {
-    const parsed = parseOptions(['--only', 'kcm-default', '--only', 'countersign', '--only', 'kcm-default']);
-    expect(parsed).toMatchObject({ kind: 'run', options: { contenders: ['countersign', 'kcm-default'] } });
   });
 });

@@ -1,0 +1,209 @@
+/** How an operator would start each of those that are measured. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ControlPlane } from '../test/harness/control-plane.ts';
+import { startKubeControllerManager } from '../test/harness/controller-manager.ts';
+import { freePort, startProcess, temporaryFolder, waitUntilReady } from '../test/harness/processes.ts';
+import type { RunningProcess } from '../test/harness/processes.ts';
+import { createTestAuthority } from '../test/harness/test-certificates.ts';
+import { attestedSigner } from './fake-aws.ts';
+import type { FakeAws } from './fake-aws.ts';
+import type { LocalStackDeployment } from './localstack.ts';
+import type { ProcessGroup } from './process-usage.ts';
+
+/** What is there before any of them. */
+export interface Surroundings {
+  readonly controlPlane: ControlPlane;
+  /** Present when LocalStack is to be measured. */
+  readonly localStack?: LocalStackDeployment;
+}
+
+export interface StartOptions {
+  /** Node writes a CPU profile of each of our processes there when it ends. */
+  readonly profileFolder?: string;
+}
+
+export interface RunningContender {
+  /** In the order started. */
+  readonly processes: readonly RunningProcess[];
+  /** Whose processor time and memory it takes. */
+  readonly groups: readonly ProcessGroup[];
+  /** What stands for AWS here, and takes from the same processors. */
+  readonly besides: readonly ProcessGroup[];
+  /** Whose certificates its own must be. */
+  readonly caPem: string;
+  /** Where the signature is a call: how long those between two moments of performance.now() took. */
+  readonly kmsMilliseconds?: (from: number, to: number) => number;
+  stop(): Promise<void>;
+}
+
+const root = join(import.meta.dirname, '..');
+
+/** A cluster whose relay approves, too. */
+export interface ApprovingSetup {
+  /** Path of a countersign.yaml for both. */
+  readonly configuration: string;
+  /** Where its machines are asked about. */
+  readonly aws?: FakeAws;
+}
+
+/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is on the disk. */
+export async function startTwoProcesses(
+  controlPlane: ControlPlane,
+  options: StartOptions,
+  approving?: ApprovingSetup,
+): Promise<RunningContender> {
+  const configured = approving === undefined ? [] : [`--config=${approving.configuration}`];
+  const aws = approving?.aws;
+  const running = await starting(async (folder, processes) => {
+    const kubeconfig = await relayKubeconfig(controlPlane);
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/v1/clusters/bench`;
+    const data = join(folder, 'data');
+    const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`, ...configured];
+    const server = startNode('sign-server', 'dev/serve.ts', args, folder, options, aws?.environment);
+    processes.push(server);
+    await waitUntilReady(server, async () => (await fetch(`${url}/healthz`)).ok);
+    const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0', ...configured];
+    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', relayArgs, folder, options));
+    return (await fetch(`${url}/trust-bundle`)).text();
+  });
+  return aws === undefined ? running : { ...running, besides: [groupOf(aws.process)] };
+}
+
+/** The relay alone: the functions are there as AWS is. */
+export async function startBesideLocalStack(
+  { controlPlane, localStack }: Surroundings,
+  options: StartOptions,
+  as: 'signer' | 'approver',
+): Promise<RunningContender> {
+  if (localStack === undefined) throw new Error('there is no LocalStack');
+  const { relayArgs, demandProof, caPem, handlers, emulator, kmsMilliseconds } = localStack;
+  const running = await starting(async (folder, processes) => {
+    const args = [
+      ...relayArgs,
+      ...(as === 'approver' ? await demandProof() : []),
+      `--kubeconfig=${await relayKubeconfig(controlPlane)}`,
+      '--metrics-address=127.0.0.1:0',
+    ];
+    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', args, folder, options));
+    return caPem;
+  });
+  return { ...running, groups: [handlers, ...running.groups], besides: [emulator], kmsMilliseconds };
+}
+
+/** The same code in one process with nothing between relay and rules: what HTTP and the second process cost. */
+export async function startOneProcess(controlPlane: ControlPlane, options: StartOptions): Promise<RunningContender> {
+  return starting(async (folder, processes) => {
+    const args = [await relayKubeconfig(controlPlane), join(folder, 'data')];
+    const server = startNode('one-process', 'bench/one-process.ts', args, folder, options);
+    processes.push(server);
+    const bundle = (): string => readFileSync(join(folder, 'data', 'ca.crt'), 'utf8');
+    await waitUntilReady(server, () => bundle().endsWith('\n'));
+    return bundle();
+  });
+}
+
+export async function startReference(
+  controlPlane: ControlPlane,
+  throttle: { qps?: number; burst?: number },
+  controllers: readonly ('csrapproving' | 'csrsigning')[] = ['csrsigning'],
+): Promise<RunningContender> {
+  // The kind of key that our CA has: the signature costs both the same.
+  const { certificatePem, keyPem } = await createTestAuthority('bench reference ca');
+  const server = await startKubeControllerManager({
+    controlPlane,
+    controllers,
+    signingCertPem: certificatePem,
+    signingKeyPem: keyPem,
+    ...throttle,
+  });
+  return {
+    processes: [server],
+    groups: [groupOf(server)],
+    besides: [],
+    caPem: certificatePem,
+    stop: () => server.stop(),
+  };
+}
+
+/** Whatever was started before something failed is stopped. */
+async function starting(
+  start: (folder: string, processes: RunningProcess[]) => Promise<string>,
+): Promise<RunningContender> {
+  const folder = temporaryFolder('bench');
+  const processes: RunningProcess[] = [];
+  const stop = async (): Promise<void> => {
+    for (const process of processes.toReversed()) await process.stop();
+    folder.remove();
+  };
+  try {
+    const caPem = await start(folder.path, processes);
+    return { caPem, processes, groups: processes.map(groupOf), besides: [], stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+export function groupOf({ name, pid }: RunningProcess): ProcessGroup {
+  return { name, pids: () => [pid] };
+}
+
+function startNode(
+  name: string,
+  program: string,
+  args: readonly string[],
+  folder: string,
+  { profileFolder }: StartOptions,
+  env: Readonly<Record<string, string>> = {},
+): RunningProcess {
+  const file = `--cpu-prof-name=${name}-${Date.now()}.cpuprofile`;
+  const profiling = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`, file];
+  return startProcess({
+    name,
+    command: process.execPath,
+    args: [...profiling, join(root, program), ...args],
+    logPath: join(folder, `${name}.log`),
+    env: { ...process.env, ...env },
+  });
+}
+
+const relayUser = 'bench:watch-relay';
+
+/**
+ * The relay works under the in-tree signer's own role, so that authorisation costs the API server the same, and may
+ * approve and sign for the signer whose machines prove themselves.
+ */
+async function relayKubeconfig(controlPlane: ControlPlane): Promise<string> {
+  const attested = 'bench:attested-signer';
+  const rules = [
+    {
+      apiGroups: ['certificates.k8s.io'],
+      resources: ['signers'],
+      resourceNames: [attestedSigner],
+      verbs: ['approve', 'sign'],
+    },
+  ];
+  await ensure(controlPlane, 'ClusterRole', attested, { rules });
+  for (const role of ['system:controller:certificate-controller', attested])
+    await ensure(controlPlane, 'ClusterRoleBinding', `${relayUser}:${role}`, {
+      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: role },
+      subjects: [{ apiGroup: rbac, kind: 'User', name: relayUser }],
+    });
+  return controlPlane.kubeconfigFor({ user: relayUser });
+}
+
+const rbac = 'rbac.authorization.k8s.io';
+
+/** Made once; there is no second benchmark on the same control plane that could want it otherwise. */
+export async function ensure(
+  { admin }: ControlPlane,
+  kind: 'ClusterRole' | 'ClusterRoleBinding',
+  name: string,
+  content: object,
+): Promise<void> {
+  const body = { apiVersion: `${rbac}/v1`, kind, metadata: { name }, ...content };
+  const { status, text } = await admin.request(`/apis/${rbac}/v1/${kind.toLowerCase()}s`, { method: 'POST', body });
+  if (status !== 201 && status !== 409) throw new Error(`${kind} ${name}: ${text}`);
+}

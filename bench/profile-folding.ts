@@ -1,0 +1,74 @@
+/**
+ * Node's CPU profiles as folded stacks, one `caller;callee count` a line: what flame graph tools of all kinds read
+ * (inferno-flamegraph, flamegraph.pl, speedscope). docs/performance.md
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** As far as it is needed of what `node --cpu-prof` writes (V8's Profiler.Profile). */
+export interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+    /** Samples in which this was the innermost function. */
+    readonly hitCount?: number;
+    readonly children?: readonly number[];
+  }[];
+}
+
+/** Not work, and not what it is spent on. */
+const leftOut = new Set(['(idle)', '(root)']);
+
+/** Counts are samples, a millisecond each. Paths are told from `root`, and nothing of what lies outside but its name. */
+export function foldProfile({ nodes }: CpuProfile, root: string): string {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const called = new Set(nodes.flatMap(({ children = [] }) => children));
+  const counts = new Map<string, number>();
+  const waiting = nodes
+    .filter(({ id }) => !called.has(id))
+    .map((node) => ({ node, stack: leftOut.has(node.callFrame.functionName) ? [] : [frameOf(node.callFrame, root)] }));
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { node, stack } = next;
+    const { hitCount = 0, children = [] } = node;
+    if (hitCount > 0 && stack.length > 0) {
+      const line = stack.join(';');
+      counts.set(line, (counts.get(line) ?? 0) + hitCount);
+    }
+    for (const id of children) {
+      const child = byId.get(id);
+      if (child === undefined || leftOut.has(child.callFrame.functionName)) continue;
+      waiting.push({ node: child, stack: [...stack, frameOf(child.callFrame, root)] });
+    }
+  }
+  return [...counts]
+    .map(([stack, count]) => `${stack} ${count}\n`)
+    .toSorted()
+    .join('');
+}
+
+/** Beside each profile of the folder the same folded; the names of what was written. */
+export function foldProfilesIn(folder: string, root: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.cpuprofile'))
+    .map((name) => {
+      const profile = JSON.parse(readFileSync(join(folder, name), 'utf8')) as CpuProfile;
+      const folded = name.replace(/cpuprofile$/, 'folded');
+      writeFileSync(join(folder, folded), foldProfile(profile, root));
+      return folded;
+    });
+}
+
+/** A semicolon would be another frame, and the last blank is where the count begins. */
+function frameOf({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame'], root: string): string {
+  const name = functionName === '' ? '(anonymous)' : functionName;
+  const place = placeOf(url, root);
+  return (place === '' ? name : `${name} ${place}:${lineNumber + 1}`).replaceAll(';', ':');
+}
+
+function placeOf(url: string, root: string): string {
+  if (!url.startsWith('file:') && !url.startsWith('/')) return url; // node:internal/…, wasm://…, or nothing
+  const path = url.startsWith('file:') ? fileURLToPath(url) : url;
+  const within = relative(root, path);
+  return within.startsWith('..') ? basename(path) : within;
+}
