@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 import { createTurns, lines } from './turns.ts';
-import type { Line, Turn } from './turns.ts';
+import type { Line, Place, Turn } from './turns.ts';
 
 /** Which request: the UID says which, the name where to read it, the signer which metrics it counts in. */
 export interface RequestKey {
@@ -17,16 +17,19 @@ export interface Arrival {
 }
 export type Step = 'decide' | 'sign';
 
+/** One object and few fields for each: as many as 50 000 may wait while an endpoint is away. */
 interface Entry {
   readonly key: RequestKey;
-  arrival: Arrival;
+  readonly requester: string;
+  readonly line: Line;
+  step: Step;
   state: 'ready' | 'busy' | 'delayed' | 'gone';
   /** What came while a worker had it: seen again (the worker may have looked at an old state), or forgotten. */
   meanwhile: 'nothing' | 'seen' | 'moved on' | 'forgotten';
   /** Tries that ended in a retry. */
   failures: number;
-  /** Out of the line, or no longer delayed. */
-  withdraw?: () => void;
+  /** Its place while it is ready; while it is delayed, what ends the delay before its time. */
+  waits: Place<Entry> | (() => void) | undefined;
 }
 
 export interface Taken {
@@ -78,18 +81,19 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
 
   function enqueue(entry: Entry): void {
     entry.state = 'ready';
-    depth[entry.arrival.line].ready += 1;
-    entry.withdraw = turns.push(entry, turnOf(entry));
+    depth[entry.line].ready += 1;
+    entry.waits = turns.push(entry, turnOf(entry));
     onReady();
   }
 
   /** Whatever it waits in, it no longer does. */
   function withdraw(entry: Entry): void {
-    if (entry.state === 'ready') depth[entry.arrival.line].ready -= 1;
-    if (entry.state === 'delayed') depth[entry.arrival.line].delayed -= 1;
-    entry.withdraw?.();
-    delete entry.withdraw;
-    if (turns.waiting(turnOf(entry)) === 0) crowded.delete(entry.arrival.requester);
+    if (entry.state === 'ready') depth[entry.line].ready -= 1;
+    if (entry.state === 'delayed') depth[entry.line].delayed -= 1;
+    if (typeof entry.waits === 'function') entry.waits();
+    else if (entry.waits !== undefined) turns.leave(entry.waits);
+    entry.waits = undefined;
+    if (turns.waiting(turnOf(entry)) === 0) crowded.delete(entry.requester);
   }
 
   function leave(entry: Entry): void {
@@ -117,16 +121,18 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       if (closed) return undefined;
       const known = entries.get(key.uid);
       if (known === undefined) {
-        const entry: Entry = { key, arrival, state: 'ready', meanwhile: 'nothing', failures: 0 };
+        const { requester, line, step } = arrival;
+        const fresh = { state: 'ready', meanwhile: 'nothing', failures: 0, waits: undefined } as const;
+        const entry: Entry = { key, requester, line, step, ...fresh };
         entries.set(key.uid, entry);
         enqueue(entry);
         if (turns.waiting(turnOf(entry)) < crowd || crowded.has(arrival.requester)) return undefined;
         crowded.add(arrival.requester);
         return 'crowded';
       }
-      const moved = known.arrival.step !== arrival.step;
+      const moved = known.step !== arrival.step;
       if (known.state === 'busy') known.meanwhile = moved || known.meanwhile === 'moved on' ? 'moved on' : 'seen';
-      known.arrival = { ...known.arrival, step: arrival.step };
+      known.step = arrival.step;
       if (known.state === 'delayed' && moved) {
         withdraw(known);
         afresh(known);
@@ -134,7 +140,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       return undefined;
     },
 
-    stepOf: (uid) => entries.get(uid)?.arrival.step,
+    stepOf: (uid) => entries.get(uid)?.step,
 
     take() {
       if (closed) return undefined;
@@ -142,7 +148,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       if (entry === undefined) return undefined;
       withdraw(entry);
       entry.state = 'busy';
-      return { key: entry.key, failures: entry.failures, step: entry.arrival.step };
+      return { key: entry.key, failures: entry.failures, step: entry.step };
     },
 
     done({ uid }) {
@@ -163,9 +169,9 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
         entry.meanwhile = 'nothing'; // the next try reads the object anew anyway
         entry.failures += 1;
         entry.state = 'delayed';
-        depth[entry.arrival.line].delayed += 1;
-        entry.withdraw = clock.after(delayMilliseconds, () => {
-          depth[entry.arrival.line].delayed -= 1;
+        depth[entry.line].delayed += 1;
+        entry.waits = clock.after(delayMilliseconds, () => {
+          depth[entry.line].delayed -= 1;
           enqueue(entry);
         });
       }
@@ -189,7 +195,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
   };
 }
 
-function turnOf({ key: { signerName }, arrival: { requester, line } }: Entry): Turn {
+function turnOf({ key: { signerName }, requester, line }: Entry): Turn {
   return { requester, signerName, line };
 }
 

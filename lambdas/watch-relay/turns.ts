@@ -19,8 +19,10 @@ export const lines: readonly Line[] = ['renewal', 'other'];
 export const renewalsInARow = 7;
 
 export interface Turns<T> {
-  /** At the end of its line. The answer takes it out again. */
-  push(item: T, turn: Turn): () => void;
+  /** At the end of its line. */
+  push(item: T, turn: Turn): Place<T>;
+  /** Out of its line, wherever in it; nothing, if it is out already. */
+  leave(place: Place<T>): void;
   /** The next one; its requester has one more under way until `over`. */
   next(): T | undefined;
   over(turn: Turn): void;
@@ -30,39 +32,51 @@ export interface Turns<T> {
   longest(): number;
 }
 
-interface Waiting<T> {
+/*
+ * Fifty thousand may wait, each of a requester of its own: links rather than lists with room to grow, and no function
+ * for each.
+ */
+
+export interface Place<T> {
   readonly item: T;
-  out: boolean;
+  /** Unset once it is out. */
+  queue: Queue<T> | undefined;
+  before: Place<T> | undefined;
+  behind: Place<T> | undefined;
 }
 
-/** First in, first out. What was taken out stays until its turn would have come. */
+/** Who waits of one requester for one signer. First in, first out. */
 interface Queue<T> {
-  entries: Waiting<T>[];
-  head: number;
+  readonly signerName: string;
+  readonly requester: Requester<T>;
+  first: Place<T> | undefined;
+  last: Place<T> | undefined;
 }
 
 interface Requester<T> {
+  readonly name: string;
   readonly line: Line;
-  /** By signer, in the order in which they are served next. Only those where somebody waits, or did. */
-  readonly queues: Map<string, Queue<T>>;
+  /** Those where somebody waits, in the order in which they are served next. */
+  queues: readonly Queue<T>[];
   waiting: number;
   underWay: number;
 }
 
 /** `atOnce`: how many of one requester may be under way, so that a flood leaves room for whoever comes next. */
 export function createTurns<T>(atOnce: number): Turns<T> {
-  const requesters = new Map<string, Requester<T>>();
+  /** By line, too: one name may be said to be in a group once and not another time. */
+  const requesters: Readonly<Record<Line, Map<string, Requester<T>>>> = { renewal: new Map(), other: new Map() };
   /** Who may be served now, by line, in the order in which they are served next. */
-  const eligible: Readonly<Record<Line, Set<string>>> = { renewal: new Set(), other: new Set() };
+  const eligible: Readonly<Record<Line, Set<Requester<T>>>> = { renewal: new Set(), other: new Set() };
   let renewals = 0;
 
-  function settle(name: string, requester: Requester<T>): void {
+  function settle(requester: Requester<T>): void {
     const ready = requester.waiting > 0 && requester.underWay < atOnce;
     const line = eligible[requester.line];
     // Who is in it keeps his place.
-    if (!ready) line.delete(name);
-    else line.add(name);
-    if (requester.waiting === 0 && requester.underWay === 0) requesters.delete(name);
+    if (!ready) line.delete(requester);
+    else line.add(requester);
+    if (requester.waiting === 0 && requester.underWay === 0) requesters[requester.line].delete(requester.name);
   }
 
   function choose(): Line | undefined {
@@ -72,80 +86,79 @@ export function createTurns<T>(atOnce: number): Turns<T> {
   }
 
   return {
-    push(item, turn) {
-      const { signerName, line } = turn;
-      const name = nameOf(turn);
-      const requester: Requester<T> = requesters.get(name) ?? { line, queues: new Map(), waiting: 0, underWay: 0 };
-      requesters.set(name, requester);
-      const queue: Queue<T> = requester.queues.get(signerName) ?? { entries: [], head: 0 };
-      requester.queues.set(signerName, queue);
-      const entry: Waiting<T> = { item, out: false };
-      queue.entries.push(entry);
+    push(item, { requester: name, signerName, line }) {
+      let requester = requesters[line].get(name);
+      if (requester === undefined) {
+        requester = { name, line, queues: [], waiting: 0, underWay: 0 };
+        requesters[line].set(name, requester);
+      }
+      let queue = requester.queues.find((one) => one.signerName === signerName);
+      if (queue === undefined) {
+        queue = { signerName, requester, first: undefined, last: undefined };
+        requester.queues = [...requester.queues, queue];
+      }
+      const place: Place<T> = { item, queue, before: queue.last, behind: undefined };
+      if (queue.last === undefined) queue.first = place;
+      else queue.last.behind = place;
+      queue.last = place;
       requester.waiting += 1;
-      settle(name, requester);
-      return () => {
-        if (entry.out) return;
-        entry.out = true;
-        requester.waiting -= 1;
-        settle(name, requester);
-      };
+      settle(requester);
+      return place;
+    },
+
+    leave(place) {
+      const requester = place.queue?.requester;
+      if (requester === undefined) return;
+      takeOut(place);
+      settle(requester);
     },
 
     next() {
       const line = choose();
       if (line === undefined) return undefined;
       renewals = line === 'renewal' ? renewals + 1 : 0;
-      const [name = ''] = eligible[line];
-      const requester = requesters.get(name);
-      if (requester === undefined) throw new Error('whoever is eligible is known');
-      const entry = shift(requester.queues);
-      entry.out = true;
-      requester.waiting -= 1;
+      const [requester] = eligible[line];
+      const [queue, ...others] = requester?.queues ?? [];
+      const place = queue?.first;
+      if (requester === undefined || queue === undefined || place === undefined) throw new Error('somebody waits');
+      // Behind the other signers, and the requester behind the others.
+      requester.queues = [...others, queue];
+      takeOut(place);
       requester.underWay += 1;
-      eligible[line].delete(name); // to the end
-      settle(name, requester);
-      return entry.item;
+      eligible[line].delete(requester);
+      settle(requester);
+      return place.item;
     },
 
-    over(turn) {
-      const name = nameOf(turn);
-      const requester = requesters.get(name);
+    over({ line, requester: name }) {
+      const requester = requesters[line].get(name);
       if (requester === undefined) return;
       requester.underWay -= 1;
-      settle(name, requester);
+      settle(requester);
     },
 
-    waiting: (turn) => requesters.get(nameOf(turn))?.waiting ?? 0,
-    longest: () => [...requesters.values()].reduce((most, { waiting }) => Math.max(most, waiting), 0),
+    waiting: ({ line, requester }) => requesters[line].get(requester)?.waiting ?? 0,
+
+    longest() {
+      let most = 0;
+      for (const line of lines) for (const { waiting } of requesters[line].values()) most = Math.max(most, waiting);
+      return most;
+    },
   };
 }
 
-/** By line, too: one name may be said to be in a group once and not another time. */
-function nameOf({ line, requester }: Turn): string {
-  return `${line} ${requester}`;
-}
-
-/** The first of the signer whose turn it is, which then goes behind the other signers. */
-function shift<T>(queues: Map<string, Queue<T>>): Waiting<T> {
-  for (const [signerName, queue] of queues) {
-    queues.delete(signerName);
-    for (let entry = take(queue); entry !== undefined; entry = take(queue)) {
-      if (entry.out) continue;
-      if (queue.head < queue.entries.length) queues.set(signerName, queue);
-      return entry;
-    }
-  }
-  throw new Error('somebody waits');
-}
-
-function take<T>(queue: Queue<T>): Waiting<T> | undefined {
-  const entry = queue.entries[queue.head];
-  if (entry === undefined) return undefined;
-  queue.head += 1;
-  // Cut off what has been handed out, seldom enough that it costs nothing per request.
-  if (queue.head >= 1_024 && queue.head * 2 >= queue.entries.length) {
-    queue.entries = queue.entries.slice(queue.head);
-    queue.head = 0;
-  }
-  return entry;
+/** A queue that is left empty goes, too: whoever comes to it next is behind the other signers. */
+function takeOut<T>(place: Place<T>): void {
+  const { queue, before, behind } = place;
+  if (queue === undefined) return;
+  place.queue = undefined;
+  place.before = undefined;
+  place.behind = undefined;
+  if (before === undefined) queue.first = behind;
+  else before.behind = behind;
+  if (behind === undefined) queue.last = before;
+  else behind.before = before;
+  const { requester } = queue;
+  requester.waiting -= 1;
+  if (queue.first === undefined) requester.queues = requester.queues.filter((one) => one !== queue);
 }

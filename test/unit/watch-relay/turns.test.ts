@@ -9,7 +9,10 @@ const turn = (requester: string, signerName = 's', line: Line = 'other'): Turn =
 function setUp(atOnce = 8) {
   const turns = createTurns<{ name: string; turn: Turn }>(atOnce);
   const push = (count: number, of: Turn) =>
-    Array.from({ length: count }, (_, i) => turns.push({ name: `${of.requester}/${i}`, turn: of }, of));
+    Array.from({ length: count }, (_, i) => {
+      const place = turns.push({ name: `${of.requester}/${i}`, turn: of }, of);
+      return () => turns.leave(place);
+    });
   const take = (count: number, { keep = false } = {}) => {
     const names: string[] = [];
     for (let i = 0; i < count; i += 1) {
