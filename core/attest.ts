@@ -7,6 +7,7 @@
 import { admit } from './admission.ts';
 import type { Admission } from './admission.ts';
 import type { AttestContext, AttestQuestion } from './attest-question.ts';
+import type { ProfileAttestation } from './attestation-configuration.ts';
 import type { AttestationStore, Verdict } from './attestation-store.ts';
 import type { AttestationProvider } from './attestation/provider.ts';
 import { sha256 } from './binding.ts';
@@ -85,7 +86,7 @@ export async function attest(
   // Did we conclude before? Then that stands, however old the evidence has grown.
   const digest = requestDigest(cluster.name, object, signerName);
   const before = await ports.store.findVerdict(object.uid, ports.now());
-  if (before !== undefined) return answerBefore(before, digest);
+  if (before !== undefined) return answerBefore(before, digest, attestation.mode);
 
   const question: AttestQuestion = {
     cluster: cluster.name,
@@ -122,8 +123,8 @@ async function conclude(question: AttestQuestion, digest: string, ports: AttestP
     const write = await ports.store.claim({ ...claim, verdict }, question.now);
     // Irreversible: the proof is spent, name and machine belong together, and the verdict says so; all of it or nothing.
     // A crash before leaves nothing; a crash after leaves the verdict, which the next delivery finds.
-    if (write.written) return answer(verdict, false);
-    if (write.why === 'verdict') return answerBefore(write.found, digest);
+    if (write.written) return answer(verdict, question.wanted.mode, false);
+    if (write.why === 'verdict') return answerBefore(write.found, digest, question.wanted.mode);
     // Somebody else's claim came between. What it changed decides: look again.
   }
   throw new ThrottledError('others claim the same machine, name or address at once');
@@ -152,11 +153,19 @@ function verdictOf(question: AttestQuestion, requestDigestHex: string, admission
 }
 
 /** A verdict about other bytes says nothing about these, and nothing of it is disclosed. */
-function answerBefore(before: Verdict, digest: string): AttestOutcome {
-  return before.requestDigest === digest ? answer(before, true) : deny([uidReused]);
+function answerBefore(before: Verdict, digest: string, mode: ProfileAttestation['mode']): AttestOutcome {
+  return before.requestDigest === digest ? answer(before, mode, true) : deny([uidReused]);
 }
 
-function answer({ decision, violations, annotations, identity, mode }: Verdict, repeat: boolean): AttestOutcome {
+/**
+ * What that verdict means by today's rules. One that was only audited is a refusal once proof is demanded, as sign takes
+ * it: answered as an approval it would leave its request pending, since no machine is named in it.
+ */
+function answer(
+  { decision, violations, annotations, identity }: Verdict,
+  mode: ProfileAttestation['mode'],
+  repeat: boolean,
+): AttestOutcome {
   if (decision === 'approve' || violations === undefined)
     return { kind: 'approve', ...(identity === undefined ? {} : { identity }), annotations, repeat };
   if (mode === 'audit') return { kind: 'approve', annotations: {}, repeat, audit: violations };

@@ -5,11 +5,12 @@
  *   --seed S     the first of them; alone: only this one
  *   --seconds T  begins no more after that time
  *   --mutant M   with this mistake planted in what is simulated (mutants.ts)
- *   --story      tells what happened in the last one, good or not
+ *   --story      tells all that happened in the last one, good or not; otherwise only what concerns what broke
+ *   --coverage   says how often each fault, each code and each step was met
  */
 import { parseArgs } from 'node:util';
 
-const usage = 'usage: npm run sim -- [--seeds N] [--seed S] [--seconds T] [--mutant M] [--story]';
+const usage = 'usage: npm run sim -- [--seeds N] [--seed S] [--seconds T] [--mutant M] [--story] [--coverage]';
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -18,6 +19,7 @@ async function main(): Promise<number> {
       seed: { type: 'string' },
       seconds: { type: 'string' },
       story: { type: 'boolean', default: false },
+      coverage: { type: 'boolean', default: false },
       mutant: { type: 'string' },
     },
   });
@@ -38,25 +40,33 @@ async function main(): Promise<number> {
     plant(mutant);
   }
   // Only now: what is planted must be there when it is loaded.
-  const { createAuthority } = await import('./requests.ts');
-  const { clusterOf, simulate } = await import('./simulation.ts');
-  const authority = await createAuthority(clusterOf(true));
+  const { describeCounts } = await import('./coverage.ts');
+  const { createAuthorities } = await import('./requests.ts');
+  const { simulate } = await import('./simulation.ts');
+  const { shortStory } = await import('./story.ts');
+  const authorities = await createAuthorities();
+  const counts = new Map<string, number>();
   const begun = performance.now();
   let [done, steps, requests, issued] = [0, 0, 0, 0];
   const elapsed = (): number => performance.now() - begun;
   for (let seed = first; seed < first + count && elapsed() < seconds * 1_000; seed += 1) {
     const telling = values.story && count === 1;
-    const outcome = await simulate(seed, authority, telling);
+    const outcome = await simulate(seed, authorities, { telling, counts });
     done += 1;
     steps += outcome.steps;
     requests += outcome.requests;
     issued += outcome.issued;
-    if (telling) process.stdout.write(`${outcome.lines.join('\n')}\n`);
-    if (outcome.failure === undefined) continue;
-    if (!telling) process.stdout.write(`${(await simulate(seed, authority, true)).lines.join('\n')}\n`);
-    process.stdout.write(`seed ${seed} breaks: ${outcome.failure}\n  npm run sim -- --seed ${seed} --story\n`);
+    const { failure } = outcome;
+    if (failure === undefined) {
+      if (telling) process.stdout.write(`${outcome.lines.join('\n')}\n`);
+      continue;
+    }
+    const { lines } = await simulate(seed, authorities, { telling: true });
+    process.stdout.write(`${(values.story ? lines : shortStory(lines, failure)).join('\n')}\n`);
+    process.stdout.write(`seed ${seed} breaks: ${failure}\n  npm run sim -- --seed ${seed} --story\n`);
     return 1;
   }
+  if (values.coverage) process.stdout.write(`${describeCounts(counts)}\n`);
   const each = (elapsed() / done).toFixed(1);
   process.stdout.write(
     `${done} seeds clean: ${requests} requests, ${issued} issued, ${steps} steps, ${each} ms a seed\n`,

@@ -1,7 +1,7 @@
 /**
  * Mistakes that the simulator must find: each is one change of text in one file, planted when the module is loaded. Of the
- * ledger and its discipline, of first use and verdicts, and of the relay. All but those of the stores are in the code
- * that is shipped.
+ * ledger and its discipline, of first use and verdicts, of audit mode, and of the relay. All but those of the stores are in
+ * the code that is shipped.
  */
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 
 export interface Mutant {
   readonly name: string;
-  readonly of: 'ledger' | 'first use' | 'relay';
+  readonly of: 'ledger' | 'first use' | 'audit' | 'relay';
   readonly file: string;
   /** Stands in the file exactly once. */
   readonly text: string;
@@ -81,6 +81,99 @@ export const mutants: readonly Mutant[] = [
     file: 'core/verdict-check.ts',
     text: 'if (revoked !== undefined) return refused(revoked);',
     instead: '',
+  },
+  {
+    name: 'what a CA began is signed by the one after it',
+    of: 'ledger',
+    file: 'core/issue.ts',
+    text: 'found.caKeyId !== authority.signer.keyId ||',
+    instead: '',
+  },
+  {
+    name: 'an intent is given up that could be finished',
+    of: 'ledger',
+    file: 'core/issue.ts',
+    text: 'if (isStale(found, plan, authority)) {',
+    instead: 'if (found.attempt > 2 || isStale(found, plan, authority)) {',
+  },
+  {
+    name: 'the list of machines is not asked',
+    of: 'first use',
+    file: 'core/admission.ts',
+    text: 'if (machines.length > 0 && !seen.listed)',
+    instead: 'if (false)',
+  },
+  {
+    name: 'an address is not claimed',
+    of: 'first use',
+    file: 'core/admission.ts',
+    text: 'const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));',
+    instead: 'const newAddresses: string[] = [];',
+  },
+  {
+    name: 'two machines claim one address at once',
+    of: 'first use',
+    file: 'test/sim/attestations.ts',
+    text: 'newAddresses.every((address) => free.has(addresses.get(address)))',
+    instead: 'newAddresses.length >= 0',
+  },
+  {
+    name: 'an address of another machine is served',
+    of: 'first use',
+    file: 'core/serving-names.ts',
+    text: 'return inside(names.addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;',
+    instead: 'return inside(names.addressRanges, address);',
+  },
+  {
+    name: 'a machine that was not started anew comes with another key',
+    of: 'first use',
+    file: 'core/tofu.ts',
+    text: 'if (startedAt !== undefined && record.startedAt !== undefined && startedAt > record.startedAt) return undefined;',
+    instead: 'if (startedAt !== undefined) return undefined;',
+  },
+  {
+    name: 'whoever proves nothing comes with another key',
+    of: 'first use',
+    file: 'core/tofu.ts',
+    text: "  if (!secure)\n    return violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal');",
+    instead: "  if (!secure) return { kind: 'repeat', record };",
+  },
+  {
+    name: 'what was only audited counts where proof is demanded',
+    of: 'audit',
+    file: 'core/verdict-check.ts',
+    text: 'return { ok: false, violations: verdict.violations ?? [noIdentity] };',
+    instead:
+      "return verdict.mode === 'audit' ? unattested : { ok: false, violations: verdict.violations ?? [noIdentity] };",
+  },
+  {
+    name: 'what is demanded is only audited',
+    of: 'audit',
+    file: 'core/attest.ts',
+    text: "if (mode === 'audit') return { kind: 'approve'",
+    instead: "if (mode !== undefined) return { kind: 'approve'",
+  },
+  {
+    name: 'auditing refuses',
+    of: 'audit',
+    file: 'core/attest.ts',
+    text: "if (mode === 'audit') return { kind: 'approve'",
+    instead: "if (mode === undefined) return { kind: 'approve'",
+  },
+  {
+    name: 'auditing keeps no note of what it would refuse',
+    of: 'audit',
+    file: 'core/attest.ts',
+    text: '    const claim = admission.admitted ? admission.claim : nothingClaimed;',
+    instead:
+      "    if (!admission.admitted && question.wanted.mode === 'audit') return unjudged;\n    const claim = admission.admitted ? admission.claim : nothingClaimed;",
+  },
+  {
+    name: 'a no of the review is a yes',
+    of: 'relay',
+    file: 'lambdas/watch-relay/approval.ts',
+    text: 'if (answer.ok && answer.value) return',
+    instead: 'if (answer.ok) return',
   },
   {
     name: 'a certificate goes to whoever has the name now',

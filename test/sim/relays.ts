@@ -3,21 +3,24 @@ import type { ApiAnswer, JsonObject, SigningEndpoint } from '../../core/ports.ts
 import type { LeaseStore } from '../../lambdas/watch-relay/leader.ts';
 import type { RelayOptions } from '../../lambdas/watch-relay/options.ts';
 import { createRelay } from '../../lambdas/watch-relay/relay.ts';
-import type { Functions } from './functions.ts';
+import type { Connect } from './endpoint.ts';
+import { policiesOf } from './house.ts';
+import type { House } from './house.ts';
 import type { SimulatedRequests } from './request-api.ts';
-import { call, startProcess } from './stage.ts';
-import type { PortCall, Process, Stage } from './stage.ts';
+import { call } from './call.ts';
+import type { PortCall } from './call.ts';
+import { startProcess } from './stage.ts';
+import type { Process, Stage } from './stage.ts';
 
 export interface RelayTown {
   readonly stage: Stage;
   readonly requests: SimulatedRequests;
-  readonly functions: Functions;
-  readonly options: Omit<RelayOptions, 'identity'>;
-  /** Otherwise both work, always. */
-  readonly leased: boolean;
+  readonly connect: Connect;
+  readonly house: House;
+  readonly options: Omit<RelayOptions, 'identity' | 'policies' | 'signerNames'>;
 }
 
-export function startRelays({ stage, requests, functions, options, leased }: RelayTown): void {
+export function startRelays({ stage, requests, connect, house, options }: RelayTown): void {
   const { timeline } = stage;
   const random = stage.random.stream('relays');
   const leases = createLease(stage);
@@ -26,18 +29,24 @@ export function startRelays({ stage, requests, functions, options, leased }: Rel
     const again = (): void => void timeline.after(random.between(100, 20_000), () => start(replica, life + 1));
     const process = startProcess(stage, `relay-${replica}${life}`, again);
     stage.tell(() => `${process.name} starts`);
-    const endpoint: SigningEndpoint = functions.connect(process);
+    const endpoint: SigningEndpoint = connect(process);
     const api = requests.connect(process);
     const silent = { debug() {}, info() {}, warn() {}, error() {} };
     const relay = createRelay(
-      { ...options, identity: process.name },
+      {
+        ...options,
+        signerNames: house.signerNames,
+        // Read when it starts, and not again.
+        policies: policiesOf(house.at(process.startedAt), house.approver),
+        identity: process.name,
+      },
       {
         api,
         endpoint,
         clock: process.clock,
         random: stage.random.stream(process.name).next,
         log: silent,
-        ...(leased ? { lease: leases.connect(process) } : {}),
+        ...(house.leased ? { lease: leases.connect(process) } : {}),
       },
     );
     const stop = new AbortController();

@@ -1,23 +1,15 @@
 /**
- * The API server of a simulation: one truth with a history, and as many watches on it as there are replicas. Watches
- * tell late, twice, and of different objects in another order; they break, fall silent, and find their past compacted.
- * What the port promises stays true: every change comes, or the watch ends so that its client knows it must look again.
+ * The API server of a simulation: one truth with a history, as many watches on it as there are replicas, and somebody
+ * who says who may do what. Lists are stale, and the past is compacted.
  */
-import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../core/ports.ts';
-import { call } from './stage.ts';
-import type { PortCall, Process, Stage } from './stage.ts';
-
-export type Stored = JsonObject & {
-  readonly metadata: JsonObject & { readonly name: string; readonly uid: string; readonly resourceVersion: string };
-  readonly spec: JsonObject;
-  readonly status: JsonObject;
-};
-
-interface Change {
-  readonly version: number;
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  readonly object: Stored;
-}
+import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi } from '../../core/ports.ts';
+import { call } from './call.ts';
+import type { PortCall } from './call.ts';
+import type { Process, Stage } from './stage.ts';
+import { conditionsOf, short, types } from './stored.ts';
+import type { Change, Stored } from './stored.ts';
+import { createWatcher } from './watcher.ts';
+import type { Watcher } from './watcher.ts';
 
 export interface SimulatedRequests {
   connect(process: Process): RequestApi;
@@ -35,11 +27,21 @@ export interface SimulatedRequests {
 export interface RequestEvents {
   /** After each write of a client. */
   changed(before: Stored, after: Stored, writer: Process): void;
+  /** Somebody was told whether that user may. */
+  reviewed(process: Process, question: AccessQuestion, allowed: boolean): void;
   /** What no client may do, whatever an API server lets pass. */
   crime(what: string): void;
 }
 
-export function createRequests(stage: Stage, events: RequestEvents, pageSize: number): SimulatedRequests {
+/** What the authorizer says now. */
+export type Permits = (question: AccessQuestion) => boolean;
+
+export function createRequests(
+  stage: Stage,
+  events: RequestEvents,
+  permits: Permits,
+  pageSize: number,
+): SimulatedRequests {
   let version = 10;
   /** No watch or list goes on from before this. */
   let compacted = 0;
@@ -57,7 +59,10 @@ export function createRequests(stage: Stage, events: RequestEvents, pageSize: nu
     history.push({ version, type, object: stored });
     if (types(stored).includes('Approved')) approved.add(stored.metadata.uid);
     for (const watcher of watchers) watcher.push({ version, type, object: stored });
-    if (stage.troubled() && stage.random.chance(stage.rates.watch / 4)) compacted = version - stage.random.below(3);
+    if (stage.troubled() && stage.random.chance(stage.rates.watch / 4)) {
+      stage.count('trouble: the past is compacted');
+      compacted = version - stage.random.below(3);
+    }
     return stored;
   }
 
@@ -101,6 +106,7 @@ export function createRequests(stage: Stage, events: RequestEvents, pageSize: nu
     if (token !== undefined && (begun === undefined || begun.version < compacted)) return no('Expired');
     const stale = stage.troubled() && stage.random.chance(stage.rates.staleList) ? stage.random.below(8) : 0;
     const from = Math.max(compacted, version - stale);
+    if (from < version && begun === undefined) stage.count('trouble: a stale list');
     const { version: at, rest } = begun ?? { version: from, rest: stateAt(query.signerName, from) };
     const limit = Math.min(query.limit, pageSize);
     const next = `token-${lists.size}`;
@@ -130,7 +136,11 @@ export function createRequests(stage: Stage, events: RequestEvents, pageSize: nu
     connect: (process) => {
       const ask = <T>(asked: Omit<PortCall<ApiAnswer<T>>, 'port'>): Promise<ApiAnswer<T>> => {
         const forbidden = stage.troubled() && stage.random.chance(stage.rates.forbidden);
-        const act = forbidden ? (): ApiAnswer<T> => no('Forbidden') : asked.act;
+        const refuse = (): ApiAnswer<T> => {
+          stage.count(`trouble: forbidden: api.${asked.method}`);
+          return no('Forbidden');
+        };
+        const act = forbidden ? refuse : asked.act;
         return call(stage, process, { told: (answer) => (answer.ok ? 'ok' : answer.why), ...asked, port: 'api', act });
       };
       return {
@@ -184,7 +194,18 @@ export function createRequests(stage: Stage, events: RequestEvents, pageSize: nu
             signal,
           }),
         reviewAccess: (question: AccessQuestion, signal) =>
-          ask({ method: 'reviewAccess', about: question.user, act: () => ({ ok: true, value: true }), signal }),
+          ask({
+            method: 'reviewAccess',
+            about: `${question.user} ${question.subresource}`,
+            act: () => {
+              const value = permits(question);
+              stage.count(`step: review: ${value ? 'yes' : 'no'}`);
+              events.reviewed(process, question, value);
+              return { ok: true, value };
+            },
+            told: (answer) => (answer.ok ? (answer.value ? 'yes' : 'no') : answer.why),
+            signal,
+          }),
         createEvent: (event, signal) => {
           const name = String((event['metadata'] as JsonObject)['name']);
           return ask<JsonObject>({
@@ -216,124 +237,11 @@ export function createRequests(stage: Stage, events: RequestEvents, pageSize: nu
   };
 }
 
-interface Watcher {
-  push(change: Change): void;
-  /** Its time is over, as was agreed. */
-  expire(): void;
-  listen(process: Process, signal: AbortSignal): AsyncIterable<WatchEvent>;
-}
-
-const bookmarkMilliseconds = 60_000;
-
-function createWatcher(stage: Stage, signerName: string, gone: () => void, newest: () => string): Watcher {
-  const random = stage.callRandom();
-  /** Happened, and not told yet. */
-  const waiting: Change[] = [];
-  /** Told, and not read yet. */
-  const told: WatchEvent[] = [];
-  let ended: { readonly error?: Error } | undefined;
-  let silent = false;
-  let newestTold = 0;
-  let wake = (): void => {};
-
-  function tell({ version, type, object }: Change): void {
-    newestTold = Math.max(newestTold, version);
-    told.push({ type, object, bytes: 1_000 });
-    wake();
-  }
-
-  function deliver(): void {
-    if (ended !== undefined || silent || waiting.length === 0) return;
-    const troubled = stage.troubled();
-    if (troubled && random.chance(stage.rates.watch)) return trouble();
-    // Of different objects in any order, of one object as they happened.
-    const at = troubled && random.chance(0.2) ? random.below(waiting.length) : 0;
-    const name = waiting[at]?.object.metadata.name;
-    const first = waiting.findIndex(({ object }) => object.metadata.name === name);
-    const [change] = waiting.splice(first, 1);
-    if (change === undefined) return;
-    tell(change);
-    if (!troubled || !random.chance(stage.rates.duplicate)) return;
-    // Again at once, or when the world has moved on.
-    if (random.chance(0.5)) tell(change);
-    else stage.timeline.after(random.between(0, 5_000), () => void (ended === undefined && !silent && tell(change)));
-  }
-
-  function trouble(): void {
-    // What was overtaken is told first: a client that goes on from its newest must have missed nothing before that.
-    for (const change of waiting.splice(0).filter(({ version }) => version < newestTold)) tell(change);
-    const how = random.chance(0.1)
-      ? 'falls silent'
-      : random.pick(['breaks', 'is told 410', 'is told of a failure', 'is ended']);
-    stage.tell(() => `watch of ${short(signerName)} ${how}`);
-    if (how === 'falls silent') {
-      silent = true;
-      return;
-    }
-    if (how === 'is told 410') told.push({ type: 'ERROR', why: 'Expired', message: 'too old' });
-    if (how === 'is told of a failure') told.push({ type: 'ERROR', why: 'Unavailable', message: 'etcd' });
-    end(how === 'breaks' ? new Error('connection reset') : undefined);
-  }
-
-  function end(error?: Error): void {
-    ended ??= error === undefined ? {} : { error };
-    gone();
-    wake();
-  }
-
-  function bookmark(): void {
-    if (ended !== undefined || silent) return;
-    // It says that all before it was told.
-    if (waiting.length === 0) {
-      told.push({ type: 'BOOKMARK', resourceVersion: newest() });
-      wake();
-    }
-    stage.timeline.after(bookmarkMilliseconds, bookmark);
-  }
-  stage.timeline.after(bookmarkMilliseconds * random.next(), bookmark);
-
-  return {
-    push(change) {
-      if (ended !== undefined || change.object.spec['signerName'] !== signerName) return;
-      waiting.push(change);
-      stage.timeline.after(random.between(1, stage.troubled() && random.chance(0.1) ? 3_000 : 40), deliver);
-    },
-    expire: () => void (silent || end()),
-    listen(process, signal) {
-      signal.addEventListener('abort', () => end(signal.reason as Error), { once: true });
-      return {
-        async *[Symbol.asyncIterator]() {
-          for (;;) {
-            const event = told.shift();
-            if (event !== undefined) yield event;
-            else if (ended?.error !== undefined) throw ended.error;
-            else if (ended !== undefined) return;
-            else await new Promise<void>((resolve) => (wake = () => process.wake(resolve)));
-          }
-        },
-      };
-    },
-  };
-}
-
-export function types(object: JsonObject): readonly unknown[] {
-  return conditionsOf(object).map((condition) => condition['type']);
-}
-
-function conditionsOf(object: JsonObject): readonly JsonObject[] {
-  const status = object['status'] as JsonObject | undefined;
-  return (status?.['conditions'] ?? []) as readonly JsonObject[];
-}
-
 /** `csr-3 with Failed`: what a write would make of it. */
 function describe(object: JsonObject): string {
   const { metadata, status } = object as Stored;
   const what = status['certificate'] === undefined ? types(object).at(-1) : 'a certificate';
   return `${metadata.name} with ${String(what)} on ${metadata.resourceVersion}`;
-}
-
-function short(signerName: string): string {
-  return signerName.slice(signerName.indexOf('/') + 1);
 }
 
 function no(why: ApiRefusal): { readonly ok: false; readonly why: ApiRefusal; readonly message: string } {

@@ -1,23 +1,28 @@
 /** One seed, from its beginning to its end: a life with faults for a while, then none until everything has come to an end. */
-import type { ClusterAttestation, ProfileAttestation } from '../../core/attestation-configuration.ts';
-import { defaultCluster } from '../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import type { SignerPolicy } from '../../lambdas/watch-relay/approval.ts';
+import { insecureProvider } from '../../core/attestation/insecure.ts';
 import { createNullPlatform } from '../harness/null-provider.ts';
 import { createSimulatedAttestations } from './attestations.ts';
+import { createAuthorizer } from './authorizer.ts';
+import type { Counts } from './coverage.ts';
+import { createEndpoint } from './endpoint.ts';
 import { createFunctions } from './functions.ts';
+import { createHouse } from './house.ts';
 import { createJudge } from './judge.ts';
-import type { Truth } from './judge.ts';
 import { createSimulatedLedger } from './ledger.ts';
+import { settleMachines } from './machines.ts';
+import { settleOperator } from './operator.ts';
+import { settlePeople } from './people.ts';
 import { createRandom } from './random.ts';
 import type { Random } from './random.ts';
 import { startRelays } from './relays.ts';
 import { createRequests } from './request-api.ts';
 import type { SimulatedRequests } from './request-api.ts';
-import type { SimulatedAuthority } from './requests.ts';
+import type { SimulatedAuthorities } from './requests.ts';
 import { createStage } from './stage.ts';
 import type { FaultRates } from './stage.ts';
-import { nodeSigner, servingSigner, settle, userSigner } from './workload.ts';
+import { settleThief, settleWebhook } from './thief.ts';
+import { createLives } from './town.ts';
+import type { MachineFacts, Truth } from './truth.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -38,50 +43,81 @@ const quietMilliseconds = 3_600_000;
 const afterwardsMilliseconds = 60_000;
 const mostSteps = 200_000;
 
-export async function simulate(seed: number, authority: SimulatedAuthority, telling = false): Promise<Outcome> {
+export interface Watching {
+  /** Whether the story is kept. It changes nothing. */
+  readonly telling?: boolean;
+  /** What was met is added to these. */
+  readonly counts?: Counts;
+}
+
+export async function simulate(
+  seed: number,
+  authorities: SimulatedAuthorities,
+  { telling = false, counts = new Map() }: Watching = {},
+): Promise<Outcome> {
   const random = createRandom(`seed ${seed}`);
   const rates = ratesOf(random.stream('rates'));
-  const stage = createStage(random, rates, telling);
-  const choice = random.stream('choices');
-  const approver = choice.chance(0.7);
-  const leased = choice.chance(0.65);
-  const cluster = clusterOf(choice.chance(0.5));
-  stage.tell(
-    () =>
-      `seed ${seed}: ${describe(rates)}; ${approver ? 'the relay' : 'people'} approve nodes; ${leased ? 'one leader' : 'two leaders'}`,
-  );
+  const stage = createStage(random, rates, telling, counts);
+  const house = createHouse(random.stream('house'), rates.until);
+  stage.tell(() => `seed ${seed}: ${describe(rates)}; ${house.words}`);
+  if (!house.leased) stage.count('trouble: two leaders');
+  if (rates.skew > 0) stage.count(`trouble: clocks ${skewWords[rates.skew] ?? ''} off`);
 
   const ledger = createSimulatedLedger();
   const attestations = createSimulatedAttestations();
-  const platform = createNullPlatform();
+  const platform = createNullPlatform({ allowRestart: house.allowRestart, listed: house.listed });
+  const authorizer = createAuthorizer();
   const truths = new Map<string, Truth>();
-  const gone = new Map<string, number>();
+  const facts = new Map<string, MachineFacts>();
   const judge = createJudge({
     stage,
-    cluster,
+    house,
     ledger,
     attestations,
+    authorities,
     truths,
+    facts,
     requests: () => requests,
-    goneAt: (identity) => gone.get(identity),
   });
-  const requests: SimulatedRequests = createRequests(stage, judge, choice.pick([2, 3, 500]));
-  const { provider } = platform;
-  const functions = createFunctions(stage, { cluster, ledger, store: attestations.store, provider, authority }, judge);
+  const choice = random.stream('choices');
+  const requests: SimulatedRequests = createRequests(stage, judge, authorizer.permits, choice.pick([2, 3, 500]));
+  const providers = [platform.provider, insecureProvider];
+  const invoke = createFunctions(stage, { house, ledger, store: attestations.store, providers, authorities }, judge);
+  const connect = createEndpoint(stage, invoke);
   startRelays({
     stage,
     requests,
-    functions,
-    leased,
+    connect,
+    house,
     options: {
-      signerNames: [nodeSigner, servingSigner, userSigner],
-      policies: policiesOf(cluster, approver),
       concurrency: choice.pick([1, 2, 8]),
       inFlightPerRequester: choice.pick([1, 4, 24]),
       graceMilliseconds: 5_000,
     },
   });
-  settle({ stage, cluster, platform, attestations, requests, functions, judge, truths, gone, approver });
+  const life = createLives({
+    stage,
+    house,
+    platform,
+    attestations,
+    requests,
+    authorizer,
+    connect,
+    judge,
+    truths,
+    facts,
+  });
+  const machines = settleMachines(life('machines'));
+  settlePeople(life('people'));
+  settleOperator(life('operator'), machines);
+  settleWebhook(life('webhook'));
+  settleThief(life('thief'), machines);
+  for (const { from, demands, ca } of house.epochs.slice(1))
+    stage.timeline.after(from, () => {
+      stage.count(`step: rules: ${ca === house.at(from - 1).ca ? 'enforced from now on' : 'another CA'}`);
+      const modes = [...demands].map(([signerName, { mode }]) => `${signerName} ${mode}`);
+      stage.tell(() => `new rules: ${modes.join(', ')}, signed by ${ca}`);
+    });
 
   let steps = 0;
   let over: number | undefined;
@@ -89,7 +125,7 @@ export async function simulate(seed: number, authority: SimulatedAuthority, tell
     steps += 1;
     if (stage.troubled()) continue;
     const now = stage.timeline.now();
-    const open = judge.unfinished(approver);
+    const open = judge.unfinished();
     over = open.length > 0 ? undefined : (over ?? now);
     if (over !== undefined && now - over > afterwardsMilliseconds) break;
     if (now - rates.until > quietMilliseconds || steps > mostSteps) stage.fail(`does not end: ${open.join('; ')}`);
@@ -131,43 +167,16 @@ function ratesOf(random: Random): FaultRates {
   };
 }
 
+/** As the coverage names them. */
+const skewWords: Readonly<Record<number, string>> = {
+  50: '50 ms',
+  2_000: '2 s',
+  120_000: '2 min',
+  1_200_000: '20 min',
+};
+
 function describe(rates: FaultRates): string {
   return Object.entries(rates)
     .map(([name, rate]) => `${name} ${Number((rate as number).toFixed(3))}`)
     .join(', ');
-}
-
-export function clusterOf(freshKeys: boolean): ClusterConfiguration {
-  const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400 });
-  const attestation: ProfileAttestation = {
-    providers: ['null'],
-    required: true,
-    mode: 'enforce',
-    subjectAccessReview: true,
-  };
-  const profiles = new Map(cluster.profiles);
-  for (const signerName of [nodeSigner, servingSigner]) {
-    const profile = profiles.get(signerName);
-    if (profile === undefined) throw new Error(`no profile ${signerName}`);
-    const groups = signerName === nodeSigner ? ['system:bootstrappers', 'system:bootstrappers:*'] : [];
-    const requester = { users: [], groups, nodeItself: true } as const;
-    const fresh = freshKeys && signerName === nodeSigner ? ({ freshKeys: true } as const) : {};
-    profiles.set(signerName, { ...profile, requester, attestation, ...fresh });
-  }
-  const settings: ClusterAttestation = {
-    audience: 'account/region/demo',
-    serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] },
-  };
-  return { ...cluster, profiles, attestation: settings };
-}
-
-function policiesOf({ profiles }: ClusterConfiguration, approver: boolean): ReadonlyMap<string, SignerPolicy> {
-  return new Map(
-    [nodeSigner, servingSigner].flatMap((signerName) => {
-      const profile = profiles.get(signerName);
-      if (profile?.attestation === undefined) return [];
-      const { kind, attestation } = profile;
-      return [[signerName, { approval: approver ? 'approve' : 'manual', kind, attestation }] as const];
-    }),
-  );
 }

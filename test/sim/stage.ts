@@ -2,9 +2,10 @@
  * What a simulated part stands on: time, chance, the faults of this seed, and the story that is being told. A process
  * can die at any of its calls; whatever it had waited for never comes, and whatever it had sent is on its way.
  */
-import { ThrottledError } from '../../core/ports.ts';
 import type { Instant } from '../../core/ports.ts';
 import type { Clock } from '../../lambdas/watch-relay/clock.ts';
+import { count } from './coverage.ts';
+import type { Counts } from './coverage.ts';
 import type { Random } from './random.ts';
 import { createTimeline } from './timeline.ts';
 import type { Timeline } from './timeline.ts';
@@ -36,6 +37,8 @@ export interface Stage {
   /** Whether faults still happen. */
   troubled(): boolean;
   tell(line: () => string): void;
+  /** For the coverage of a run. */
+  count(what: string): void;
   /** A stream for one call: however much it draws, the next call's is the same. */
   callRandom(): Random;
   /** An invariant is broken: the simulation ends here. */
@@ -44,7 +47,7 @@ export interface Stage {
   readonly lines: readonly string[];
 }
 
-export function createStage(random: Random, rates: FaultRates, telling: boolean): Stage {
+export function createStage(random: Random, rates: FaultRates, telling: boolean, counts: Counts): Stage {
   const timeline = createTimeline(random.stream('order'));
   const lines: string[] = [];
   let failure: string | undefined;
@@ -58,6 +61,7 @@ export function createStage(random: Random, rates: FaultRates, telling: boolean)
     rates,
     troubled: () => timeline.now() < rates.until,
     tell,
+    count: (what) => count(counts, what),
     callRandom() {
       calls += 1;
       return random.stream(`call ${calls}`);
@@ -77,6 +81,8 @@ export function createStage(random: Random, rates: FaultRates, telling: boolean)
 export interface Process {
   readonly name: string;
   readonly startedAt: number;
+  /** How many of its calls had no answer. */
+  failures: number;
   alive(): boolean;
   kill(why: string): void;
   /** Stands still as long: what comes for it waits. */
@@ -105,6 +111,7 @@ export function startProcess(stage: Stage, name: string, onDeath: () => void = (
   return {
     name,
     startedAt,
+    failures: 0,
     alive: () => !dead,
     kill(why) {
       if (dead) return;
@@ -113,6 +120,7 @@ export function startProcess(stage: Stage, name: string, onDeath: () => void = (
       onDeath();
     },
     pause(milliseconds) {
+      stage.count('trouble: a process stands still');
       stage.tell(() => `${name} stands still for ${Math.round(milliseconds)} ms`);
       pausedUntil = Math.max(pausedUntil, timeline.now() + milliseconds);
     },
@@ -123,113 +131,4 @@ export function startProcess(stage: Stage, name: string, onDeath: () => void = (
       after: (milliseconds, run) => timeline.after(milliseconds, () => wake(run)),
     },
   };
-}
-
-type Fate = 'good' | 'dies before' | 'dies after' | 'not sent' | 'answer lost' | 'throttled' | 'late' | 'slow';
-
-export interface PortCall<T> {
-  readonly port: string;
-  readonly method: string;
-  /** What it is about, for the story. */
-  readonly about: string;
-  /** What the far side does, in one moment. */
-  readonly act: () => T | Promise<T>;
-  /** The answer in a word or two. */
-  readonly told?: (answer: T) => string;
-  /** Called when it took effect, whether or not anybody hears of it. */
-  readonly done?: (answer: T) => void;
-  readonly signal?: AbortSignal;
-  /** Milliseconds each way, about. */
-  readonly latency?: number;
-}
-
-/** A call of a port on its way there and back. */
-export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Promise<T> {
-  const { timeline } = stage;
-  const { port, method, about, signal, latency = 4 } = asked;
-  const name = (): string => `${process.name} → ${port}.${method} ${about}`;
-  return new Promise((resolve, reject) => {
-    if (!process.alive()) return;
-    const random = stage.callRandom();
-    const fate = fateOf(stage, random, port);
-    if (fate === 'dies before') return process.kill(`before ${port}.${method} ${about}`);
-    if (stage.troubled() && random.chance(stage.rates.pause)) process.pause(random.between(1_000, 30_000));
-
-    let over = false;
-    const end = (settle: () => void): void =>
-      process.wake(() => {
-        if (over) return;
-        over = true;
-        signal?.removeEventListener('abort', aborted);
-        settle();
-      });
-    const aborted = (): void => {
-      if (over) return;
-      over = true;
-      reject(signal?.reason as Error);
-    };
-    if (signal?.aborted === true) return aborted();
-    signal?.addEventListener('abort', aborted, { once: true });
-
-    /** Once sent it arrives, or not, whatever became of the sender. */
-    const survives = random.chance(0.5);
-    const there = random.between(latency / 2, latency * 2);
-    const back = random.between(latency / 2, latency * 2);
-    const extra = fate === 'slow' ? random.between(200, 22_000) : fate === 'late' ? random.between(50, 40_000) : 0;
-    const told = (what: string): void => stage.tell(() => `${name()}: ${what}`);
-
-    if (fate === 'not sent' || fate === 'throttled') {
-      timeline.after(there + back, () => {
-        told(fate === 'throttled' ? 'throttled' : 'never arrived');
-        end(() => reject(fate === 'throttled' ? new ThrottledError('slow down') : new Error('connection lost')));
-      });
-      return;
-    }
-    if (fate === 'late')
-      timeline.after(there, () => {
-        told('no answer; still on its way');
-        end(() => reject(new Error('connection lost')));
-      });
-    timeline.after(there + extra, () => {
-      if (!process.alive() && !survives) return;
-      perform().then(
-        (answer) => {
-          stage.tell(() => `${name()}: ${asked.told?.(answer) ?? 'done'}${fate === 'good' ? '' : ` (${fate})`}`);
-          asked.done?.(answer);
-          if (fate === 'dies after') return process.kill(`after ${port}.${method} ${about}`);
-          timeline.after(back, () =>
-            end(() => (fate === 'answer lost' ? reject(new Error('connection lost')) : resolve(answer))),
-          );
-        },
-        (error: unknown) => {
-          told(`failed: ${error instanceof Error ? error.message : String(error)}`);
-          end(() => reject(error instanceof Error ? error : new Error(String(error))));
-        },
-      );
-    });
-    async function perform(): Promise<T> {
-      return asked.act();
-    }
-  });
-}
-
-function fateOf(stage: Stage, random: Random, port: string): Fate {
-  if (!stage.troubled()) return 'good';
-  const { crash, lost, throttled, late, slow } = stage.rates;
-  let draw = random.next();
-  const fates: readonly (readonly [Fate, number])[] = [
-    ['dies before', crash / 2],
-    ['dies after', crash / 2],
-    ['not sent', lost / 2],
-    ['answer lost', lost / 2],
-    ['throttled', throttled],
-    ['late', late],
-    // Keys in KMS are slow now and then, and so is everything else.
-    ['slow', port === 'key' ? slow * 3 : slow],
-  ];
-  for (const [fate, share] of fates) {
-    if (draw < share) return fate;
-    draw -= share;
-  }
-  return 'good';
 }

@@ -535,6 +535,8 @@ describe('audit mode', () => {
       ]),
     );
     Object.assign(world.cluster, { profiles });
+    // Of attest too: an approval that names no machine would leave the request pending.
+    expect(await world.attest(object)).toMatchObject({ kind: 'deny', repeat: true });
     expect(signed(await world.issue(approvedOf(object)))).toBe('IdentityNotAllowed');
   });
 });

@@ -1,0 +1,169 @@
+/** A call of a port on its way there and back, and everything that can become of it. */
+import { ThrottledError } from '../../core/ports.ts';
+import { fates } from './coverage.ts';
+import type { Fault } from './coverage.ts';
+import type { Random } from './random.ts';
+import type { Process, Stage } from './stage.ts';
+
+type Fate = 'good' | Fault;
+
+export interface PortCall<T> {
+  readonly port: string;
+  readonly method: string;
+  /** What it is about, for the story. */
+  readonly about: string;
+  /** What the far side does, in one moment. */
+  readonly act: () => T | Promise<T>;
+  /** The answer in a word or two. */
+  readonly told?: (answer: T) => string;
+  /** Called when it took effect, whether or not anybody hears of it. */
+  readonly done?: (answer: T) => void;
+  readonly signal?: AbortSignal;
+  /** Milliseconds each way, about. */
+  readonly latency?: number;
+}
+
+export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Promise<T> {
+  const { timeline } = stage;
+  const { port, method, about, signal, latency = 4 } = asked;
+  const name = (): string => `${process.name} → ${port}.${method} ${about}`;
+  return new Promise((resolve, reject) => {
+    if (!process.alive()) return;
+    const random = stage.callRandom();
+    const fate = fateOf(stage, random, port, method);
+    stage.count(`call: ${port}.${method}`);
+    // Counted when it happens, and not when it is meant to.
+    const met = (): void => {
+      if (fate !== 'good') stage.count(`fault: ${port}.${method} ${fate}`);
+    };
+    if (fate === 'dies before') {
+      met();
+      return process.kill(`before ${port}.${method} ${about}`);
+    }
+    if (stage.troubled() && random.chance(stage.rates.pause)) process.pause(random.between(1_000, 30_000));
+
+    let over = false;
+    const end = (settle: () => void): void =>
+      process.wake(() => {
+        if (over) return;
+        over = true;
+        signal?.removeEventListener('abort', aborted);
+        settle();
+      });
+    const aborted = (): void => {
+      if (over) return;
+      over = true;
+      process.failures += 1;
+      reject(signal?.reason as Error);
+    };
+    if (signal?.aborted === true) return aborted();
+    signal?.addEventListener('abort', aborted, { once: true });
+
+    const fail = (error: Error): void =>
+      end(() => {
+        process.failures += 1;
+        reject(error);
+      });
+
+    /** Once sent it arrives, or not, whatever became of the sender. */
+    const survives = random.chance(0.5);
+    const there = random.between(latency / 2, latency * 2);
+    const back = random.between(latency / 2, latency * 2);
+    const extra = fate === 'slow' ? random.between(200, 22_000) : fate === 'late' ? random.between(50, 40_000) : 0;
+    const told = (what: string): void => stage.tell(() => `${name()}: ${what}`);
+
+    if (fate === 'not sent' || fate === 'throttled') {
+      timeline.after(there + back, () => {
+        met();
+        told(fate === 'throttled' ? 'throttled' : 'never arrived');
+        fail(fate === 'throttled' ? new ThrottledError('slow down') : new Error('connection lost'));
+      });
+      return;
+    }
+    if (fate === 'late')
+      timeline.after(there, () => {
+        met();
+        told('no answer; still on its way');
+        fail(new Error('connection lost'));
+      });
+    timeline.after(there + extra, () => {
+      if (!process.alive() && !survives) return;
+      perform().then(
+        (answer) => {
+          stage.tell(() => `${name()}: ${asked.told?.(answer) ?? 'done'}${fate === 'good' ? '' : ` (${fate})`}`);
+          asked.done?.(answer);
+          if (fate !== 'late' && process.alive() && !over) met();
+          if (fate === 'dies after') return process.kill(`after ${port}.${method} ${about}`);
+          timeline.after(back, () =>
+            fate === 'answer lost' ? fail(new Error('connection lost')) : end(() => resolve(answer)),
+          );
+        },
+        (error: unknown) => {
+          told(`failed: ${error instanceof Error ? error.message : String(error)}`);
+          fail(error instanceof Error ? error : new Error(String(error)));
+        },
+      );
+    });
+    async function perform(): Promise<T> {
+      return asked.act();
+    }
+  });
+}
+
+/** So few in a life, or so seldom in the middle of trouble, that a fault of each kind would hardly ever meet them. */
+const oftener: Readonly<Record<string, number>> = {
+  'api.createEvent': 0.03,
+  'api.updateApproval': 0.03,
+  'api.updateStatus': 0.03,
+  'attest.invoke': 0.2,
+  'attestations.findIdentity': 0.03,
+  'key.sign': 0.03,
+  'lease.create': 0.4,
+  'ledger.complete': 0.04,
+  'ledger.expire': 0.8,
+  'ledger.release': 0.3,
+  'ledger.takeOver': 0.3,
+  'platform.describe': 0.15,
+};
+
+function fateOf(stage: Stage, random: Random, port: string, method: string): Fate {
+  if (!stage.troubled()) return 'good';
+  if (random.chance(oftener[`${port}.${method}`] ?? 0)) return random.pick(fates);
+  const { crash, lost, throttled, late, slow } = stage.rates;
+  let draw = random.next();
+  const shares: readonly (readonly [Fate, number])[] = [
+    ['dies before', crash / 2],
+    ['dies after', crash / 2],
+    ['not sent', lost / 2],
+    ['answer lost', lost / 2],
+    ['throttled', throttled],
+    ['late', late],
+    // Keys in KMS are slow now and then, and so is everything else.
+    ['slow', port === 'key' ? slow * 3 : slow],
+  ];
+  for (const [fate, share] of shares) {
+    if (draw < share) return fate;
+    draw -= share;
+  }
+  return 'good';
+}
+
+/** A client's own patience. */
+export function within<T>(process: Process, milliseconds: number, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = process.clock.after(milliseconds, () => {
+      process.failures += 1;
+      reject(new Error('no answer in time'));
+    });
+    work().then(
+      (answer) => {
+        cancel();
+        resolve(answer);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error instanceof Error ? error : new Error(String(error)));
+      },
+    );
+  });
+}

@@ -1,0 +1,129 @@
+/**
+ * What a run has met: each fault at each call, everything else that goes wrong, each way a request ended, each step of a
+ * record. A simulation that never meets something says nothing about it.
+ */
+import { refusalCodes } from '../../core/outcome.ts';
+import type { RefusalCode } from '../../core/outcome.ts';
+
+/** How often, by what. */
+export type Counts = Map<string, number>;
+
+export function count(counts: Counts, what: string): void {
+  counts.set(what, (counts.get(what) ?? 0) + 1);
+}
+
+/** What can become of one call. */
+export const fates = ['dies before', 'dies after', 'not sent', 'answer lost', 'throttled', 'late', 'slow'] as const;
+export type Fault = (typeof fates)[number];
+
+/** Every call that a simulated process can make. */
+export const calls: Readonly<Record<string, readonly string[]>> = {
+  api: ['list', 'watch', 'get', 'updateStatus', 'updateApproval', 'reviewAccess', 'createEvent'],
+  lease: ['get', 'create', 'update'],
+  http: ['sign', 'attest'],
+  ledger: ['find', 'open', 'takeOver', 'release', 'complete', 'expire'],
+  key: ['sign'],
+  attest: ['invoke'],
+  attestations: ['findVerdict', 'findIdentity', 'look', 'claim'],
+  platform: ['verify', 'describe'],
+};
+
+/** What goes wrong besides. */
+export const troubles = [
+  'a process stands still',
+  'http repeats sign',
+  'http repeats attest',
+  'a stale list',
+  'the past is compacted',
+  'a watch breaks',
+  'a watch is told 410',
+  'a watch is told of a failure',
+  'a watch is ended',
+  'a watch falls silent',
+  'a watch tells in another order',
+  'a watch tells twice',
+  'two leaders',
+  'clocks 50 ms off',
+  'clocks 2 s off',
+  'clocks 2 min off',
+  'clocks 20 min off',
+  ...calls['api']!.map((method) => `forbidden: api.${method}`),
+] as const;
+
+/** What becomes of records, requests and rules. */
+export const steps = [
+  'ledger.open: written',
+  'ledger.open: not written',
+  'ledger.open: not written: keyUsed',
+  'ledger.takeOver: written',
+  'ledger.takeOver: not written',
+  'ledger.complete: written',
+  'ledger.complete: not written',
+  'ledger.expire: written',
+  'ledger.expire: not written',
+  'claim: first',
+  'claim: repeat',
+  'claim: renewal',
+  'claim: restart',
+  'claim: takeover',
+  'claim: serving',
+  'claim: an address',
+  'claim: refused',
+  'claim: not written: verdict',
+  'claim: not written: changed',
+  'claim: insecure',
+  'audit: would refuse',
+  'audit: unjudged',
+  'operator: reset',
+  'operator: revoke',
+  'operator: adopt',
+  'operator: allow',
+  'operator: remove',
+  'relay: Approved',
+  'relay: Denied',
+  'relay: Failed',
+  'relay: a certificate',
+  'review: yes',
+  'review: no',
+  'rules: enforced from now on',
+  'rules: another CA',
+  'sign: issued',
+  'sign: issued again',
+  'sign: InProgress',
+  'sign: Throttled',
+  'sign: Unavailable',
+  'sign: NotApproved',
+  'sign: UnknownSigner',
+  'attest: Throttled',
+  'attest: Unavailable',
+  'attest: approve again',
+  'attest: deny again',
+] as const;
+
+/** No provider that is simulated, and none that is shipped, answers with a challenge. */
+export const neverMet: readonly RefusalCode[] = ['AttestationChallenge'];
+
+/** Each of these must be met in the run that every check makes. */
+export function expected(): readonly string[] {
+  const faults = Object.entries(calls).flatMap(([port, methods]) =>
+    methods.flatMap((method) => fates.map((fate) => `fault: ${port}.${method} ${fate}`)),
+  );
+  const codes = refusalCodes.filter((code) => !neverMet.includes(code)).map((code) => `code: ${code}`);
+  return [...faults, ...troubles.map((each) => `trouble: ${each}`), ...codes, ...steps.map((each) => `step: ${each}`)];
+}
+
+/** As a table: a line for each call, a column for each fault, and then the rest. */
+export function describeCounts(counts: Counts): string {
+  const width = 12;
+  const lines = [`${'call'.padEnd(26)}${['calls', ...fates].map((each) => each.padStart(width)).join('')}`];
+  for (const [port, methods] of Object.entries(calls))
+    for (const method of methods) {
+      const cells = [`call: ${port}.${method}`, ...fates.map((fate) => `fault: ${port}.${method} ${fate}`)];
+      const numbers = cells.map((cell) => String(counts.get(cell) ?? 0).padStart(width));
+      lines.push(`${`${port}.${method}`.padEnd(26)}${numbers.join('')}`);
+    }
+  const others = expected().filter((each) => !each.startsWith('fault: '));
+  const more = [...counts.keys()].filter((each) => !/^(fault|call): /.test(each) && !others.includes(each)).toSorted();
+  for (const each of [...others, ...more]) lines.push(`${String(counts.get(each) ?? 0).padStart(9)}  ${each}`);
+  return lines.join('\n');
+}

@@ -1,0 +1,67 @@
+/** The way from a client to the functions: calls that are lost, repeated and answered by whoever stands between. */
+import { interpretAttest, interpretSign } from '../../adapters/signer-answers.ts';
+import type { RawAnswer } from '../../adapters/signer-answers.ts';
+import { ThrottledError } from '../../core/ports.ts';
+import type { JsonObject, SigningEndpoint } from '../../core/ports.ts';
+import { call, within } from './call.ts';
+import { nameOf } from './function-ports.ts';
+import type { Part } from './function-ports.ts';
+import type { Invoke } from './functions.ts';
+import type { Process, Stage } from './stage.ts';
+
+/** For one client. */
+export type Connect = (client: Process) => SigningEndpoint;
+
+/** adapters/signer-http.ts */
+const clientMilliseconds = 29_000;
+
+export function createEndpoint(stage: Stage, invoke: Invoke): Connect {
+  /** Somewhere on the way the call is repeated: soon, or when everybody has forgotten it. */
+  function again(part: Part, object: JsonObject, body: JsonObject): void {
+    stage.timeline.after(stage.random.between(0, 40_000), () => {
+      stage.count(`trouble: http repeats ${part}`);
+      stage.tell(() => `http repeats ${part} ${nameOf(object)}`);
+      invoke(part, object, body).catch(() => {});
+    });
+  }
+
+  async function post(
+    client: Process,
+    part: Part,
+    object: JsonObject,
+    body: JsonObject,
+    signal: AbortSignal,
+  ): Promise<RawAnswer> {
+    try {
+      return await within(client, clientMilliseconds, () =>
+        call(stage, client, {
+          port: 'http',
+          method: part,
+          about: nameOf(object),
+          signal,
+          told: ({ status }) => String(status),
+          act: () => {
+            if (stage.troubled() && stage.random.chance(stage.rates.duplicate)) again(part, object, body);
+            return invoke(part, object, body).catch(() => failed(stage.random.pick([500, 502, 504])));
+          },
+        }),
+      );
+    } catch (error) {
+      if (error instanceof ThrottledError) return failed(429);
+      throw error;
+    }
+  }
+
+  return (client) => ({
+    sign: async (object, signal) => interpretSign(await post(client, 'sign', object, object, signal)),
+    attest: async (object, context, signal) => {
+      const body = { request: object, ...(context === undefined ? {} : { context }) };
+      return interpretAttest(await post(client, 'attest', object, body, signal));
+    },
+  });
+}
+
+/** What a front door says when it is not us who speak. */
+function failed(status: number): RawAnswer {
+  return { status, headers: {}, body: Buffer.from('{"message":"Internal Server Error"}') };
+}

@@ -1,0 +1,118 @@
+/** The stores as one call of a function sees them: each call of theirs can fail, and whoever judges hears of each. */
+import type { RawAnswer } from '../../adapters/signer-answers.ts';
+import type { AttestationStore } from '../../core/attestation-store.ts';
+import type { CertificateLedger, FreshKey, Intent, JsonObject, OpenWrite } from '../../core/ports.ts';
+import { call } from './call.ts';
+import type { Process, Stage } from './stage.ts';
+
+export type Part = 'sign' | 'attest';
+
+/** One call of a function, for whoever judges what it does. */
+export interface Invocation {
+  readonly part: Part;
+  readonly process: Process;
+  /** The request it is about. */
+  readonly object: JsonObject;
+}
+
+/** Called when something took effect, answers heard or not. */
+export interface FunctionEvents {
+  opened(invocation: Invocation, uid: string, written: boolean): void;
+  takenOver(invocation: Invocation, uid: string, written: boolean): void;
+  signs(invocation: Invocation, tbs: Uint8Array, keyId: string): void;
+  ledgerChanged(invocation: Invocation): void;
+  claimed(invocation: Invocation, claim: Parameters<AttestationStore['claim']>[0], written: boolean): void;
+  answers(invocation: Invocation, answer: RawAnswer): void;
+  alarm(invocation: Invocation, error: unknown): void;
+}
+
+/** The ledger as one call of a function has it. */
+export function ledgerPort(
+  stage: Stage,
+  ledger: CertificateLedger,
+  invocation: Invocation,
+  events: FunctionEvents,
+): CertificateLedger {
+  const ask = <T>(method: string, act: () => Promise<T>, done?: (answer: T) => void): Promise<T> =>
+    call(stage, invocation.process, {
+      port: 'ledger',
+      method,
+      about: nameOf(invocation.object),
+      act,
+      told: outcomeOf,
+      done: (answer) => {
+        if (typeof (answer as { written?: unknown } | undefined)?.written === 'boolean')
+          stage.count(`step: ledger.${method}: ${outcomeOf(answer)}`);
+        done?.(answer);
+        events.ledgerChanged(invocation);
+      },
+    });
+  const open = (intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> =>
+    ask(
+      'open',
+      () => ledger.open(intent, freshKey),
+      ({ written }) => events.opened(invocation, intent.uid, written),
+    );
+  return {
+    find: (uid) => ask('find', () => ledger.find(uid)),
+    open: open as CertificateLedger['open'],
+    takeOver: (uid, ...more) =>
+      ask(
+        'takeOver',
+        () => ledger.takeOver(uid, ...more),
+        ({ written }) => events.takenOver(invocation, uid, written),
+      ),
+    release: (...asked) => ask('release', () => ledger.release(...asked)),
+    complete: (...asked) => ask('complete', () => ledger.complete(...asked)),
+    expire: (...asked) => ask('expire', () => ledger.expire(...asked)),
+  };
+}
+
+/** Likewise of what is known of machines. */
+export function storePort(
+  stage: Stage,
+  store: AttestationStore,
+  invocation: Invocation,
+  events: FunctionEvents,
+): AttestationStore {
+  const ask = <T>(method: string, about: string, act: () => Promise<T>, done?: (answer: T) => void): Promise<T> =>
+    call(stage, invocation.process, {
+      port: 'attestations',
+      method,
+      about,
+      act,
+      told: outcomeOf,
+      ...(done === undefined ? {} : { done }),
+    });
+  const about = nameOf(invocation.object);
+  return {
+    findVerdict: (...asked) => ask('findVerdict', about, () => store.findVerdict(...asked)),
+    findIdentity: (...asked) => ask('findIdentity', asked[0], () => store.findIdentity(...asked)),
+    findNode: (...asked) => ask('findNode', asked[0], () => store.findNode(...asked)),
+    look: (...asked) => ask('look', about, () => store.look(...asked)),
+    claim: (claim, now) =>
+      ask(
+        'claim',
+        `${about}: ${claim.verdict.decision} ${claim.verdict.violations?.[0].code ?? claim.verdict.identity ?? ''}`,
+        () => store.claim(claim, now),
+        (write) => {
+          if (!write.written) stage.count(`step: claim: ${outcomeOf(write)}`);
+          events.claimed(invocation, claim, write.written);
+        },
+      ),
+  };
+}
+
+function outcomeOf(answer: unknown): string {
+  if (answer === undefined) return 'nothing';
+  const { written, state, why, decision } = answer as Readonly<Record<string, unknown>>;
+  if (written === true) return 'written';
+  if (written === false) return `not written${typeof why === 'string' ? `: ${why}` : ''}`;
+  return [state, decision].find((word) => typeof word === 'string') ?? 'found';
+}
+
+/** Of an object: what people call it. */
+export function nameOf(object: JsonObject): string {
+  const { name, uid } = object['metadata'] as { readonly name: string; readonly uid: string };
+  return `${name}/${uid.slice(0, 4)}`;
+}

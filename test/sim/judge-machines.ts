@@ -1,0 +1,151 @@
+/** The judge of machines: who is let in, as whom, with which key and under which names. */
+import type { Claim, IdentityRecord } from '../../core/attestation-store.ts';
+import type { Invocation } from './function-ports.ts';
+import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from './house.ts';
+import type { Bench } from './judge.ts';
+import type { MachineFacts, Truth } from './truth.ts';
+
+export interface MachineJudge {
+  /** After anything happened to records. */
+  readonly registered: () => void;
+  claimed(invocation: Invocation, claim: Claim): void;
+  readonly listed: (name: string, allowed: boolean) => void;
+  /** When that registration ended, if it did. */
+  endedAt(identity: string, registeredAt: number | undefined): number | undefined;
+  /** The client key of that machine, as last let in. */
+  keyOf(identity: string): string | undefined;
+}
+
+export function createMachineJudge(bench: Bench): MachineJudge {
+  const { stage, house, attestations, truths, facts, broken, label } = bench;
+  /** When a registration ended: by identity and when it began. */
+  const endings = new Map<string, number>();
+  let active = new Map<string, IdentityRecord>();
+  /** The client key of each machine, as last let in, and when that was asked for. */
+  const keys = new Map<string, { readonly spkiSha256: string; readonly askedAt: number }>();
+  /** Whose an address of the operator's ranges is. */
+  const owners = new Map<string, string>();
+  /** From when until when something was on the list. */
+  const entries: { readonly name: string; readonly from: number; until: number }[] = [];
+
+  function registered(): void {
+    const now = new Map<string, IdentityRecord>();
+    const names = new Map<string, string>();
+    for (const record of attestations.identities.values()) {
+      if (record.state !== 'active') continue;
+      now.set(`${record.identity} ${record.firstSeen}`, record);
+      const other = names.get(record.nodeName);
+      if (other !== undefined) broken(`${record.nodeName} belongs to ${other} and to ${record.identity}`);
+      names.set(record.nodeName, record.identity);
+      if (attestations.names.get(record.nodeName) !== record.identity)
+        broken(`${record.nodeName} is ${record.identity}'s, and its name another's`);
+    }
+    for (const key of active.keys()) if (!now.has(key)) endings.set(key, stage.timeline.now());
+    active = now;
+    for (const identity of keys.keys()) if (!attestations.identities.has(identity)) keys.delete(identity);
+    // What is forgotten or retired holds nothing any more; what is revoked does.
+    for (const [address, identity] of owners) {
+      const state = attestations.identities.get(identity)?.state;
+      if (state === undefined || state === 'retired') owners.delete(address);
+    }
+  }
+
+  /** What one approval wrote: is it what the machines really did? */
+  function claimed({ process }: Invocation, { verdict, identity, retire, newAddresses }: Claim): void {
+    if (verdict.decision !== 'approve') {
+      stage.count('step: claim: refused');
+      if (identity.kind !== 'none') broken(`${label(verdict.uid)}: refused, and a machine is registered by it`);
+      return;
+    }
+    const truth = truths.get(verdict.uid);
+    if (identity.kind === 'none') return broken(`${label(verdict.uid)}: let in, and nobody is on record for it`);
+    if (truth === undefined || truth.digest !== verdict.requestDigest || !truth.genuine)
+      return broken(`${label(verdict.uid)}: let in, and no machine of that name asked for it`);
+    const { record } = identity;
+    const fact = facts.get(record.identity);
+    if (record.nodeName !== truth.node) return broken(`${truth.what}: let in as ${record.nodeName}`);
+    if (truth.evidence || truth.signerName === insecureSigner)
+      if (truth.machine !== record.identity) return broken(`${truth.what}: let in as ${record.identity}`);
+    if (truth.evidence && house.listed && !wasListed(record.identity, process.startedAt))
+      return broken(`${truth.what}: let in, and it was not on the list since the call began`);
+    if (retire !== undefined) checkRetired(retire, record);
+    countClaim(truth, identity, retire, newAddresses);
+    if (servingSigners.has(truth.signerName)) checkNames(truth, record, fact);
+    else checkKey(truth, identity, fact);
+  }
+
+  function checkRetired(retire: IdentityRecord, record: IdentityRecord): void {
+    const gone = facts.get(retire.identity)?.gone;
+    if (gone === undefined || gone > stage.timeline.now())
+      broken(`${record.identity} takes ${record.nodeName} from ${retire.identity}, which runs`);
+  }
+
+  function checkKey(truth: Truth, identity: Claim['identity'] & { record: IdentityRecord }, fact?: MachineFacts): void {
+    const { record } = identity;
+    const before = keys.get(record.identity);
+    if (record.spkiSha256 !== truth.spkiSha256)
+      return broken(`${truth.what}: let in with another key than it asked for`);
+    if (identity.kind === 'replace' && before?.spkiSha256 !== record.spkiSha256 && !truth.byNode) {
+      const now = stage.timeline.now();
+      const restarted =
+        before !== undefined && fact?.starts.some((start) => start > before.askedAt && start <= now) === true;
+      if (!house.allowRestart || truth.signerName === insecureSigner || !restarted)
+        return broken(`${truth.what}: its key takes the place of another, and the node itself did not ask`);
+    }
+    if (identity.kind === 'create' || before?.spkiSha256 !== record.spkiSha256)
+      keys.set(record.identity, { spkiSha256: truth.spkiSha256, askedAt: truth.createdAt });
+  }
+
+  /** Every name in it is the machine's: its platform says so, it is the node's own, or it came first. */
+  function checkNames(truth: Truth, record: IdentityRecord, fact?: MachineFacts): void {
+    if (fact === undefined) return broken(`${truth.what}: no platform speaks for ${record.identity}`);
+    if (keys.get(record.identity) !== undefined && record.spkiSha256 !== keys.get(record.identity)?.spkiSha256)
+      return broken(`${truth.what}: a serving key takes the place of the machine's own`);
+    for (const name of truth.names ?? []) {
+      if (name === record.nodeName || fact.dnsNames.includes(name) || fact.addresses.includes(name)) continue;
+      const ranged = name.startsWith(rangePrefix) && name !== reservedAddress;
+      const owner = owners.get(name) ?? record.identity;
+      if (!ranged || owner !== record.identity)
+        return broken(`${record.identity} gets ${name}, which is ${ranged ? `${owner}'s` : 'not its own'}`);
+      owners.set(name, owner);
+    }
+  }
+
+  function wasListed(identity: string, since: number): boolean {
+    return entries.some(({ name, until }) => until >= since && covers(name, identity));
+  }
+
+  function countClaim(
+    { signerName }: Truth,
+    identity: Claim['identity'] & { record: IdentityRecord },
+    retire: IdentityRecord | undefined,
+    newAddresses: readonly string[],
+  ): void {
+    const { record } = identity;
+    if (signerName === insecureSigner) stage.count('step: claim: insecure');
+    if (newAddresses.length > 0) stage.count('step: claim: an address');
+    if (servingSigners.has(signerName)) return stage.count('step: claim: serving');
+    if (identity.kind === 'create') return stage.count(`step: claim: ${retire === undefined ? 'first' : 'takeover'}`);
+    if (keys.get(record.identity)?.spkiSha256 === record.spkiSha256) return stage.count('step: claim: repeat');
+    const byNode = truths.get(record.lastUid ?? '')?.byNode === true;
+    stage.count(`step: claim: ${byNode ? 'renewal' : 'restart'}`);
+  }
+
+  return {
+    registered,
+    claimed,
+    listed(name, allowed) {
+      const now = stage.timeline.now();
+      for (const entry of entries) if (entry.name === name && entry.until === Infinity) entry.until = now;
+      if (allowed) entries.push({ name, from: now, until: Infinity });
+    },
+    endedAt: (identity, registeredAt) => endings.get(`${identity} ${registeredAt ?? ''}`),
+    keyOf: (identity) => keys.get(identity)?.spkiSha256,
+  };
+}
+
+/** Of a list entry: `*` is any run of characters. */
+function covers(entry: string, identity: string): boolean {
+  const parts = entry.split('*').map((part) => part.replace(/[.\\+^$()[\]{}|?]/g, String.raw`\$&`));
+  return new RegExp(`^${parts.join('.*')}$`).test(identity);
+}

@@ -1,0 +1,96 @@
+/** The operator: `countersign tofu`, `countersign machines`, and bindings that are taken away and given back. */
+import { ulid } from '../../core/ulid.ts';
+import type { AuditItem } from '../../core/attestation-store.ts';
+import { boundGroups } from './authorizer.ts';
+import type { Machines } from './machines.ts';
+import { nodes } from './town.ts';
+import type { Life } from './town.ts';
+
+export function settleOperator(life: Life, machines: Machines): void {
+  const { stage, house, judge, random, at, sometime } = life;
+  const { identities, register } = life.attestations;
+
+  function item(action: AuditItem['action'], subject: string): AuditItem {
+    stage.count(`step: operator: ${action}`);
+    stage.tell(() => `the operator does ${action} ${subject}`);
+    const now = life.instant();
+    return { id: ulid(now, random.bytes(10)), at: now, by: 'operator', action, subject, reason: 'simulated' };
+  }
+
+  async function change(): Promise<void> {
+    const record = [...identities.values()][random.below(identities.size)];
+    if (record === undefined) return;
+    const action = random.chance(0.5) ? 'reset' : 'revoke';
+    await register[action](record, item(action, record.identity));
+    judge.registered();
+  }
+
+  async function adopt(identity: string, node: string, seen: number): Promise<void> {
+    if (identities.has(identity) || life.attestations.names.has(node)) return;
+    const record = {
+      identity,
+      nodeName: node,
+      state: 'active',
+      previousSpkis: [],
+      providerId: identity.replace('#', ':///'),
+      addresses: [],
+      firstSeen: seen,
+      lastSeen: seen,
+      renewals: 0,
+      uses: 0,
+      rev: 1,
+    } as const;
+    await register.adopt(record, item('adopt', identity));
+    judge.registered();
+  }
+
+  async function allow(name: string, allowed: boolean): Promise<void> {
+    const audit = item(allowed ? 'allow' : 'remove', name);
+    const entry = { name, addedAt: life.instant(), by: 'operator', reason: 'simulated' };
+    if (allowed) await register.allowMachine(entry, audit);
+    else await register.removeMachine(name, audit);
+    judge.listed(name, allowed);
+  }
+
+  for (let number = 0; number < 3; number += 1) if (random.chance(0.4)) at(sometime(3_000), () => void change());
+
+  // What ran before attestation did; some of it long forgotten by its platform.
+  const ghost = random.pick(nodes);
+  if (random.chance(0.15)) {
+    const forgotten = random.chance(0.6);
+    // A platform that knows nothing of it may only just not know it yet.
+    if (forgotten) life.facts.set('null#ghost', { ...nothing, identity: 'null#ghost', node: ghost, gone: -1 });
+    at(1, () => void adopt('null#ghost', ghost, life.instant() - (forgotten ? 7_200_000 : 60_000)));
+  }
+  if (random.chance(0.3))
+    at(sometime(), () => {
+      const machine = machines.all[random.below(machines.all.length)];
+      if (machine !== undefined) void adopt(machine.facts.identity, machine.node, life.instant());
+    });
+
+  function keepList(): void {
+    const known = machines.all[random.below(machines.all.length)];
+    const name = random.pick([known?.facts.identity ?? 'null#m1', 'null#m*', 'null#m1', 'null#*x']);
+    void allow(name, random.chance(0.65));
+    life.soon(15_000, keepList);
+  }
+  if (house.listed) {
+    for (const name of ['null#m1', 'null#m2', 'null#m3']) if (random.chance(0.6)) at(0, () => void allow(name, true));
+    life.soon(15_000, keepList);
+  }
+
+  /** Whoever asked is not approved meanwhile, and is when it is back. */
+  function unbind(): void {
+    const group = random.pick(boundGroups);
+    stage.tell(() => `the operator takes leave away from ${group}`);
+    life.authorizer.bind(group, false);
+    const back = Math.min(stage.timeline.now() + random.between(1_000, 40_000), stage.rates.until);
+    at(back, () => {
+      stage.tell(() => `the operator gives leave back to ${group}`);
+      life.authorizer.bind(group, true);
+    });
+  }
+  if (random.chance(0.4)) at(sometime(), unbind);
+}
+
+const nothing = { addresses: [], dnsNames: [], starts: [] };
