@@ -7,7 +7,7 @@
  * L is the length in bytes as 16-bit big-endian and then the UTF-8 bytes. We compute it from the request and our own
  * configuration; it is never taken from the evidence.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 export interface Bound {
   readonly audience: string;
@@ -27,7 +27,7 @@ export function bindingDigest({ audience, signerName, nodeName, nonce, spki }: B
 }
 
 export function sha256(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
+  return hash('sha256', bytes, 'buffer');
 }
 
 function lengthPrefixed(text: string): Uint8Array {

@@ -1,5 +1,5 @@
 /** What a certificate says: read strictly, for CA certificates we are given and certificates we are about to hand out. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { childrenOf, contentOf, derTag, encodingOf, maxElements, oidOf, readDer } from './der.ts';
 import type { DerElement } from './der.ts';
 import type { Instant } from './ports.ts';
@@ -65,12 +65,19 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
     serialOctets,
     notBefore,
     notAfter,
-    subject: nameText(subject),
-    issuer: nameText(issuer),
+    // Made when somebody looks: of a leaf on its way out nobody does.
+    get subject() {
+      return nameText(subject);
+    },
+    get issuer() {
+      return nameText(issuer);
+    },
+    get fingerprintSha256() {
+      return hash('sha256', der, 'hex');
+    },
     subjectName: encodingOf(subject),
     issuerName: encodingOf(issuer),
     spki: encodingOf(spki),
-    fingerprintSha256: createHash('sha256').update(der).digest('hex'),
     isCa: isCa(extensions.get(extensionType.basicConstraints)?.value),
     subjectKeyIdentifier: octetsIn(extensions.get(extensionType.subjectKeyIdentifier)?.value),
     extensions,

@@ -54,6 +54,9 @@ interface OpenElement {
   readonly end: number;
 }
 
+/** Nearly every element is primitive: one list for all of them. */
+const none: readonly never[] = Object.freeze([]);
+
 /** Exactly one element that fills `source`. */
 export function readDer(source: Uint8Array, most = maxElements): DerElement | Problem {
   const top: OpenElement = { children: [], end: source.length };
@@ -62,16 +65,18 @@ export function readDer(source: Uint8Array, most = maxElements): DerElement | Pr
   let offset = 0;
   for (let count = 0; ; count++) {
     if (count === most) return { problem: `has more than ${most} elements` };
-    const element = readElement(source, offset, innermost.end);
-    if ('problem' in element) return element;
-    innermost.children.push(element);
-    if (isConstructed(element.tag)) {
-      if (open.length > maxDepth) return { problem: `is nested more than ${maxDepth} deep` };
-      innermost = element;
-      open.push(innermost);
-      offset = element.contentStart;
+    const header = readHeader(source, offset, innermost.end);
+    if ('problem' in header) return header;
+    const { tag, contentStart, end } = header;
+    const children: DerElement[] | undefined = isConstructed(tag) ? [] : undefined;
+    innermost.children.push({ tag, source, start: offset, contentStart, end, children: children ?? none });
+    if (children === undefined) {
+      offset = end;
     } else {
-      offset = element.end;
+      if (open.length > maxDepth) return { problem: `is nested more than ${maxDepth} deep` };
+      innermost = { children, end };
+      open.push(innermost);
+      offset = contentStart;
     }
     while (open.length > 1 && offset === innermost.end) {
       open.pop();
@@ -84,12 +89,10 @@ export function readDer(source: Uint8Array, most = maxElements): DerElement | Pr
   return top.children[0] ?? { problem: 'is empty' };
 }
 
-/** One header, and the content of a primitive element, between `start` and `limit`, the end of the parent. */
-function readElement(
-  source: Uint8Array,
-  start: number,
-  limit: number,
-): (DerElement & { readonly children: DerElement[] }) | Problem {
+type Header = Pick<DerElement, 'tag' | 'contentStart' | 'end'>;
+
+/** One header between `start` and `limit`, the end of the parent; the content of a primitive element is looked at. */
+function readHeader(source: Uint8Array, start: number, limit: number): Header | Problem {
   const tag = source[start];
   const first = source[start + 1];
   if (tag === undefined || first === undefined || start + 2 > limit) return at(start, 'ends inside an element');
@@ -103,15 +106,14 @@ function readElement(
     if (octets === 0) return at(start, 'has an indefinite length');
     if (octets > 3) return at(start, 'has a length beyond its end');
     length = 0;
-    for (const octet of source.subarray(contentStart, contentStart + octets)) length = length * 256 + octet;
-    contentStart += octets;
+    for (const stop = contentStart + octets; contentStart < stop; contentStart++)
+      length = length * 256 + (source[contentStart] ?? 0);
     if (length < 0x80 || length < 256 ** (octets - 1)) return at(start, 'has a length that is not minimal');
   }
   const end = contentStart + length;
   if (end > limit) return at(start, 'has a length beyond its end');
-  const element = { tag, source, start, contentStart, end, children: [] };
-  const fault = checkPrimitive(tag, contentOf(element));
-  return fault === undefined ? element : at(start, fault);
+  const fault = checkPrimitive(tag, source, contentStart, end);
+  return fault === undefined ? { tag, contentStart, end } : at(start, fault);
 }
 
 function at(offset: number, fault: string): Problem {
@@ -137,9 +139,10 @@ function checkTag(tag: number): string | undefined {
 }
 
 /** The types of which BER knows more than one encoding of the same value. */
-function checkPrimitive(tag: number, content: Uint8Array): string | undefined {
-  const [first = 0, second = 0] = content;
-  const { length } = content;
+function checkPrimitive(tag: number, source: Uint8Array, start: number, end: number): string | undefined {
+  const length = end - start;
+  const first = source[start] ?? 0;
+  const second = source[start + 1] ?? 0;
   switch (tag) {
     case derTag.boolean:
       return length === 1 && (first === 0 || first === 0xff) ? undefined : 'is no canonical BOOLEAN';
@@ -150,36 +153,37 @@ function checkPrimitive(tag: number, content: Uint8Array): string | undefined {
         ? 'is an INTEGER that is not minimal'
         : undefined;
     case derTag.bitString:
-      return isBitString(content) ? undefined : 'is no canonical BIT STRING';
+      return isBitString(source, start, end) ? undefined : 'is no canonical BIT STRING';
     case derTag.null:
       return length === 0 ? undefined : 'is a NULL with content';
     case derTag.objectIdentifier:
-      return checkOid(content);
+      return checkOid(source, start, end);
     default:
       return undefined;
   }
 }
 
 /** §8.6.2, §11.2.1: up to seven unused bits, all zero. */
-function isBitString(content: Uint8Array): boolean {
-  const unused = content[0];
-  if (unused === undefined || unused > 7) return false;
-  if (content.length === 1) return unused === 0;
-  return ((content.at(-1) ?? 0) & ((1 << unused) - 1)) === 0;
+function isBitString(source: Uint8Array, start: number, end: number): boolean {
+  const unused = source[start];
+  if (unused === undefined || start === end || unused > 7) return false;
+  if (end - start === 1) return unused === 0;
+  return ((source[end - 1] ?? 0) & ((1 << unused) - 1)) === 0;
 }
 
 /** §8.19: minimal arcs, the last one complete. Arcs end at 2³¹−1, as in Go: larger ones alias in 32-bit readers. */
-function checkOid(content: Uint8Array): string | undefined {
-  if (content.length === 0) return 'is an empty OBJECT IDENTIFIER';
-  if (content.length > maxOidOctets) return `is an OBJECT IDENTIFIER of more than ${maxOidOctets} octets`;
+function checkOid(source: Uint8Array, start: number, end: number): string | undefined {
+  if (start === end) return 'is an empty OBJECT IDENTIFIER';
+  if (end - start > maxOidOctets) return `is an OBJECT IDENTIFIER of more than ${maxOidOctets} octets`;
   let arc = 0;
-  for (const octet of content) {
+  for (let i = start; i < end; i++) {
+    const octet = source[i] ?? 0;
     if (arc === 0 && octet === 0x80) return 'is an OBJECT IDENTIFIER that is not minimal';
     arc = arc * 128 + (octet & 0x7f);
     if (arc > 0x7fff_ffff) return 'is an OBJECT IDENTIFIER with an arc above 2147483647';
     if (octet < 0x80) arc = 0;
   }
-  return (content.at(-1) ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
+  return (source[end - 1] ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
 }
 
 export function contentOf({ source, contentStart, end }: DerElement): Uint8Array {

@@ -36,12 +36,22 @@ function utf8Text(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** Where the string that begins at `start` has its closing quote: the next one that an even number of backslashes precede. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let first = end;
+    while (text[first - 1] === '\\') first--;
+    if ((end - first) % 2 === 0) return end;
+  }
+  return text.length;
+}
+
 /** Brackets outside strings, counted in one pass; what is not JSON is left to the parser to say. */
 function nestedDeeperThan(limit: number, text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     const character = text[i];
-    if (character === '"') for (i++; i < text.length && text[i] !== '"'; i++) i += text[i] === '\\' ? 1 : 0;
+    if (character === '"') i = endOfString(text, i);
     else if (character === '[' || character === '{') depth++;
     else if (character === ']' || character === '}') depth--;
     if (depth > limit) return true;

@@ -6,6 +6,7 @@ const longest = 80;
 
 /** The text itself, with what is not plainly visible written as `\u{…}`, and cut after 80 characters. */
 export function printable(text: string): string {
+  if (/^[ !-[\]-~]{0,80}$/.test(text)) return text; // what names nearly always are
   // By code points: half of a surrogate pair is itself escaped.
   const characters = Array.from(text.slice(0, longest * 2));
   const shown = characters.slice(0, longest).map(visible).join('');

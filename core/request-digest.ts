@@ -7,35 +7,33 @@
  * Lists are sorted by their UTF-8 bytes, duplicates kept: the API server does not promise an order. Expiration is the
  * decimal number of seconds, or empty when none was asked for.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { RequestObject } from './kubernetes.ts';
 
 /** Lower-case hex. `signerName` is the one the request stands for, defaulted where v1beta1 names none. */
 export function requestDigest(cluster: string, object: RequestObject, signerName: string): string {
-  const hash = createHash('sha256');
   const parts = [
-    lengthPrefixed(cluster),
-    lengthPrefixed(object.uid),
-    lengthPrefixed(signerName),
-    lengthPrefixed(object.username),
+    ...lengthPrefixed(cluster),
+    ...lengthPrefixed(object.uid),
+    ...lengthPrefixed(signerName),
+    ...lengthPrefixed(object.username),
     ...list(object.groups),
     ...list(object.usages),
-    lengthPrefixed(object.expirationSeconds === undefined ? '' : String(object.expirationSeconds)),
-    lengthPrefixed(object.request),
+    ...lengthPrefixed(object.expirationSeconds === undefined ? '' : String(object.expirationSeconds)),
+    ...lengthPrefixed(object.request),
   ];
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex');
+  return hash('sha256', Buffer.concat(parts), 'hex');
 }
 
 /** Without the count, a group could be moved into the usages and the bytes would be the same. */
 function list(values: readonly string[]): Uint8Array[] {
   const sorted = values.map((value) => Buffer.from(value, 'utf8')).sort((a, b) => Buffer.compare(a, b));
-  return [uint32(values.length), ...sorted.map(lengthPrefixed)];
+  return [uint32(values.length), ...sorted.flatMap(lengthPrefixed)];
 }
 
-function lengthPrefixed(value: string | Uint8Array): Uint8Array {
-  const bytes = Buffer.from(value);
-  return Buffer.concat([uint32(bytes.length), bytes]);
+function lengthPrefixed(value: string | Uint8Array): readonly Uint8Array[] {
+  const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value;
+  return [uint32(bytes.length), bytes];
 }
 
 function uint32(value: number): Uint8Array {

@@ -3,7 +3,7 @@
  * as Go's x509.CreateCertificate does. What a certificate says is decided by the recipes: certificate.ts for leaves,
  * ca-certificate.ts for CAs.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   bitString,
   explicit,
@@ -104,7 +104,7 @@ export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const info = readDer(spki);
   const key = 'problem' in info ? undefined : bitsOf(info.children[1]);
   if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
-  return createHash('sha256').update(key).digest().subarray(0, 20);
+  return hash('sha256', key, 'buffer').subarray(0, 20);
 }
 
 const digestOids = {

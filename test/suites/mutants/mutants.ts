@@ -93,7 +93,7 @@ const certificateMutants: readonly Mutant[] = [
       'sequence(...(ca === undefined ? [] : [yes]), ...pathLength)',
       'sequence(yes, ...pathLength)',
     ],
-    ['the key identifier is of another hash', "createHash('sha256').update(key)", "createHash('sha1').update(key)"],
+    ['the key identifier is of another hash', "hash('sha256', key,", "hash('sha1', key,"],
   ),
   ...mutantsOf(
     'subject.ts',
