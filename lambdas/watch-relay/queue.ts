@@ -122,8 +122,8 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       const known = entries.get(key.uid);
       if (known === undefined) {
         const { requester, line, step } = arrival;
-        const fresh = { state: 'ready', meanwhile: 'nothing', failures: 0, waits: undefined } as const;
-        const entry: Entry = { key, requester, line, step, ...fresh };
+        const waits = undefined;
+        const entry: Entry = { key, requester, line, step, state: 'ready', meanwhile: 'nothing', failures: 0, waits };
         entries.set(key.uid, entry);
         enqueue(entry);
         if (turns.waiting(turnOf(entry)) < crowd || crowded.has(arrival.requester)) return undefined;

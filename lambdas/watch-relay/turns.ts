@@ -51,13 +51,15 @@ interface Queue<T> {
   readonly requester: Requester<T>;
   first: Place<T> | undefined;
   last: Place<T> | undefined;
+  /** The same requester's for the signer that is served after this one. */
+  next: Queue<T> | undefined;
 }
 
 interface Requester<T> {
   readonly name: string;
   readonly line: Line;
-  /** Those where somebody waits, in the order in which they are served next. */
-  queues: readonly Queue<T>[];
+  /** Those where somebody waits, in the order in which they are served next; only a few. */
+  queues: Queue<T> | undefined;
   waiting: number;
   underWay: number;
 }
@@ -89,13 +91,14 @@ export function createTurns<T>(atOnce: number): Turns<T> {
     push(item, { requester: name, signerName, line }) {
       let requester = requesters[line].get(name);
       if (requester === undefined) {
-        requester = { name, line, queues: [], waiting: 0, underWay: 0 };
+        requester = { name, line, queues: undefined, waiting: 0, underWay: 0 };
         requesters[line].set(name, requester);
       }
-      let queue = requester.queues.find((one) => one.signerName === signerName);
+      let queue = requester.queues;
+      while (queue !== undefined && queue.signerName !== signerName) queue = queue.next;
       if (queue === undefined) {
-        queue = { signerName, requester, first: undefined, last: undefined };
-        requester.queues = [...requester.queues, queue];
+        queue = { signerName, requester, first: undefined, last: undefined, next: undefined };
+        append(queue);
       }
       const place: Place<T> = { item, queue, before: queue.last, behind: undefined };
       if (queue.last === undefined) queue.first = place;
@@ -118,11 +121,12 @@ export function createTurns<T>(atOnce: number): Turns<T> {
       if (line === undefined) return undefined;
       renewals = line === 'renewal' ? renewals + 1 : 0;
       const [requester] = eligible[line];
-      const [queue, ...others] = requester?.queues ?? [];
+      const queue = requester?.queues;
       const place = queue?.first;
       if (requester === undefined || queue === undefined || place === undefined) throw new Error('somebody waits');
       // Behind the other signers, and the requester behind the others.
-      requester.queues = [...others, queue];
+      remove(queue);
+      append(queue);
       takeOut(place);
       requester.underWay += 1;
       eligible[line].delete(requester);
@@ -160,5 +164,25 @@ function takeOut<T>(place: Place<T>): void {
   else behind.before = before;
   const { requester } = queue;
   requester.waiting -= 1;
-  if (queue.first === undefined) requester.queues = requester.queues.filter((one) => one !== queue);
+  if (queue.first === undefined) remove(queue);
+}
+
+function append<T>(queue: Queue<T>): void {
+  const { requester } = queue;
+  queue.next = undefined;
+  let last = requester.queues;
+  while (last?.next !== undefined) last = last.next;
+  if (last === undefined) requester.queues = queue;
+  else last.next = queue;
+}
+
+function remove<T>(queue: Queue<T>): void {
+  const { requester } = queue;
+  if (requester.queues === queue) {
+    requester.queues = queue.next;
+    return;
+  }
+  let before = requester.queues;
+  while (before !== undefined && before.next !== queue) before = before.next;
+  if (before !== undefined) before.next = queue.next;
 }
