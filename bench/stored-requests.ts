@@ -8,10 +8,11 @@
  * ask for the first one's name, which nobody reads here.
  */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
 import { createTestAuthority } from '../test/harness/test-certificates.ts';
 import { requestsPath } from './observer.ts';
-import { approve, kubeletRequest, requestObject } from './requests.ts';
+import { kubeletRequest, requestObject } from './requests.ts';
 import { etcd } from './shelf.ts';
 
 /**
@@ -24,6 +25,14 @@ const prefix = '/registry/certificatesigningrequests/';
 /** etcd takes 128 operations in a transaction, and 1.5 MiB. */
 const portion: Readonly<Record<StoredKind, number>> = { issued: 100, approved: 100, hostile: 1 };
 const hostileBytes = 1_000_000;
+const approval = {
+  type: 'Approved',
+  status: 'True',
+  reason: 'AutoApproved',
+  message: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
+};
+/** For the API server to have read what is new in etcd. */
+const limitMilliseconds = 30_000;
 
 interface Stored {
   readonly metadata: { readonly name: string; readonly uid: string; readonly resourceVersion: string };
@@ -51,19 +60,29 @@ export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind
     });
     await etcd(controlPlane, 'kv/txn', { success });
   }
-  const present = await presentRequests(controlPlane);
-  if (present !== before + count) throw new Error(`of ${count} requests the API server has ${present - before}`);
+  await presentWhen(controlPlane, before + count);
 }
 
 /** All that are there, in a moment. */
 export async function removeRequests(controlPlane: ControlPlane): Promise<void> {
   const end = prefix.replace(/\/$/, '0'); // '0' follows '/'
   await etcd(controlPlane, 'kv/deleterange', { key: encoded(prefix), range_end: encoded(end) });
+  await presentWhen(controlPlane, 0);
 }
 
-/** How many the API server has, by its own count. */
+/** Waits until the API server has read what is new in etcd. */
+async function presentWhen(controlPlane: ControlPlane, expected: number): Promise<void> {
+  const limit = performance.now() + limitMilliseconds;
+  for (;;) {
+    const present = await presentRequests(controlPlane);
+    if (present === expected) return;
+    if (performance.now() > limit) throw new Error(`the API server has ${present} requests rather than ${expected}`);
+    await sleep(100);
+  }
+}
+
+/** How many the API server has, by its own count, which may be a moment behind. */
 export async function presentRequests({ admin }: ControlPlane): Promise<number> {
-  // Without a resourceVersion the answer is as new as etcd, however far behind a cache may be.
   const list = await admin.expectOk<{
     items: readonly object[];
     metadata: { remainingItemCount?: number };
@@ -76,26 +95,27 @@ function nameOf(kind: StoredKind, index: number): string {
   return `stored-${kind}-${String(index).padStart(6, '0')}`;
 }
 
-/** By the node itself, as its renewal. */
+/** By the node itself, as its renewal; decided and answered by whoever does that in a cluster. */
 async function create(controlPlane: ControlPlane, kind: StoredKind, name: string): Promise<Stored> {
   const { admin } = controlPlane;
+  const path = `${requestsPath}/${name}`;
   const node = await controlPlane.client({ user: `system:node:${name}`, groups: ['system:nodes'] });
   try {
     const plain = requestObject(name, kubeletRequest(name, 0)) as { spec: object };
     const padding = Buffer.alloc(hostileBytes, '\n');
     const request = Buffer.concat([kubeletRequest(name, 0), padding]).toString('base64');
     const body = kind === 'hostile' ? { ...plain, spec: { ...plain.spec, request } } : plain;
-    const created = await node.expectOk<Stored>(requestsPath, { method: 'POST', body });
-    if (kind === 'hostile') return created;
-    await approve(controlPlane, created);
-    if (kind === 'approved') return created;
-    const path = `${requestsPath}/${name}`;
-    const approved = await admin.expectOk<Stored>(path);
+    const pending = await node.expectOk<Stored>(requestsPath, { method: 'POST', body });
+    if (kind === 'hostile') return pending;
+    const approved = await admin.expectOk<Stored>(`${path}/approval`, {
+      method: 'PUT',
+      body: { ...pending, status: { conditions: [approval] } },
+    });
+    if (kind === 'approved') return approved;
     // Any certificate will do for the API server; this one is about as long as a kubelet's.
     const authority = await createTestAuthority('bench stored requests');
-    const { certificatePem } = await authority.issue({
-      subject: [{ O: ['system:nodes'] }, { CN: [`system:node:${name}`] }],
-    });
+    const subject = [{ O: ['system:nodes'] }, { CN: [`system:node:${name}`] }];
+    const { certificatePem } = await authority.issue({ subject });
     const certificate = Buffer.from(certificatePem).toString('base64');
     return await admin.expectOk<Stored>(`${path}/status`, {
       method: 'PUT',
