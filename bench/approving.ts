@@ -41,6 +41,7 @@ export interface ApprovingPlan {
   readonly warmUp: number;
   readonly burst: number;
   readonly sequence: number;
+  readonly restMilliseconds: number;
   readonly patienceMilliseconds: number;
   readonly attempts: number;
 }
@@ -55,7 +56,9 @@ export interface Approver {
   readonly label: string;
   /** Of the configuration; absent: no proof is demanded. */
   readonly provedTo?: string;
-  /** Requests it is given instead of the plan's, when its own throttle would make them last. */
+  /** By its own settings. */
+  readonly throttled?: true;
+  /** Requests it is given instead of the plan's, when they would last. */
   readonly atMost?: number;
   start(surroundings: ApprovingSurroundings, options: StartOptions): Promise<RunningContender>;
 }
@@ -86,6 +89,8 @@ export const approvers: readonly Approver[] = [
     name: 'localstack',
     label: 'Countersign: relay + LocalStack (an emulator), with proof',
     provedTo: deployedCluster,
+    // Each takes a tenth of a second of processor time in the emulator.
+    atMost: 200,
     start: (surroundings, options) => startBesideLocalStack(surroundings, options, 'approver'),
   },
   {
@@ -106,6 +111,7 @@ export const approvers: readonly Approver[] = [
   {
     name: 'kcm-default',
     label: 'kube-controller-manager, approver + signer, default, no proof',
+    throttled: true,
     atMost: 200,
     start: ({ controlPlane }) => startReference(controlPlane, {}, ['csrapproving', 'csrsigning']),
   },
@@ -118,7 +124,6 @@ function written({ dir }: ControlPlane, configuration: string): string {
 }
 
 const stalledMilliseconds = 60_000;
-const restMilliseconds = 2_000;
 
 /** Again, twice at most, when others took part of the machine; whichever came out least disturbed counts. */
 export async function measureApproving(
@@ -173,9 +178,9 @@ async function attempt(
     say('warm-up');
     const throwAway = await createGiven(token, await requestsOf('warm-up', plan.warmUp), signer);
     running = await approver.start(surroundings, options);
-    await observer.allCertified(throwAway, stalledMilliseconds);
+    await observer.allCertified(throwAway, stalledMilliseconds, running.processes);
     await shelve(controlPlane);
-    await sleep(restMilliseconds);
+    await sleep(plan.restMilliseconds);
     await quietMoment(plan.patienceMilliseconds);
 
     say(`burst of ${together.length}, pending`);
@@ -183,7 +188,7 @@ async function attempt(
     const check = (names: readonly string[]): Promise<void> => checkCertificates(controlPlane, names, caPem, together);
     const result = await burst({ controlPlane, observer, running }, shelf, check);
     await shelve(controlPlane);
-    await sleep(restMilliseconds);
+    await sleep(plan.restMilliseconds);
 
     say(`${plan.sequence} one after the other`);
     const sequence = await requestsOf('one', plan.sequence); // only now: proofs grow old
@@ -193,7 +198,7 @@ async function attempt(
       const body = requestObject(each.name, Buffer.from(each.request), signer);
       const sent = performance.now();
       await token.expectOk(requestsPath, { method: 'POST', body });
-      await observer.allCertified([each.name], stalledMilliseconds);
+      await observer.allCertified([each.name], stalledMilliseconds, running.processes);
       const certified = observer.certifiedAt.get(each.name) ?? Number.NaN;
       latencies.push(certified - sent);
       if (kmsMilliseconds !== undefined) kms.push(kmsMilliseconds(sent, certified));
@@ -208,7 +213,7 @@ async function attempt(
       approver: name,
       label,
       proved: provedTo !== undefined,
-      throttled: atMost !== undefined,
+      throttled: approver.throttled === true,
       burst: result,
       sequence: sequenceResult(latencies, kms),
     };

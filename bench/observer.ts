@@ -1,14 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
+import type { RunningProcess } from '../test/harness/processes.ts';
 
 /** Sees, in a watch of its own, when each request came up and when it got its certificate. Clock: performance.now(). */
 export interface Observer {
   readonly certifiedAt: ReadonlyMap<string, number>;
   /** How many requests have come up so far. Throws when a request failed or the watch is lost. */
   added(): number;
-  /** Resolves when each has its certificate. Rejects when none came for so long, or when any request fails. */
-  allCertified(names: readonly string[], stalledMilliseconds: number): Promise<void>;
+  /**
+   * Resolves when each has its certificate. Rejects when none came for so long, when any request fails, or when one of
+   * those who are to issue them has ended.
+   */
+  allCertified(names: readonly string[], stalledMilliseconds: number, by?: readonly RunningProcess[]): Promise<void>;
   close(): void;
 }
 
@@ -53,7 +57,7 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       if (failure !== undefined) throw failure;
       return added;
     },
-    async allCertified(names, stalledMilliseconds) {
+    async allCertified(names, stalledMilliseconds, by = []) {
       const missing = new Set(names.filter((name) => !certifiedAt.has(name)));
       if (failure !== undefined) throw failure;
       if (missing.size === 0) return;
@@ -61,6 +65,8 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       waiting.add({ missing, resolve, reject });
       let [left, since] = [missing.size, performance.now()];
       const late = (): void => {
+        const gone = by.find((process) => process.ended() !== undefined);
+        if (gone !== undefined) reject(new Error(`${gone.name} ended (${gone.ended()})`));
         if (missing.size < left) [left, since] = [missing.size, performance.now()];
         if (performance.now() - since < stalledMilliseconds) return;
         const stalled = `and no other for ${stalledMilliseconds / 1_000} s`;

@@ -39,9 +39,10 @@ and LocalStack. Exit code 1 when something could not be measured; the rest is re
 
 Usage: npm run bench -- [options]
 
-  --quick            in a minute: 200 requests (100 for the default kube-controller-manager) at once, 50 a second for five
-                     seconds, 50 one by one, 100 pending ones with proof, the steps. Without LocalStack, the one process,
-                     backlogs, the relay's memory, bundles and authenticator, unless --only names them
+  --quick            in a minute: 200 requests at once, 50 a second for five seconds and 50 one by one; 100 pending ones
+                     with proof; the steps. Of the default kube-controller-manager only 100 at once. Without the one
+                     process, LocalStack, backlogs, the burst of five times as many, the relay's memory, bundles and
+                     authenticator; --only has most of these measured, if on less
   --requests N       requests of a burst, and of backlog and approval, 100 to 5000 (default: 1000); a second burst has
                      five times as many
   --only NAME        this contender or section only; repeat it for more

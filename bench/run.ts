@@ -49,7 +49,7 @@ export async function run(options: BenchOptions, say: (what: string) => void): P
   const steps = sections.has('steps')
     ? await attempted(report, 'steps', () => {
         say('steps');
-        return measureSteps(quick ? 60 : 400);
+        return measureSteps(quick ? 40 : 200);
       })
     : undefined;
   const onControlPlane = await attempted(report, 'control plane', () => measureOnControlPlane(options, report));
@@ -183,8 +183,10 @@ function planFor({ name, ceilingPerSecond }: Contender, { quick, requests, patie
     // LocalStack's functions are there before the relay: no start to measure from. A throttle's is the burst once more.
     backlog: quick || throttled || name === 'localstack' ? 0 : mass,
     bursts: quick || throttled ? [mass] : [mass, mass * largeBurst],
-    steady: { perSecond: 50, seconds: quick ? 5 : 20 },
+    steady: { perSecond: 50, seconds: quick ? (throttled ? 0 : 5) : 20 },
     sequence: throttled ? 0 : quick ? 50 : 200,
+    // The default token bucket of the reference holds 30 and is full again after 1.5 s.
+    restMilliseconds: quick && !throttled ? 500 : 2_000,
     patienceMilliseconds: throttled ? 0 : patienceSeconds * 1_000,
   };
 }
@@ -205,6 +207,7 @@ function approvingPlan(options: BenchOptions): ApprovingPlan {
     warmUp: quick ? 20 : 100,
     burst: quick ? Math.min(100, requests) : requests,
     sequence: quick ? 20 : 100,
+    restMilliseconds: quick ? 500 : 2_000,
     patienceMilliseconds: patienceSeconds * 1_000,
     attempts: attemptsFor(options),
   };

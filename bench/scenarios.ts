@@ -37,6 +37,8 @@ export interface Plan {
   readonly bursts: readonly number[];
   readonly steady: { readonly perSecond: number; readonly seconds: number };
   readonly sequence: number;
+  /** Between the phases. */
+  readonly restMilliseconds: number;
   /** How long to wait for a quiet moment before backlog and burst. */
   readonly patienceMilliseconds: number;
 }
@@ -73,8 +75,6 @@ export function wasQuiet({ backlog, bursts }: ContenderResults, throttled: boole
   return throttled || masses.every(({ othersShare }) => othersShare <= quietShare);
 }
 
-/** The default token bucket of the reference holds 30 and is full again after 1.5 s: everybody begins rested. */
-const restMilliseconds = 2_000;
 /** Without one more certificate. */
 const stalledMilliseconds = 60_000;
 
@@ -107,7 +107,7 @@ export async function measure(
     await put(controlPlane, shelves.warmUp, observer);
     let running = plan.backlog === 0 ? await start() : await contender.start(surroundings, {});
     started.add(running);
-    await observer.allCertified(shelves.warmUp.names, stalledMilliseconds);
+    await observer.allCertified(shelves.warmUp.names, stalledMilliseconds, running.processes);
     const trial = {
       controlPlane,
       observer,
@@ -144,9 +144,8 @@ export async function measure(
     }
     if (plan.sequence > 0) {
       await shelve(controlPlane);
-      await sleep(restMilliseconds);
       say(`sequence of ${plan.sequence}`);
-      results = { ...results, sequence: await oneAfterTheOther(trial, contender.name, plan.sequence) };
+      results = { ...results, sequence: await oneAfterTheOther(trial, contender.name, plan) };
     }
     return { results };
   } catch (error) {
@@ -194,7 +193,7 @@ async function massResult(
   },
   check = (certified: readonly string[]): Promise<void> => checkCertificates(controlPlane, certified, running.caPem),
 ): Promise<MassResult> {
-  await observer.allCertified(names, stalledMilliseconds);
+  await observer.allCertified(names, stalledMilliseconds, running.processes);
   const othersShare = before.others();
   const [processes, besides] = [running.groups, running.besides].map((groups) => usageOfGroups(groups, before.own));
   const apiServer = apiServerSeconds(controlPlane) - before.apiServer;
@@ -224,7 +223,7 @@ async function steadily(
   const others = watchForOthers();
   const releasedAt = await releaseSteadily(controlPlane, shelf, perSecond);
   const last = Math.max(...releasedAt.values());
-  await observer.allCertified(shelf.names, stalledMilliseconds);
+  await observer.allCertified(shelf.names, stalledMilliseconds, running.processes);
   const othersShare = others();
   await checkCertificates(controlPlane, shelf.names, running.caPem);
   const certified = shelf.names.map((name) => observer.certifiedAt.get(name) ?? Number.NaN);
@@ -242,9 +241,9 @@ async function steadily(
 async function oneAfterTheOther(
   { controlPlane, observer, running }: Trial,
   prefix: string,
-  count: number,
+  { sequence, restMilliseconds }: Plan,
 ): Promise<SequenceResult> {
-  const requests = await createRequests(controlPlane, `${prefix}-sequence`, count);
+  const requests = await createRequests(controlPlane, `${prefix}-sequence`, sequence);
   await sleep(restMilliseconds);
   const latencies: number[] = [];
   const kms: number[] = [];
@@ -252,7 +251,7 @@ async function oneAfterTheOther(
     const { name } = request.metadata;
     const sent = performance.now();
     await approve(controlPlane, request);
-    await observer.allCertified([name], stalledMilliseconds);
+    await observer.allCertified([name], stalledMilliseconds, running.processes);
     const certified = observer.certifiedAt.get(name) ?? Number.NaN;
     latencies.push(certified - sent);
     if (running.kmsMilliseconds !== undefined) kms.push(running.kmsMilliseconds(sent, certified));
@@ -286,7 +285,7 @@ function some({ names, entries }: Shelf, count: number): Shelf {
   return { names: names.slice(0, count), entries: entries.slice(0, count) };
 }
 
-async function rested({ patienceMilliseconds }: Plan): Promise<void> {
+async function rested({ restMilliseconds, patienceMilliseconds }: Plan): Promise<void> {
   await sleep(restMilliseconds);
   await quietMoment(patienceMilliseconds);
 }
