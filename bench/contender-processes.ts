@@ -19,8 +19,8 @@ export interface Surroundings {
 }
 
 export interface StartOptions {
-  /** Node writes a CPU profile of each of our processes there when it ends. */
-  readonly profileFolder?: string;
+  /** Node writes a CPU profile of each of our processes there when it ends, named for what was measured. */
+  readonly profile?: { readonly folder: string; readonly of: string };
 }
 
 export interface RunningContender {
@@ -155,11 +155,12 @@ function startNode(
   program: string,
   args: readonly string[],
   folder: string,
-  { profileFolder }: StartOptions,
+  { profile }: StartOptions,
   env: Readonly<Record<string, string>> = {},
 ): RunningProcess {
-  const file = `--cpu-prof-name=${name}-${Date.now()}.cpuprofile`;
-  const profiling = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`, file];
+  const file = `${profile?.of}-${name}-${Date.now()}.cpuprofile`;
+  const profiling =
+    profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile.folder}`, `--cpu-prof-name=${file}`];
   return startProcess({
     name,
     command: process.execPath,
