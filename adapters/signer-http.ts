@@ -58,6 +58,8 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
   const agent = secure
     ? new HttpsAgent({ ...agentOptions, ...(options.caPem === undefined ? {} : { ca: options.caPem }) })
     : new HttpAgent(agentOptions);
+  // All connections trust the same CAs and show no certificate. Node's own name for them would repeat the CAs each time.
+  agent.getName = ({ host, port } = {}) => `${host}:${port}`;
 
   /** One call between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
   function post(url: URL, json: unknown, signal: AbortSignal): Promise<RawAnswer | NoCredentials> {
@@ -142,13 +144,22 @@ const loopback: LookupFunction = (_name, { all }, done) =>
 
 type NoCredentials = Credentials & { readonly ok: false };
 
-async function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
+function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxAnswerBytes) throw new Error('the answer is too large');
-    chunks.push(chunk);
-  }
-  return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) };
+  return new Promise((resolve, reject) => {
+    incoming.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= maxAnswerBytes) return void chunks.push(chunk);
+      incoming.destroy(new Error('the answer is too large'));
+    });
+    incoming.on('end', () =>
+      resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) }),
+    );
+    incoming.on('error', reject);
+    // Whatever else ends it before its end is no answer.
+    incoming.on('close', () => {
+      if (!incoming.complete) reject(new Error('the answer was broken off'));
+    });
+  });
 }
