@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { pino } from 'pino';
 import { collectDefaultMetrics } from 'prom-client';
 import { connectKubernetes } from '../../adapters/kubernetes-api.ts';
 import { connectSigner } from '../../adapters/signer-http.ts';
@@ -13,6 +12,7 @@ import { parseSettings } from './env.ts';
 import type { RelaySettings } from './env.ts';
 import { serveProbes } from './probe-server.ts';
 import type { Log } from './log.ts';
+import { createProcessLog } from './process-log.ts';
 import { createRelay } from './relay.ts';
 import type { Relay } from './relay.ts';
 import { signersIn, signersOf } from './signers.ts';
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
 }
 
 async function serve(settings: RelaySettings): Promise<number> {
-  const log = pino({ level: settings.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = createProcessLog(settings.logLevel);
   let connections;
   let signers;
   try {

@@ -5,7 +5,14 @@ import { expect, test } from 'vitest';
 
 const folder = resolve(import.meta.dirname, '../../../lambdas/watch-relay');
 /** Where the machine comes in: the wiring, the clock that is handed in, and servers, which nothing waits for. */
-const wiring = new Set(['index.ts', 'system-clock.ts', 'probe-server.ts', 'webhook-server.ts', 'webhook-files.ts']);
+const wiring = new Set([
+  'index.ts',
+  'system-clock.ts',
+  'probe-server.ts',
+  'webhook-server.ts',
+  'webhook-files.ts',
+  'process-log.ts',
+]);
 
 const machine = new Set(['process', 'fetch', 'console', 'setTimeout', 'setInterval', 'setImmediate', 'performance']);
 const machineCalls = new Set([

@@ -1,0 +1,41 @@
+import { pino } from 'pino';
+import type { Log } from './log.ts';
+
+/** A page of lines is one write, and a write costs as much as making ten lines. */
+const batchCharacters = 16_384;
+/** No line waits longer, however few there are: whoever follows the log sees what happens now. */
+const waitMilliseconds = 200;
+const errorLevel = 50;
+
+/**
+ * JSON lines on standard output, a few at a time. Errors are written at once, with all that waited. On any exit of our
+ * own, an uncaught exception's too, the rest is written; a process that is killed (SIGKILL, out of memory) loses the
+ * lines of its last 200 ms at most.
+ */
+export function createProcessLog(level: string, descriptor = 1): Log {
+  // Writes at once whatever it is given, waits for a reader who is slow, and does without one who has gone.
+  const destination = pino.destination({ dest: descriptor, sync: true });
+  let batch = '';
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (batch === '') return;
+    const lines = batch;
+    batch = '';
+    destination.write(lines);
+  };
+  const stream = {
+    // With this pino tells the level of the line that it is about to write.
+    [Symbol.for('pino.metadata')]: true,
+    lastLevel: 0,
+    write(line: string): void {
+      batch += line;
+      if (stream.lastLevel >= errorLevel || batch.length >= batchCharacters) flush();
+      // It must not keep a stopped relay around: the exit writes the rest.
+      else timer ??= setTimeout(flush, waitMilliseconds).unref();
+    },
+  };
+  process.on('exit', flush);
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+}
