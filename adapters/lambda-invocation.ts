@@ -15,7 +15,8 @@ export const invocationClientConfig = {
 } as const satisfies LambdaClientConfig;
 
 export interface AttestInvocation {
-  readonly client: LambdaClient;
+  /** Called once, when somebody is asked for the first time: then its connections are kept, as any client's. */
+  readonly client: () => LambdaClient;
   /** Name or ARN. */
   readonly functionName: string;
   readonly cluster: string;
@@ -26,12 +27,14 @@ export function invokeAttest({
   functionName,
   cluster,
 }: AttestInvocation): (object: JsonObject) => Promise<void> {
+  let connected: LambdaClient | undefined;
   return async (object) => {
     const payload = Buffer.from(JSON.stringify(attestEvent(cluster, object)));
     const command = new InvokeCommand({ FunctionName: functionName, Payload: payload });
+    connected ??= client();
     let result;
     try {
-      result = await client.send(command);
+      result = await connected.send(command);
     } catch (error) {
       throw invocationError(error);
     }

@@ -44,19 +44,20 @@ export function createSignService(
     return loaded.authority;
   }
 
+  const attestations =
+    attestation === undefined
+      ? undefined
+      : {
+          ...dynamoDbAttestations({ client: dynamodb, tableName: attestation.table, randomBytes }),
+          attest: invokeAttest({ client: lambda, functionName: attestation.function, cluster: cluster.name }),
+        };
+
   return createSignHandler({
     version,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     ledger: () => ledger,
     authority: onceEach(load),
-    ...(attestation === undefined
-      ? {}
-      : {
-          attestations: () => ({
-            ...dynamoDbAttestations({ client: dynamodb, tableName: attestation.table, randomBytes }),
-            attest: invokeAttest({ client: lambda(), functionName: attestation.function, cluster: cluster.name }),
-          }),
-        }),
+    ...(attestations === undefined ? {} : { attestations: () => attestations }),
     now,
     randomBytes,
     log,
