@@ -46,7 +46,8 @@ const faultAnswers = {
  * signatures hold. The upstream may have no address yet, when it is to be told the proxy's first: calls wait for it.
  */
 export async function startAwsProxy(upstreamUrl: string | Promise<string>): Promise<AwsProxy> {
-  const agent = new Agent({ keepAlive: true });
+  // Kept ones the upstream may close just then: a call that fails for it is made again, and is one too many.
+  const agent = new Agent({ keepAlive: false });
   const calls: AwsCall[] = [];
 
   const server = await startLoopbackServer(async (incoming, outgoing) => {

@@ -85,6 +85,8 @@ export async function startService(
     tls === undefined
       ? createServer(listener)
       : createTlsServer({ key: tls.keyPem, cert: tls.certificatePem }, listener);
+  // A busy test would find out too late that a connection has been idle, and close it under the next call.
+  server.keepAliveTimeout = 600_000;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {

@@ -11,7 +11,6 @@ import { LambdaClient } from '@aws-sdk/client-lambda';
 import { dynamoDbCaStore } from '../../../adapters/dynamodb-ca.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../../adapters/kms-signer.ts';
-import { stsEndpoint } from '../../../adapters/sts.ts';
 import { invocationClientConfig } from '../../../adapters/lambda-invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
 import { createAuthority } from '../../../core/ca-authority.ts';
@@ -26,6 +25,7 @@ import { createAttestationsTable, createCertificatesTable } from '../../harness/
 import type { ControlPlane } from '../../harness/control-plane.ts';
 import type { Emulator } from '../../harness/emulator.ts';
 import { readAll, startLoopbackServer } from '../../harness/forwarding.ts';
+import type { ReceivedRequest } from '../../harness/sigv4-verifier.ts';
 import { clusterPath, type Relay } from '../../harness/stack.ts';
 import { eventually, readRequest } from '../../harness/stack-requests.ts';
 
@@ -68,10 +68,6 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
       cleanups.push(() => proxy.close());
       proxies.set(name, proxy);
     }
-    // Before the fake, which keeps no account of what it refuses; presigned requests hold for AWS's own host anywhere.
-    const sts = await startAwsProxy(platform.sts.url);
-    cleanups.push(() => sts.close());
-    const aws = { ...platform.ports, sts: stsEndpoint({ endpoint: sts.url }) };
     const endpointOf = (name: string) => ({ ...emulator.client, endpoint: proxies.get(name)!.url });
 
     const invoked: string[] = [];
@@ -107,7 +103,7 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
           ? createAttestService(
               cluster,
               { attestationsTable: tables.attestations },
-              { ...common, dynamodb: clients.attest, aws },
+              { ...common, dynamodb: clients.attest, aws: platform.ports },
             )
           : undefined;
         const sign = createSignService(
@@ -143,8 +139,9 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
       ...front.calls.map(({ operation }) => `endpoint: ${operation.replace(clusterPath, '')}`),
       ...[...proxies].flatMap(([name, proxy]) => proxy.calls.map((call) => `${name}: ${operationOf(call)}`)),
       ...invoked,
-      ...sts.calls.map(({ operation }) => `STS of attest: ${/[?&]Action=(\w+)/.exec(operation)?.[1]}`),
-      ...platform.ec2.calls.map(({ action }) => `EC2 of attest: ${action}`),
+      // Those that are refused too.
+      ...platform.sts.received.map((request) => `STS of attest: ${actionOf(request)}`),
+      ...platform.ec2.received.map((request) => `EC2 of attest: ${actionOf(request)}`),
     ];
     const busy = async (): Promise<number> => {
       const each = relays.flatMap((relay) =>
@@ -171,10 +168,11 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
         return relay;
       },
       async during(work) {
-        const before = tally(calls());
+        const [before, slowBefore] = [tally(calls()), await slowWatches(stack.plane)];
         await work();
         await quiet();
-        return difference(tally(calls()), before);
+        const counts = difference(tally(calls()), before);
+        return difference(counts, begunAgain((await slowWatches(stack.plane)) - slowBefore));
       },
       reaches: (name, state) =>
         eventually(async () => (await stateOf(stack.plane, name)) === state, `${name} is ${state}`),
@@ -222,6 +220,20 @@ async function provide(
   }
 }
 
+/**
+ * How many watches the API server has ended because their reader was slow, which says how busy the machine is. Each is
+ * begun again at once (`ended` of the budget).
+ */
+export async function slowWatches({ admin }: ControlPlane): Promise<number> {
+  const { text } = await admin.request('/metrics');
+  const lines = text.matchAll(/^apiserver_terminated_watchers_total\{.*certificatesigningrequests.*\} (\d+)$/gm);
+  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+export function begunAgain(watches: number): Counts {
+  return { 'API server: watch certificatesigningrequests': watches };
+}
+
 /** Every request of this user but those about its Lease, which go by the clock: once, however long it lasts. */
 export function apiCalls(plane: ControlPlane, user: string): readonly string[] {
   return requestsOf(plane, user)
@@ -241,6 +253,11 @@ export function verbOf({ verb, objectRef, requestURI }: AuditEvent): string {
   if (objectRef === undefined) return `${verb} ${requestURI}`;
   const { resource, subresource } = objectRef;
   return `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`;
+}
+
+/** In the query or, of a POST, in the body. */
+function actionOf({ target, body }: ReceivedRequest): string {
+  return /[?&]Action=(\w+)/.exec(`${target}&${Buffer.from(body).toString('utf8')}`)?.[1] ?? target;
 }
 
 interface Keyed {
