@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { Log } from './log.ts';
 
-/** A page of lines is one write, and a write costs as much as making ten lines. */
+/** A write for each line costs half as much again as making the line, and more of whoever reads them. */
 const batchCharacters = 16_384;
 /** No line waits longer, however few there are: whoever follows the log sees what happens now. */
 const waitMilliseconds = 200;
