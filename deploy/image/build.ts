@@ -11,7 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
-import type { Metafile } from 'esbuild';
+import type { Metafile, Plugin } from 'esbuild';
 
 const root = resolve(import.meta.dirname, '../..');
 export const bundleName = 'watch-relay.cjs';
@@ -58,6 +58,25 @@ interface Program {
   readonly strangers: (sources: readonly string[]) => string[];
 }
 
+/**
+ * The Kubernetes client comes with a module for each kind of object and API there is, a thousand of them, of which we use
+ * how it reads a kubeconfig. It does not say of itself that to load one of its modules only defines things; so it is said
+ * here, and the bundler leaves out what nobody asks for: 0.5 MB, and 12 MB of memory in each process.
+ */
+const withoutUnusedModels: Plugin = {
+  name: 'without unused models',
+  setup(build) {
+    const ours = 'resolved by this plugin';
+    build.onResolve({ filter: /./ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
+      if (pluginData === ours || kind !== 'import-statement') return undefined;
+      const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: ours });
+      return found.path.includes('/node_modules/@kubernetes/client-node/dist/')
+        ? { ...found, sideEffects: false }
+        : found;
+    });
+  },
+};
+
 async function buildProgram(out: string, { entry, name, strangers: strangersOf }: Program): Promise<RelayBundle> {
   const path = join(out, name);
   const { metafile, outputFiles } = await build({
@@ -73,6 +92,7 @@ async function buildProgram(out: string, { entry, name, strangers: strangersOf }
     mainFields: ['module', 'main'],
     minifySyntax: true,
     minifyWhitespace: true,
+    plugins: [withoutUnusedModels],
     // Beside the bundle, with the packages' names.
     legalComments: 'none',
     metafile: true,
