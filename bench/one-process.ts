@@ -6,7 +6,6 @@
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../adapters/embedded-signer.ts';
 import { connectKubernetes } from '../adapters/kubernetes-api.ts';
@@ -16,6 +15,7 @@ import { issue } from '../core/issue.ts';
 import { decodeRequestObject } from '../core/kubernetes.ts';
 import type { SignAnswer, SigningEndpoint } from '../core/ports.ts';
 import { defaultSignerNames } from '../lambdas/watch-relay/env.ts';
+import { createProcessLog } from '../lambdas/watch-relay/process-log.ts';
 import { createRelay } from '../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../lambdas/watch-relay/system-clock.ts';
 import { createTestAuthority } from '../test/harness/test-certificates.ts';
@@ -52,7 +52,7 @@ const relay = createRelay(
     graceMilliseconds: 5_000,
     identity: 'bench',
   },
-  { api: kubernetes.requests, endpoint, clock: systemClock, random: Math.random, log: pino({ base: null }) },
+  { api: kubernetes.requests, endpoint, clock: systemClock, random: Math.random, log: createProcessLog('info') },
 );
 
 const stop = new AbortController();
