@@ -61,6 +61,45 @@ test('lists in pages of 500 and watches on from there', async () => {
   expect(deleted).toEqual(['r7']);
 });
 
+test('sees objects as they come in, those of a page that breaks off too, and each of them once a list', async () => {
+  const clock = createVirtualClock();
+  const server = createSimulatedApi({ clock });
+  const { api } = server;
+  for (const name of ['a', 'b']) server.create(object(name));
+  const seen: [string | undefined, number | undefined][] = [];
+  let lists = 0;
+  const piecemeal: typeof api = {
+    ...api,
+    async list(query, signal, each) {
+      const answer = await api.list(query, signal);
+      if (!answer.ok) return answer;
+      for (const item of answer.value.items) each?.(item, 42);
+      lists += 1;
+      if (lists === 1) throw new Error('cut off');
+      return { ok: true, value: { ...answer.value, items: [] } };
+    },
+  };
+  const controller = new AbortController();
+  const handlers = { deleted: () => {}, synced: () => {}, restarted: () => {}, unreadable: () => {} };
+  const running = reflect(
+    signerName,
+    { ...handlers, seen: (o, bytes) => void seen.push([nameOf(o), bytes]) },
+    { api: piecemeal, clock, random: seededRandom(7), log: recordingLog().log },
+    controller.signal,
+  );
+  stops.push(async () => {
+    controller.abort();
+    await running;
+  });
+  await clock.until(() => lists === 2);
+  await clock.advance(1);
+  const once = [
+    ['a', 42],
+    ['b', 42],
+  ];
+  expect(seen).toEqual([...once, ...once]);
+});
+
 test('sees what happens between list and watch', async () => {
   const { server, seen, watching, clock, synced } = setUp({ objects: 1 });
   await clock.until(() => synced() === 1);
