@@ -92,8 +92,9 @@ export function busyAfter(
   randomBytes: (count: number) => Uint8Array,
 ): SignOutcome & { readonly kind: 'busy' } {
   const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
-  // A little apart, so that those who failed together do not come back together.
-  const jitter = (randomBytes(1)[0] ?? 0) % 4;
+  // A quota is by the second, and how many may ask again is the clients' to find out (limiter.ts of the relay). After
+  // anything else a little apart, so that those who failed together do not come back together.
+  const jitter = why === 'Throttled' ? 0 : (randomBytes(1)[0] ?? 0) % 4;
   return { kind: 'busy', why, retryAfterSeconds: 1 + jitter };
 }
 

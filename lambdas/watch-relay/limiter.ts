@@ -1,19 +1,44 @@
 import { fullJitter } from './clock.ts';
 import type { Backoff, Clock, Random } from './clock.ts';
 
-/** Between two tries when even one at a time is too much for the endpoint. */
+/** Between two tries while one after the other is too much for the endpoint. */
 const pause: Backoff = { baseMilliseconds: 200, capMilliseconds: 5_000 };
+/** After so long without work nobody knows any more what the endpoint takes. */
+const idleMilliseconds = 10_000;
+/**
+ * Until there are two at once the limit grows so much with each success. It is slow there on purpose: many relays share
+ * one quota of their account, and each of them meets it for the first time with what it has under way.
+ */
+const firstSteps = 0.25;
+/** Likewise once a refusal has said that one at a time may be enough: about twenty successes for each try of two. */
+const carefulSteps = 0.05;
+/** Of the calls that the share of refusals is taken from. */
+const remembered = 32;
+/** Refusals in a row that say something about the others who ask; with more of them it is an outage. */
+const contention = 3;
+/** A pause for the others: that much at most, and so much by the square of the share of refusals. */
+const longestTurnMilliseconds = 8_000;
+const turnMilliseconds = 500_000;
 
 /**
  * How many requests may be under way at once: halved when the far side says it is busy, one more after each round of
- * successes, as TCP does (AIMD, RFC 5681). No rate is fixed anywhere: the limit finds what the endpoint can take.
+ * successes, as TCP does (AIMD, RFC 5681), and found out from one on. No rate is fixed anywhere: the limit finds what
+ * the endpoint can take.
+ *
+ * Where even one at a time is too much, others want the same quota. Then relays take turns without speaking to one
+ * another: who is refused pauses, the longer the more of its calls were refused lately, which all of them see alike; who
+ * comes back goes on at full speed until it is refused again. So few ask at a time that few are refused, and what one
+ * leaves the next one takes at once. docs/scale.md has what came of it.
  */
 export interface ConcurrencyLimiter {
   limit(): number;
   admits(inFlight: number): boolean;
   succeeded(): void;
-  /** `startedAt` is when the call began (monotonic): one overload that many calls meet counts once. */
-  congested(startedAt: number): void;
+  /**
+   * `startedAt` is when the call began (monotonic): one overload that many calls meet counts once. `waiting`: how many
+   * are still to be done.
+   */
+  congested(startedAt: number, waiting: number): void;
 }
 
 export function createConcurrencyLimiter(
@@ -22,36 +47,84 @@ export function createConcurrencyLimiter(
   random: Random,
   onAdmit: () => void,
 ): ConcurrencyLimiter {
-  let limit = maximum;
+  let limit = 1;
+  /** Up to here the limit doubles with each round. */
+  let threshold = maximum;
   let loweredAt = Number.NEGATIVE_INFINITY;
-  /** Busy answers in a row while only one call at a time was made. */
-  let refusals = 0;
+  /** Since there is work again. */
+  let begunAt = clock.monotonic();
+  let done = 0;
+  let lastAt = begunAt;
+  /** Of the last calls, and how many there were to take it from. */
+  let refused = 0;
+  let calls = 0;
+  /** Refusals since the last success. */
+  let inARow = 0;
   let cancelPause: (() => void) | undefined;
+
+  function remember(refusal: 0 | 1): void {
+    calls = Math.min(remembered, calls + 1);
+    refused += (refusal - refused) / (calls + 1);
+  }
+
+  function step(): number {
+    if (limit < threshold) return limit < 2 ? firstSteps : 1;
+    return limit < 2 ? carefulSteps : 1 / limit;
+  }
+
+  /** How long to leave the endpoint to others, but no longer than what waits will take; nothing before it has answered. */
+  function turn(now: number, waiting: number): number {
+    if (done === 0) return 0;
+    const rest = ((waiting + 1) * (now - begunAt)) / done;
+    return random() * Math.min(longestTurnMilliseconds, turnMilliseconds * refused ** 2, rest);
+  }
 
   return {
     limit: () => Math.floor(limit),
-    admits: (inFlight) => cancelPause === undefined && inFlight < Math.floor(limit),
 
-    succeeded() {
-      refusals = 0;
-      limit = Math.min(maximum, limit + 1 / limit);
+    admits(inFlight) {
+      if (cancelPause !== undefined) return false;
+      const now = clock.monotonic();
+      if (inFlight === 0 && now - lastAt > idleMilliseconds) {
+        limit = 1;
+        threshold = maximum;
+        begunAt = now;
+        done = 0;
+        refused = 0;
+        calls = 0;
+      }
+      lastAt = now;
+      return inFlight < Math.floor(limit);
     },
 
-    congested(startedAt) {
+    succeeded() {
+      lastAt = clock.monotonic();
+      inARow = 0;
+      done += 1;
+      remember(0);
+      limit = Math.min(maximum, limit + step());
+    },
+
+    congested(startedAt, waiting) {
+      const now = clock.monotonic();
+      lastAt = now;
+      inARow += 1;
+      if (inARow <= contention) remember(1);
       if (startedAt < loweredAt) return;
-      loweredAt = clock.monotonic();
+      loweredAt = now;
+      // Only how it was before the trouble began says what to come back to.
+      if (inARow === 1 && done > 0) threshold = Math.max(1, limit / 2);
       if (limit >= 2) {
         limit = Math.max(1, limit / 2);
         return;
       }
-      // One at a time and still too much: leave gaps, or a long queue would knock without a break.
       limit = 1;
+      const gap = done > 0 && inARow === 1 ? 0 : fullJitter(Math.max(0, inARow - 2), pause, random);
       cancelPause?.();
-      cancelPause = clock.after(fullJitter(refusals, pause, random), () => {
+      cancelPause = clock.after(Math.max(turn(now, waiting), gap), () => {
         cancelPause = undefined;
         onAdmit();
       });
-      refusals += 1;
     },
   };
 }

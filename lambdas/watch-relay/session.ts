@@ -201,7 +201,10 @@ async function attend(
     finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
-    if (causes[result.cause].congestion) session.limiter.congested(begun);
+    if (causes[result.cause].congestion) {
+      const { ready, delayed } = sumOf(session.queue.counts());
+      session.limiter.congested(begun, ready + delayed);
+    }
     comeBack(taken, result, session, ports);
   }
 }

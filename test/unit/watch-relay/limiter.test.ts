@@ -16,29 +16,52 @@ function setUp(maximum = 16) {
   return { clock, limiter, admitted: () => admitted };
 }
 
-test('starts at the maximum and never goes above it', () => {
-  const { limiter } = setUp(4);
+/** As after a quiet burst: it has found out that all of it is borne. */
+function setUpOpen(maximum = 16) {
+  const world = setUp(maximum);
+  while (world.limiter.limit() < maximum) world.limiter.succeeded();
+  return world;
+}
+
+test('finds out from one on, slowly to two, then twice as many with each round; never above the maximum', () => {
+  const { limiter } = setUp(16);
+  expect(limiter.limit()).toBe(1);
+  const successes: number[] = [];
+  for (let count = 1; limiter.limit() < 16; count += 1) {
+    const before = limiter.limit();
+    limiter.succeeded();
+    if (limiter.limit() > before) successes.push(count);
+  }
+  expect(successes.slice(0, 3)).toEqual([4, 5, 6]);
+  expect(successes).toHaveLength(15);
   for (let i = 0; i < 100; i += 1) limiter.succeeded();
-  expect(limiter.limit()).toBe(4);
-  expect(limiter.admits(3)).toBe(true);
-  expect(limiter.admits(4)).toBe(false);
+  expect(limiter.limit()).toBe(16);
+  expect(limiter.admits(15)).toBe(true);
+  expect(limiter.admits(16)).toBe(false);
+});
+
+test('a maximum of one is one', () => {
+  const { limiter } = setUp(1);
+  for (let i = 0; i < 100; i += 1) limiter.succeeded();
+  expect(limiter.limit()).toBe(1);
+  expect(limiter.admits(0)).toBe(true);
 });
 
 test('one overload met by many calls halves the limit once; the next one halves it again', async () => {
-  const { clock, limiter } = setUp();
+  const { clock, limiter } = setUpOpen();
   const begun = clock.monotonic();
   await clock.advance(10);
-  for (let i = 0; i < 16; i += 1) limiter.congested(begun);
+  for (let i = 0; i < 16; i += 1) limiter.congested(begun, 0);
   expect(limiter.limit()).toBe(8);
   const later = clock.monotonic();
   await clock.advance(10);
-  for (let i = 0; i < 8; i += 1) limiter.congested(later);
+  for (let i = 0; i < 8; i += 1) limiter.congested(later, 0);
   expect(limiter.limit()).toBe(4);
 });
 
 test('a round of successes adds one', async () => {
-  const { clock, limiter } = setUp();
-  limiter.congested(clock.monotonic());
+  const { clock, limiter } = setUpOpen();
+  limiter.congested(clock.monotonic(), 0);
   expect(limiter.limit()).toBe(8);
   for (let i = 0; i < 9; i += 1) limiter.succeeded();
   expect(limiter.limit()).toBe(9);
@@ -46,11 +69,11 @@ test('a round of successes adds one', async () => {
   expect(limiter.limit()).toBe(16);
 });
 
-test('at one at a time, further congestion leaves growing gaps, and success ends them', async () => {
-  const { clock, limiter, admitted } = setUp(1);
+test('nobody has answered yet: growing gaps, then as if nothing had been', async () => {
+  const { clock, limiter, admitted } = setUp(4);
   const gaps: number[] = [];
   for (let i = 0; i < 8; i += 1) {
-    limiter.congested(clock.monotonic());
+    limiter.congested(clock.monotonic(), 10);
     expect(limiter.admits(0)).toBe(false);
     const from = clock.monotonic();
     const before = admitted();
@@ -58,11 +81,58 @@ test('at one at a time, further congestion leaves growing gaps, and success ends
     gaps.push(clock.monotonic() - from);
     expect(limiter.admits(0)).toBe(true);
   }
-  expect(gaps).toEqual([100, 200, 400, 800, 1_600, 2_500, 2_500, 2_500]);
+  expect(gaps).toEqual([100, 100, 200, 400, 800, 1_600, 2_500, 2_500]);
+  for (let i = 0; i < 6; i += 1) limiter.succeeded();
+  expect(limiter.limit()).toBe(4);
+});
+
+async function pauseAfter(successes: number, refusals: number, waiting: number): Promise<number> {
+  const { clock, limiter, admitted } = setUp(1);
+  let last = 0;
+  for (let refusal = 0; refusal < refusals; refusal += 1) {
+    for (let i = 0; i < successes; i += 1) {
+      await clock.advance(100);
+      limiter.succeeded();
+    }
+    limiter.congested(clock.monotonic(), waiting);
+    const [from, before] = [clock.monotonic(), admitted()];
+    await clock.until(() => admitted() > before);
+    last = clock.monotonic() - from;
+  }
+  return last;
+}
+
+test('others want the same: whoever is refused more often pauses longer, and never longer than the rest takes', async () => {
+  const seldom = await pauseAfter(30, 6, 1_000);
+  const often = await pauseAfter(10, 6, 1_000);
+  expect(seldom).toBeLessThan(often / 4);
+  expect(await pauseAfter(1, 40, 1_000)).toBeLessThanOrEqual(8_000);
+  expect(await pauseAfter(10, 6, 0)).toBeLessThan(often / 4);
+});
+
+test('after a refusal at one the second at once is tried only once in twenty', async () => {
+  const { clock, limiter } = setUp(16);
+  for (let i = 0; i < 3; i += 1) limiter.succeeded();
+  limiter.congested(clock.monotonic(), 100);
+  for (let i = 0; i < 19; i += 1) limiter.succeeded();
+  expect(limiter.limit()).toBe(1);
   limiter.succeeded();
-  limiter.congested(clock.monotonic());
-  await clock.advance(100);
+  limiter.succeeded();
+  expect(limiter.limit()).toBe(2);
+});
+
+test('after a long rest it finds out anew', async () => {
+  const { clock, limiter } = setUpOpen();
+  await clock.advance(9_000);
   expect(limiter.admits(0)).toBe(true);
+  expect(limiter.limit()).toBe(16);
+  await clock.advance(11_000);
+  // Whoever still works has not rested.
+  expect(limiter.admits(1)).toBe(true);
+  expect(limiter.limit()).toBe(16);
+  await clock.advance(11_000);
+  expect(limiter.admits(0)).toBe(true);
+  expect(limiter.limit()).toBe(1);
 });
 
 test('full jitter spreads over the whole of a doubling, capped range', () => {

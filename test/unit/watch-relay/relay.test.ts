@@ -405,14 +405,16 @@ test('not ready before all signers are listed', async () => {
 describe('a drain', () => {
   test('takes nothing more and finishes what is under way', async () => {
     const world = setUp({ endpoint: { latency: () => 3_000 } });
-    for (let i = 0; i < 40; i += 1) world.server.create(object(`r${i}`));
+    for (let i = 0; i < 80; i += 1) world.server.create(object(`r${i}`));
     world.start();
     await world.clock.until(() => world.signer.underWay() === 16);
+    const [begun, from] = [world.signer.total(), world.clock.monotonic()];
     world.stop.abort();
     await world.clock.until(() => world.state.ended);
-    expect(world.server.names().filter(world.answered)).toHaveLength(16);
-    expect(world.signer.total()).toBe(16);
-    expect(world.clock.monotonic()).toBeLessThan(4_000);
+    expect(begun).toBeLessThan(80);
+    expect(world.server.names().filter(world.answered)).toHaveLength(begun);
+    expect(world.signer.total()).toBe(begun);
+    expect(world.clock.monotonic() - from).toBeLessThan(4_000);
     expect(world.relay.health.problems()).toEqual(['draining']);
     expect(world.server.watching()).toBe(0);
   });
@@ -458,15 +460,16 @@ describe('with a lease', () => {
 
   test('a leader that loses it breaks off at once, and takes up everything again later', async () => {
     const world = setUp({ lease: true, endpoint: { latency: () => 8_000 } });
-    for (let i = 0; i < 20; i += 1) world.server.create(object(`r${i}`));
+    for (let i = 0; i < 80; i += 1) world.server.create(object(`r${i}`));
     world.start();
     await world.clock.until(() => world.signer.underWay() === 16);
+    const written = world.server.count('updateStatus');
     const stolen = { ...world.leases.lease(), spec: { holderIdentity: 'thief', leaseDurationSeconds: 15 } };
     const done = world.leases.access().update(stolen, new AbortController().signal);
     await world.clock.until(() => world.signer.underWay() === 0, 3_000);
     expect((await done).ok).toBe(true);
     expect(world.server.watching()).toBe(0);
-    expect(world.server.count('updateStatus')).toBe(0);
+    expect(world.server.count('updateStatus')).toBe(written);
     await world.clock.until(() => world.server.names().every(world.answered));
     world.stop.abort();
     await world.clock.until(() => world.state.ended);

@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util';
+import { makePair } from './certificate.ts';
+import { runScenario } from './run.ts';
+import type { Result } from './run.ts';
+import { scenarios } from './scenarios.ts';
+import { tableOf } from './report.ts';
+
+const help = `Many requests at once over models of KMS, Lambda, DynamoDB and the API server, in virtual time: how long until all
+are signed, beside what the quotas allow, and what it costs. The relay's code is the real one. docs/scale.md
+
+Usage: npm run -s sim:scale -- [NAME…] [options]
+
+  NAME         a scenario, or the beginning of some up to a dash (default: all)
+  --list       their names
+  --seed N     (default: 1)
+  -o FORMAT    table (default) or json
+  --help
+
+Examples:
+  npm run -s sim:scale -- one-10k            ten thousand requests at once, one cluster, default limits
+  npm run -s sim:scale -- many- outage-      five hundred clusters that share one KMS quota; KMS away for a minute
+  npm run -s sim:scale -- one- -o json | jq '.[].ratio'
+`;
+
+async function main(): Promise<number> {
+  let parsed;
+  try {
+    parsed = parseArgs({
+      allowPositionals: true,
+      options: {
+        list: { type: 'boolean', default: false },
+        seed: { type: 'string', default: '1' },
+        output: { type: 'string', short: 'o', default: 'table' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    return 2;
+  }
+  const { values, positionals } = parsed;
+  if (values.help) {
+    process.stdout.write(help);
+    return 0;
+  }
+  const chosen = scenarios.filter(
+    ({ name }) => positionals.length === 0 || positionals.some((wanted) => matches(wanted, name)),
+  );
+  const seed = Number(values.seed);
+  if (chosen.length === 0 || !Number.isSafeInteger(seed) || !['table', 'json'].includes(values.output)) {
+    process.stderr.write(`no such scenario, seed or format; --help and --list show what there is\n`);
+    return 2;
+  }
+  if (values.list) {
+    process.stdout.write(chosen.map(({ name }) => `${name}\n`).join(''));
+    return 0;
+  }
+  const pair = await makePair();
+  const results: Result[] = [];
+  for (const scenario of chosen) {
+    const result = await runScenario(scenario, pair, seed);
+    results.push(result);
+    if (values.output === 'table') process.stdout.write(tableOf([result], results.length === 1));
+  }
+  if (values.output === 'json') process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`);
+  return 0;
+}
+
+/** A whole name, or a beginning that ends in a dash, is that and nothing more. */
+function matches(wanted: string, name: string): boolean {
+  return wanted.endsWith('-') ? name.startsWith(wanted) : name === wanted;
+}
+
+process.exitCode = await main();

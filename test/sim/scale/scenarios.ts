@@ -1,0 +1,86 @@
+/** What is simulated: how many requests, in what time, of how many clusters with which limits, and what goes wrong. */
+import { dynamodb, kms, lambda } from './numbers.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly requests: number;
+  readonly clusters: number;
+  /** Of each cluster. */
+  readonly requesters: number;
+  /** 0: all at once. */
+  readonly overSeconds: number;
+  /** The relay's. */
+  readonly concurrency: number;
+  readonly inFlightPerRequester: number;
+  /** The function's and the front door's: `limits` of countersign.yaml. */
+  readonly reservedConcurrency: number;
+  readonly throttle: { readonly rate: number; readonly burst: number };
+  readonly tableWriteUnits: number;
+  readonly account: { readonly signaturesPerSecond: number; readonly concurrency: number };
+  /** Seconds after the first request: KMS answers nobody. */
+  readonly outage?: readonly [number, number];
+  /** Likewise: the front door says busy to everybody. */
+  readonly away?: { readonly from: number; readonly until: number; readonly retryAfterSeconds?: number };
+}
+
+const account = { signaturesPerSecond: kms.signaturesPerSecond, concurrency: lambda.accountConcurrency };
+
+/** As everything is by default. */
+const ordinary = {
+  clusters: 1,
+  requesters: 8,
+  overSeconds: 0,
+  concurrency: 32,
+  inFlightPerRequester: 24,
+  reservedConcurrency: 40,
+  throttle: { rate: 200, burst: 400 },
+  tableWriteUnits: dynamodb.writeUnits,
+  account,
+} as const;
+
+/** One cluster that may have all of the account, with a table that has been warmed. */
+const wide = {
+  ...ordinary,
+  concurrency: 128,
+  inFlightPerRequester: 64,
+  reservedConcurrency: 200,
+  throttle: { rate: 2_000, burst: 4_000 },
+  tableWriteUnits: 40_000,
+} as const;
+
+/** Five hundred with ordinary limits, in an account whose concurrency was raised to hold their reservations. */
+const many = {
+  ...ordinary,
+  clusters: 500,
+  requesters: 2,
+  account: { ...account, concurrency: 500 * 40 + lambda.unreservable },
+} as const;
+
+/** Five hundred in an account as AWS gives it: one environment for each. */
+const narrow = { ...many, reservedConcurrency: 1, account } as const;
+
+const hour = 3_600;
+const sizes = [
+  ['1k', 1_000],
+  ['10k', 10_000],
+  ['100k', 100_000],
+] as const;
+
+export const scenarios: readonly Scenario[] = [
+  ...sizes.flatMap(([size, requests]): Scenario[] => [
+    { ...ordinary, name: `one-${size}`, requests },
+    { ...ordinary, name: `one-${size}-hour`, requests, overSeconds: hour },
+    { ...wide, name: `wide-${size}`, requests },
+    { ...many, name: `many-${size}`, requests },
+    { ...many, name: `many-${size}-hour`, requests, overSeconds: hour },
+    { ...narrow, name: `narrow-${size}`, requests },
+  ]),
+  { ...wide, name: 'cold-10k', requests: 10_000, tableWriteUnits: dynamodb.writeUnits },
+  { ...wide, name: 'outage-wide-100k', requests: 100_000, outage: [20, 80] },
+  { ...ordinary, name: 'outage-one-10k', requests: 10_000, outage: [20, 80] },
+  { ...many, name: 'outage-many-100k', requests: 100_000, outage: [20, 80] },
+  { ...ordinary, name: 'away-22', requests: 22, away: { from: 0, until: 3 } },
+  { ...ordinary, name: 'away-22-later', requests: 22, away: { from: 0, until: 3, retryAfterSeconds: 2 } },
+  { ...ordinary, name: 'away-minute-1k', requests: 1_000, away: { from: 0, until: 60 } },
+  { ...many, name: 'away-many-10k', requests: 10_000, away: { from: 0, until: 30 } },
+];
