@@ -34,8 +34,9 @@ const names: readonly string[] = [...contenderNames, ...sectionNames];
 export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, on one real
 control plane; approved and pending ones, at once, at a steady rate and one by one; what the relay takes in a large
 cluster; each step of the story by itself; the functions' bundles beside the bare libraries they need; and
-kubelet-authenticator beside a Node that does nothing. Takes about thirteen minutes, most of them LocalStack and the reference's
-own throttle. Exit code 1 when something could not be measured; the rest is reported and written all the same.
+kubelet-authenticator beside a Node that does nothing. Takes a quarter of an hour, most of it LocalStack, the large
+clusters and the reference's own throttle. Exit code 1 when something failed; the rest is reported and written all the
+same.
 
 Usage: npm run bench -- [options]
 
