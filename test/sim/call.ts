@@ -121,9 +121,10 @@ const oftener: Readonly<Record<string, number>> = {
   'lease.create': 0.4,
   'ledger.complete': 0.04,
   'ledger.expire': 0.8,
+  'ledger.find': 0.03,
   'ledger.release': 0.3,
   'ledger.takeOver': 0.3,
-  'platform.describe': 0.15,
+  'platform.describe': 0.3,
 };
 
 function fateOf(stage: Stage, random: Random, port: string, method: string): Fate {
