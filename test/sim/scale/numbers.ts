@@ -1,6 +1,6 @@
 /**
  * Every number that the models take from AWS, Kubernetes or from our own settings, at one place. docs/scale.md says where
- * each comes from; test/unit/sim/scale-numbers.test.ts holds those that are ours to the code that has them.
+ * each comes from; test/unit/sim/scale.test.ts holds those that are ours to the code that has them.
  */
 
 export const kms = {

@@ -1,0 +1,34 @@
+/** The sizes that run in seconds; `npm run sim:scale` has the others, docs/scale.md what came of them. */
+import { describe, expect, test } from 'vitest';
+import { makePair } from '../../sim/scale/certificate.ts';
+import { runScenario } from '../../sim/scale/run.ts';
+import { scenarios } from '../../sim/scale/scenarios.ts';
+
+const pair = await makePair();
+
+async function run(name: string) {
+  const scenario = scenarios.find((each) => each.name === name);
+  if (scenario === undefined) throw new Error(`no scenario ${name}`);
+  return runScenario(scenario, pair);
+}
+
+describe.each(['one-1k', 'many-1k'])('%s', (name) => {
+  test('all signed in the time of the quota, nobody asks much more than needed, nobody waits for ever', async () => {
+    const result = await run(name);
+    expect(result.signed).toBe(result.requests);
+    expect(result.ratio).toBeLessThan(1.1);
+    expect(result.worstCallRatio).toBeLessThanOrEqual(1.2);
+    expect(result.waits.longest).toBeLessThan(result.floor.seconds * 1.1);
+  }, 60_000);
+});
+
+test('the same seed gives the same run', async () => {
+  expect(await run('away-22')).toEqual(await run('away-22'));
+});
+
+test('an endpoint that is busy for everybody at first: seconds after it is back all are signed', async () => {
+  const result = await run('away-22');
+  expect(result.signed).toBe(22);
+  expect(result.seconds).toBeLessThan(12);
+  expect(result.calls.frontDoor.calls).toBeLessThanOrEqual(40);
+});
