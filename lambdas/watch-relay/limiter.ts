@@ -12,6 +12,11 @@ const idleMilliseconds = 10_000;
 const firstSteps = 0.25;
 /** Likewise once a refusal has said that one at a time may be enough: about twenty successes for each try of two. */
 const carefulSteps = 0.05;
+/**
+ * For each such time without any answer one more may be under way: an endpoint that starts, or a call that hangs, says
+ * nothing about how many it takes, and must not keep all others waiting.
+ */
+const silentMilliseconds = 1_000;
 /** Of the calls that the share of refusals is taken from. */
 const remembered = 32;
 /** Refusals in a row that say something about the others who ask; with more of them it is an outage. */
@@ -61,6 +66,9 @@ export function createConcurrencyLimiter(
   /** Refusals since the last success. */
   let inARow = 0;
   let cancelPause: (() => void) | undefined;
+  /** When there was an answer last, or since when there is something to answer. */
+  let heardAt = begunAt;
+  let cancelPatience: (() => void) | undefined;
 
   function remember(refusal: 0 | 1): void {
     calls = Math.min(remembered, calls + 1);
@@ -79,6 +87,15 @@ export function createConcurrencyLimiter(
     return random() * Math.min(longestTurnMilliseconds, turnMilliseconds * refused ** 2, rest);
   }
 
+  /** Comes back when the silence will have lasted long enough for one more. */
+  function listen(milliseconds: number): void {
+    cancelPatience?.();
+    cancelPatience = clock.after(milliseconds, () => {
+      cancelPatience = undefined;
+      onAdmit();
+    });
+  }
+
   return {
     limit: () => Math.floor(limit),
 
@@ -94,11 +111,18 @@ export function createConcurrencyLimiter(
         calls = 0;
       }
       lastAt = now;
-      return inFlight < Math.floor(limit);
+      if (inFlight === 0) heardAt = now;
+      const missing = inFlight + 1 - Math.floor(limit);
+      if (missing <= 0) return true;
+      if (inFlight >= maximum) return false;
+      const silence = heardAt + missing * silentMilliseconds - now;
+      if (silence > 0) listen(silence);
+      return silence <= 0;
     },
 
     succeeded() {
       lastAt = clock.monotonic();
+      heardAt = lastAt;
       inARow = 0;
       done += 1;
       remember(0);
@@ -108,6 +132,7 @@ export function createConcurrencyLimiter(
     congested(startedAt, waiting) {
       const now = clock.monotonic();
       lastAt = now;
+      heardAt = now;
       inARow += 1;
       if (inARow <= contention) remember(1);
       if (startedAt < loweredAt) return;
@@ -121,7 +146,7 @@ export function createConcurrencyLimiter(
       limit = 1;
       const gap = done > 0 && inARow === 1 ? 0 : fullJitter(Math.max(0, inARow - 2), pause, random);
       cancelPause?.();
-      cancelPause = clock.after(Math.max(turn(now, waiting), gap), () => {
+      cancelPause = clock.after(Math.ceil(Math.max(turn(now, waiting), gap)), () => {
         cancelPause = undefined;
         onAdmit();
       });

@@ -121,6 +121,32 @@ test('after a refusal at one the second at once is tried only once in twenty', a
   expect(limiter.limit()).toBe(2);
 });
 
+test('calls that hang do not keep the others waiting: one more for each second without an answer', async () => {
+  const { clock, limiter, admitted } = setUp(4);
+  expect(limiter.admits(0)).toBe(true);
+  for (const [inFlight, second] of [
+    [1, 1],
+    [2, 2],
+    [3, 3],
+  ] as const) {
+    expect(limiter.admits(inFlight)).toBe(false);
+    const before = admitted();
+    await clock.until(() => admitted() > before);
+    expect(clock.monotonic()).toBe(second * 1_000);
+    expect(limiter.admits(inFlight)).toBe(true);
+  }
+  // Four hang now; that is the maximum, however long it lasts.
+  await clock.advance(60_000);
+  expect(limiter.admits(4)).toBe(false);
+  // Whatever is answered ends the silence, and what hangs still counts.
+  limiter.congested(clock.monotonic(), 10);
+  await clock.advance(5_000);
+  limiter.succeeded();
+  expect(limiter.admits(3)).toBe(false);
+  await clock.advance(3_000);
+  expect(limiter.admits(3)).toBe(true);
+});
+
 test('after a long rest it finds out anew', async () => {
   const { clock, limiter } = setUpOpen();
   await clock.advance(9_000);
