@@ -133,7 +133,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       const moved = known.step !== arrival.step;
       if (known.state === 'busy') known.meanwhile = moved || known.meanwhile === 'moved on' ? 'moved on' : 'seen';
       known.step = arrival.step;
-      if (known.state === 'delayed' && moved) {
+      if (moved && (known.state === 'delayed' || known.state === 'ready')) {
         withdraw(known);
         afresh(known);
       }
@@ -195,8 +195,8 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
   };
 }
 
-function turnOf({ key: { signerName }, requester, line }: Entry): Turn {
-  return { requester, signerName, line };
+function turnOf({ key: { signerName }, requester, line, step }: Entry): Turn {
+  return { requester, signerName, line, begun: step === 'sign' };
 }
 
 /** All lines together, for a log line. */

@@ -141,6 +141,14 @@ test.each(['retry', 'done'] as const)('nor is one that moved on while a worker h
   expect(queue.take()).toEqual({ key: key('a'), failures: 0, step: 'sign' });
 });
 
+test('what somebody approves while it waits for a decision comes before those that still wait for one', () => {
+  const { queue, add, takeAll } = setUp();
+  for (const uid of ['a', 'b', 'c']) add(uid, { step: 'decide' });
+  add('c', { step: 'sign' });
+  expect(sumOf(queue.counts())).toEqual({ ready: 3, delayed: 0 });
+  expect(takeAll()).toEqual(['c', 'a', 'b']);
+});
+
 test('a crowd of one requester is told of once, and again when there is another', () => {
   const { queue, key, add, takeAll } = setUp();
   const come = (count: number, requester: string) =>

@@ -3,7 +3,12 @@ import { createTurns, renewalsInARow } from '../../../lambdas/watch-relay/turns.
 import type { Line, Turn } from '../../../lambdas/watch-relay/turns.ts';
 import { seededRandom } from './virtual-clock.ts';
 
-const turn = (requester: string, signerName = 's', line: Line = 'other'): Turn => ({ requester, signerName, line });
+const turn = (requester: string, signerName = 's', line: Line = 'other', begun = false): Turn => ({
+  requester,
+  signerName,
+  line,
+  begun,
+});
 
 /** Items are `requester/number`; each is taken and over at once, unless the test keeps it. */
 function setUp(atOnce = 8) {
@@ -35,6 +40,16 @@ test('one who floods delays himself: whoever comes later has the next turn', () 
   // Behind those who wait already, each once, then round again.
   expect(take(5)).toEqual(['flood/3', 'late/0', 'later/0', 'flood/4', 'late/1']);
   expect(take(1_000)).toHaveLength(495);
+});
+
+test('what is begun is finished first, the signers still in turn, and nobody else waits for it', () => {
+  const { push, take } = setUp();
+  push(3, turn('a'));
+  push(1, turn('b'));
+  push(2, turn('a', 's', 'other', true));
+  push(1, turn('a', 't', 'other', true));
+  // Begun ones have the same names: a/0 and a/1 of s, a/0 of t, then those that came first.
+  expect(take(7)).toEqual(['a/0', 'b/0', 'a/0', 'a/1', 'a/0', 'a/1', 'a/2']);
 });
 
 test('of one requester no more than so many are under way, whatever is free', () => {
