@@ -128,7 +128,19 @@ export function startProcess(stage: Stage, name: string, onDeath: () => void = (
     clock: {
       now,
       monotonic: () => timeline.now(),
-      after: (milliseconds, run) => timeline.after(milliseconds, () => wake(run)),
+      after(milliseconds, run) {
+        let cancelled = false;
+        const cancel = timeline.after(milliseconds, () =>
+          wake(() => {
+            // As clearTimeout: what was due while the process stood still can be taken back by what comes before it.
+            if (!cancelled) run();
+          }),
+        );
+        return () => {
+          cancelled = true;
+          cancel();
+        };
+      },
     },
   };
 }
