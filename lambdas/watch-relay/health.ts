@@ -14,10 +14,17 @@ export interface Health {
   problems(): readonly string[];
 }
 
-export function createHealth(signerNames: readonly string[]): Health {
+/**
+ * What is forbidden is met again within a minute: nothing waits longer for its next try. An API server that starts
+ * forbids for a moment what it has not read the roles for, and that very call may not be needed again for days.
+ */
+const rememberedMilliseconds = 75_000;
+
+export function createHealth(signerNames: readonly string[], monotonic: () => number): Health {
   let role = 'starting';
   let unsynced = new Set(signerNames);
-  const unauthorized = new Set<string>();
+  /** Call → when it was refused last. */
+  const unauthorized = new Map<string, number>();
   return {
     role(now) {
       if (now === 'working') unsynced = new Set(signerNames);
@@ -25,9 +32,10 @@ export function createHealth(signerNames: readonly string[]): Health {
     },
     synced: (signerName) => void unsynced.delete(signerName),
     authorized: (call) => void unauthorized.delete(call),
-    unauthorized: (call) => void unauthorized.add(call),
+    unauthorized: (call) => void unauthorized.set(call, monotonic()),
     problems() {
-      const problems = [...unauthorized].map((call) => `not authorized: ${call}`);
+      for (const [call, at] of unauthorized) if (monotonic() - at > rememberedMilliseconds) unauthorized.delete(call);
+      const problems = [...unauthorized.keys()].map((call) => `not authorized: ${call}`);
       if (role === 'starting' || role === 'draining') problems.push(role);
       if (role === 'working') problems.push(...[...unsynced].map((signerName) => `not yet listed: ${signerName}`));
       return problems;

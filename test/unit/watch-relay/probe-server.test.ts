@@ -8,8 +8,8 @@ afterEach(async () => {
   for (const close of closes.splice(0)) await close();
 });
 
-async function serve() {
-  const health = createHealth(['a', 'b']);
+async function serve(monotonic = () => 0) {
+  const health = createHealth(['a', 'b'], monotonic);
   const metrics = createRelayMetrics();
   const relay = { health, metrics, run: () => Promise.resolve() };
   const server = await serveProbes(relay, { host: '127.0.0.1', port: 0 });
@@ -44,6 +44,20 @@ test('ready when every signer is listed and every call authorized, in any order'
   expect((await get('/healthz')).status).toBe(200);
 });
 
+test('what was forbidden for a moment, and is not asked for again, does not keep it from being ready', async () => {
+  let now = 0;
+  const { health, get } = await serve(() => now);
+  health.role('standby');
+  health.unauthorized('get certificatesigningrequests');
+  now = 60_000;
+  health.unauthorized('list a');
+  expect((await get('/readyz')).status).toBe(503);
+  now = 80_000;
+  expect(await get('/readyz')).toMatchObject({ status: 503, text: 'not authorized: list a\n' });
+  now = 140_000;
+  expect((await get('/readyz')).status).toBe(200);
+});
+
 test('metrics in the text format, each with a prefix and a help text', async () => {
   const { metrics, get } = await serve();
   metrics.watchGauges(() => ({
@@ -73,7 +87,7 @@ test('nothing else', async () => {
 test('a port that is taken is an error', async () => {
   const { get } = await serve();
   await get('/healthz');
-  const relay = { health: createHealth([]), metrics: createRelayMetrics(), run: () => Promise.resolve() };
+  const relay = { health: createHealth([], () => 0), metrics: createRelayMetrics(), run: () => Promise.resolve() };
   const server = await serveProbes(relay, { host: '127.0.0.1', port: 0 });
   closes.push(() => server.close());
   await expect(serveProbes(relay, { host: '127.0.0.1', port: server.address.port })).rejects.toThrow('EADDRINUSE');
