@@ -22,7 +22,7 @@ export interface Relay {
 }
 
 export function createRelay(options: RelayOptions, ports: RelayPorts): Relay {
-  const health = createHealth(options.signerNames, ports.clock.monotonic);
+  const health = createHealth(options.signerNames, () => ports.clock.monotonic());
   const metrics = createRelayMetrics();
   const { clock, log } = ports;
   const api = observedApi(ports.api, health, metrics);
