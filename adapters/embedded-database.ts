@@ -111,25 +111,18 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
 
 /** Several statements of which all count or none, inside a transaction that goes on either way. */
 function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
-  const begin = database.prepare('SAVEPOINT one');
-  const end = database.prepare('RELEASE one');
-  return (work) => {
-    begin.run();
-    try {
-      const result = work();
-      end.run();
-      return result;
-    } catch (error) {
-      if (database.isTransaction) database.exec('ROLLBACK TO one; RELEASE one');
-      throw error;
-    }
-  };
+  return preparedBetween(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
 }
 
 /** All or nothing, with the write lock from the first statement on, so that no reader's view can be out of date. */
 function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
-  const begin = database.prepare(how);
-  const end = database.prepare('COMMIT');
+  return preparedBetween(database, how, 'COMMIT', 'ROLLBACK');
+}
+
+/** The statements around a piece of work are prepared once, for all the times that it is done. */
+function preparedBetween(database: DatabaseSync, before: string, after: string, undo: string): <T>(work: () => T) => T {
+  const begin = database.prepare(before);
+  const end = database.prepare(after);
   return (work) => {
     begin.run();
     try {
@@ -138,7 +131,7 @@ function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <
       return result;
     } catch (error) {
       // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
-      if (database.isTransaction) database.exec('ROLLBACK');
+      if (database.isTransaction) database.exec(undo);
       throw error;
     }
   };

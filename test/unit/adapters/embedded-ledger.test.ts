@@ -8,30 +8,19 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
 import type { EmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { certificateLedgerContract, intentFixture } from '../../contract/certificate-ledger.ts';
+import { certificateLedgerContract, intentFixture, type LedgerUnderTest } from '../../contract/certificate-ledger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'countersign-ledger-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 let files = 0;
 const newFile = (): string => join(folder, `${++files}.sqlite`);
 
-certificateLedgerContract('embedded, on a file', async () => {
-  const file = newFile();
-  const opened: EmbeddedLedger[] = [openEmbeddedLedger(file), openEmbeddedLedger(newFile())];
-  return {
-    ledger: opened[0]!.ledger,
-    other: opened[1]!.ledger,
-    reopen: async () => {
-      const again = openEmbeddedLedger(file);
-      opened.push(again);
-      return again.ledger;
-    },
-    close: async () => opened.forEach((each) => each.close()),
-  };
-});
+certificateLedgerContract('embedded, on a file', () => openedOn(newFile()));
+certificateLedgerContract('embedded, on a file whose rows have no row ids, as they once had none', () =>
+  openedOn(fileWithoutRowIds()),
+);
 
-certificateLedgerContract('embedded, on a file whose rows have no row ids, as they once had none', async () => {
-  const file = fileWithoutRowIds();
+async function openedOn(file: string): Promise<LedgerUnderTest> {
   const opened: EmbeddedLedger[] = [openEmbeddedLedger(file), openEmbeddedLedger(newFile())];
   return {
     ledger: opened[0]!.ledger,
@@ -43,7 +32,7 @@ certificateLedgerContract('embedded, on a file whose rows have no row ids, as th
     },
     close: async () => opened.forEach((each) => each.close()),
   };
-});
+}
 
 function fileWithoutRowIds(): string {
   const today = newFile();
