@@ -6,7 +6,8 @@ import { clientMilliseconds, dynamodb, lambda, networkMilliseconds, prices } fro
 import { createQuota } from './quota.ts';
 import { signDeed } from './sign-function.ts';
 import type { Deed, DeedPorts } from './sign-function.ts';
-import type { Spread, Table } from './table.ts';
+import { spreadOf } from './table.ts';
+import type { Table } from './table.ts';
 
 export interface EndpointOptions {
   /** The HTTP API's throttle. */
@@ -106,8 +107,7 @@ export function createEndpoint(
   }
 
   function portsOf(uid: string): DeedPorts {
-    // By number, so that two runs of one seed fall into the same partitions.
-    const spread: Spread = { record: hash(uid), serial: hash(`${uid} serial`) };
+    const spread = spreadOf(uid);
     const intent = dynamodb.intentUnits;
     return {
       now: () => timeline.now(),
@@ -178,11 +178,4 @@ export function createEndpoint(
       throw new Error('nothing is attested here');
     },
   };
-}
-
-/** FNV-1a. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
-  return value >>> 0;
 }

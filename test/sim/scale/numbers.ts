@@ -42,8 +42,12 @@ export const dynamodb = {
   /** One partition, and so one key of a table or an index. */
   partitionWriteUnits: 1_000,
   partitionReadUnits: 3_000,
-  /** Beyond twice the highest peak there was, at most once in that time. */
+  /** The most that a table may have, unless its account asked for more. */
+  tableWriteUnits: 40_000,
+  /** What lasted a minute is a peak, and twice that is let through when so much time has passed. */
   doublesInMilliseconds: 1_800_000,
+  /** A partition that refuses something in each of so many minutes in a row becomes two. AWS says no number. */
+  splitsAfterMinutes: 10,
   milliseconds: [3, 9],
   /** adapters/dynamodb-ledger.ts: the SDK's standard mode. */
   attempts: 3,
