@@ -1,20 +1,22 @@
-/** What all clusters of an account and region share: the quotas of KMS and the concurrency of Lambda, and the bill. */
+/** What all clusters of an account and region share: the quotas of KMS, STS and EC2, the concurrency of Lambda, and the bill. */
 import type { Random } from '../random.ts';
 import type { Timeline } from '../timeline.ts';
-import { kms, lambda, prices } from './numbers.ts';
+import { ec2, kms, lambda, prices, sts } from './numbers.ts';
 import { createQuota } from './quota.ts';
+import type { Quota } from './quota.ts';
 
 /** Calls that were made, and how many of them were told to slow down. */
 export interface Count {
   calls: number;
   throttled: number;
 }
-export type Service = 'frontDoor' | 'lambda' | 'kms' | 'kmsPublicKey' | 'dynamodb' | 'apiServer';
-export const services: readonly Service[] = ['frontDoor', 'lambda', 'kms', 'kmsPublicKey', 'dynamodb', 'apiServer'];
+export const services = ['frontDoor', 'lambda', 'kms', 'kmsPublicKey', 'dynamodb', 'apiServer', 'sts', 'ec2'] as const;
+export type Service = (typeof services)[number];
 
 export interface AccountOptions {
   readonly signaturesPerSecond: number;
   readonly concurrency: number;
+  readonly describes: { readonly perSecond: number; readonly atOnce: number };
   /** KMS answers nobody from … to, in milliseconds. */
   readonly outage?: readonly [number, number];
 }
@@ -38,6 +40,8 @@ export function createAccount({ timeline, random }: World, options: AccountOptio
   >;
   const signatures = createQuota(timeline, options.signaturesPerSecond);
   const publicKeys = createQuota(timeline, kms.publicKeysPerSecond);
+  const identities = createQuota(timeline, sts.callsPerSecond);
+  const describes = createQuota(timeline, options.describes.perSecond, options.describes.atOnce);
   const chance = random.stream('account');
   let dollars = 0;
   let running = 0;
@@ -72,6 +76,24 @@ export function createAccount({ timeline, random }: World, options: AccountOptio
     dollars += price;
   }
 
+  async function ask(service: 'sts' | 'ec2', milliseconds: number, quota: Quota): Promise<void> {
+    await wait(milliseconds / 2);
+    const letThrough = quota.take();
+    await wait(milliseconds / 2);
+    counted(service, letThrough);
+  }
+
+  async function describeInstance(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await ask('ec2', within(ec2.milliseconds), describes);
+      } catch (error) {
+        if (!(error instanceof Throttled) || attempt >= ec2.attempts) throw error;
+        await wait(chance.next() * ec2.throttledDelayMilliseconds * 2 ** (attempt - 1));
+      }
+    }
+  }
+
   return {
     counts,
     wait,
@@ -80,6 +102,8 @@ export function createAccount({ timeline, random }: World, options: AccountOptio
     counted,
     sign: () => kmsCall('kms', prices.sign),
     publicKey: () => kmsCall('kmsPublicKey', prices.publicKey),
+    callerIdentity: () => ask('sts', within(sts.milliseconds), identities),
+    describeInstance,
     pay(amount: number): void {
       dollars += amount;
     },

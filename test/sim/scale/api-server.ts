@@ -5,39 +5,46 @@ import type { Account, World } from './account.ts';
 import { apiServer } from './numbers.ts';
 
 export interface ApiServer extends RequestApi {
-  /** An approved request comes up now. */
-  create(name: string, uid: string, requester: string): void;
-  readonly waiting: number;
-  /** By name: when it came up and when its certificate was stored. */
-  readonly lives: ReadonlyMap<string, Life>;
+  /** A request comes up now. */
+  create(request: NewRequest): void;
 }
 
-export interface Life {
+export interface NewRequest {
+  readonly name: string;
+  readonly uid: string;
   readonly requester: string;
-  readonly from: number;
-  until?: number;
-}
-
-export interface ApiServerOptions {
+  readonly groups: readonly string[];
   readonly signerName: string;
+  readonly usages: readonly string[];
   /** spec.request, in base64. */
   readonly request: string;
+  /** By somebody else, before the relay sees it. */
+  readonly approved: boolean;
+  /** Its certificate is stored, or it is denied. */
+  readonly ended: (how: 'issued' | 'denied') => void;
 }
 
-export function createApiServer({ timeline }: World, account: Account, options: ApiServerOptions): ApiServer {
+export function createApiServer({ timeline }: World, account: Account): ApiServer {
   const objects = new Map<string, JsonObject>();
-  const lives = new Map<string, Life>();
-  const untold: WatchEvent[] = [];
-  let wake = (): void => {};
+  const owners = new Map<string, NewRequest['ended']>();
+  /** By signer: each reflector has a watch of its own. */
+  const watches = new Map<string, { readonly untold: WatchEvent[]; wake: () => void }>();
   let version = 1;
-  let waiting = 0;
   let seats = 0;
   const queue: (() => void)[] = [];
 
+  function watchOf(signerName: string) {
+    const known = watches.get(signerName) ?? { untold: [], wake: () => {} };
+    watches.set(signerName, known);
+    return known;
+  }
+
   function tell(type: 'ADDED' | 'MODIFIED', object: JsonObject): void {
+    const { signerName } = object['spec'] as { readonly signerName: string };
+    const watch = watchOf(signerName);
     timeline.after(account.within(apiServer.watchMilliseconds), () => {
-      untold.push({ type, object, bytes: 1_500 });
-      wake();
+      watch.untold.push({ type, object, bytes: 1_500 });
+      watch.wake();
     });
   }
 
@@ -65,41 +72,37 @@ export function createApiServer({ timeline }: World, account: Account, options: 
   }
 
   const missing = { ok: false, why: 'NotFound', message: '' } as const;
-  const bookmark = (): void => {
-    untold.push({ type: 'BOOKMARK', resourceVersion: String(version) });
-    wake();
-  };
+  function end(name: string, how: 'issued' | 'denied'): void {
+    objects.delete(name); // for nobody here reads it again
+    owners.get(name)?.(how);
+    owners.delete(name);
+  }
 
   return {
-    lives,
-    get waiting() {
-      return waiting;
-    },
-    create(name, uid, requester) {
+    create({ name, uid, requester, groups, signerName, usages, request, approved, ended }) {
+      const conditions = approved ? [{ type: 'Approved', status: 'True', reason: 'Simulated', message: '' }] : [];
       const object = stamped({
         apiVersion: 'certificates.k8s.io/v1',
         kind: 'CertificateSigningRequest',
         metadata: { name, uid },
-        spec: {
-          request: options.request,
-          signerName: options.signerName,
-          usages: ['client auth'],
-          username: requester,
-          groups: ['system:authenticated'],
-        },
-        status: { conditions: [{ type: 'Approved', status: 'True', reason: 'Simulated', message: '' }] },
+        spec: { request, signerName, usages, username: requester, groups },
+        status: { conditions },
       });
       objects.set(name, object);
-      lives.set(name, { requester, from: timeline.now() });
-      waiting += 1;
+      owners.set(name, ended);
       tell('ADDED', object);
     },
     list: () =>
       call(apiServer.readMilliseconds, () => ({
         ok: true,
-        value: { items: [...objects.values()], resourceVersion: String(version) },
+        value: { items: [], resourceVersion: String(version) }, // all that comes up comes later
       })),
-    async watch(_query, signal) {
+    async watch({ signerName }, signal) {
+      const watch = watchOf(signerName);
+      const bookmark = (): void => {
+        watch.untold.push({ type: 'BOOKMARK', resourceVersion: String(version) });
+        watch.wake();
+      };
       return {
         ok: true,
         value: {
@@ -108,12 +111,12 @@ export function createApiServer({ timeline }: World, account: Account, options: 
               bookmark();
               cancel = timeline.after(60_000, again);
             });
-            signal.addEventListener('abort', () => wake(), { once: true });
+            signal.addEventListener('abort', () => watch.wake(), { once: true });
             try {
               while (!signal.aborted) {
-                const events = untold.splice(0);
+                const events = watch.untold.splice(0);
                 for (const event of events) yield event;
-                if (events.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+                if (events.length === 0) await new Promise<void>((resolve) => (watch.wake = resolve));
               }
             } finally {
               cancel();
@@ -129,18 +132,29 @@ export function createApiServer({ timeline }: World, account: Account, options: 
       }),
     updateStatus: (sent) =>
       call(apiServer.writeMilliseconds, (): ApiAnswer<JsonObject> => {
-        const { name } = sent['metadata'] as { readonly name: string };
-        const life = lives.get(name);
-        if (life === undefined) return missing;
+        const name = nameOf(sent);
+        if (!objects.has(name)) return missing;
         const stored = stamped(sent);
-        objects.delete(name); // for nobody here reads it again
-        if (life.until === undefined) waiting -= 1;
-        life.until ??= timeline.now();
+        end(name, 'issued');
         tell('MODIFIED', stored);
         return { ok: true, value: stored };
       }),
-    updateApproval: async () => missing,
-    reviewAccess: async () => ({ ok: true, value: true }),
+    updateApproval: (sent) =>
+      call(apiServer.writeMilliseconds, (): ApiAnswer<JsonObject> => {
+        const name = nameOf(sent);
+        if (!objects.has(name)) return missing;
+        const stored = stamped(sent);
+        objects.set(name, stored);
+        const { conditions } = sent['status'] as { readonly conditions: readonly { readonly type: string }[] };
+        if (conditions.some(({ type }) => type === 'Denied')) end(name, 'denied');
+        tell('MODIFIED', stored);
+        return { ok: true, value: stored };
+      }),
+    reviewAccess: () => call(apiServer.readMilliseconds, () => ({ ok: true, value: true })),
     createEvent: (event) => call(apiServer.writeMilliseconds, () => ({ ok: true, value: event })),
   };
+}
+
+function nameOf(object: JsonObject): string {
+  return (object['metadata'] as { readonly name: string }).name;
 }

@@ -1,4 +1,4 @@
-/** One request and its certificate for all requests of a run: the relay looks at both, and no decision hangs on more. */
+/** One request of each kind and its certificate, for all of a run: the relay looks at both, and no decision hangs on more. */
 import { sign } from 'node:crypto';
 import { caValidity, issueCaCertificate } from '../../../core/ca-certificate.ts';
 import { assembleCertificate, buildTbs, toPem } from '../../../core/certificate.ts';
@@ -7,18 +7,39 @@ import { defaultCluster } from '../../../core/configuration.ts';
 import { decodeRequest } from '../../../core/csr.ts';
 import { serialFrom } from '../../../core/lifetime.ts';
 import { makeRequest, newKey } from '../../harness/requests.ts';
+import type { RequestSpec } from '../../harness/requests.ts';
 import { epoch } from '../stage.ts';
+import { nodeUser } from './arrivals.ts';
+import type { Kind } from './arrivals.ts';
 
 export interface Pair {
   /** In base64. */
   readonly request: string;
   readonly certificatePem: string;
+  readonly usages: readonly string[];
+}
+export type Pairs = Readonly<Record<Kind, Pair>>;
+
+const node = { O: ['system:nodes'], CN: nodeUser };
+const kubelet = ['digital signature', 'client auth'];
+
+export async function makePairs(): Promise<Pairs> {
+  const authority = await makeAuthority();
+  const pair = (usages: readonly string[], request: RequestSpec): Promise<Pair> =>
+    makePair(authority, usages, { ...request, key: newKey('P-256') });
+  return {
+    approved: await pair(['client auth'], { subject: { O: ['testers'], CN: 'scale' } }),
+    join: await pair(kubelet, { subject: node }),
+    renewal: await pair(kubelet, { subject: node }),
+    serving: await pair(['digital signature', 'server auth'], { subject: node, sans: { dns: ['scale'] } }),
+  };
 }
 
-export async function makePair(): Promise<Pair> {
-  const { bytes } = makeRequest({ key: newKey('P-256'), subject: { O: ['testers'], CN: 'scale' } });
-  const decoded = decodeRequest(bytes);
-  if (!decoded.ok) throw new Error('the request cannot be read');
+interface Made extends Authority {
+  readonly signBytes: (tbs: Uint8Array) => Uint8Array;
+}
+
+async function makeAuthority(): Promise<Made> {
   const [ca] = defaultCluster('scale', { maxTtlSeconds: 86_400 }).cas.values();
   if (ca === undefined) throw new Error('the cluster has no CA');
   const { privateKey, spki } = newKey('P-256');
@@ -38,17 +59,16 @@ export async function makePair(): Promise<Pair> {
     },
     signer,
   );
-  const authority: Authority = { name: 'ca', certificate, intermediates: [], signer };
-  const tbs = buildTbs(
-    {
-      request: decoded.request,
-      usages: ['client auth'],
-      serial: serialFrom(new Uint8Array(16).fill(2)),
-      notBefore: epoch,
-      notAfter: epoch + 86_400_000,
-    },
-    authority,
-  );
-  const leaf = assembleCertificate(tbs, signBytes(tbs), signer.algorithm);
-  return { request: bytes.toString('base64'), certificatePem: toPem('CERTIFICATE', leaf) };
+  return { name: 'ca', certificate, intermediates: [], signer, signBytes };
+}
+
+async function makePair(authority: Made, usages: readonly string[], spec: RequestSpec): Promise<Pair> {
+  const { bytes } = makeRequest(spec);
+  const decoded = decodeRequest(bytes);
+  if (!decoded.ok) throw new Error('the request cannot be read');
+  const { request } = decoded;
+  const serial = serialFrom(new Uint8Array(16).fill(2));
+  const tbs = buildTbs({ request, usages, serial, notBefore: epoch, notAfter: epoch + 86_400_000 }, authority);
+  const leaf = assembleCertificate(tbs, authority.signBytes(tbs), authority.signer.algorithm);
+  return { request: bytes.toString('base64'), certificatePem: toPem('CERTIFICATE', leaf), usages };
 }

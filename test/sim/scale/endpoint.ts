@@ -1,7 +1,11 @@
-/** The signing endpoint of one cluster: front door, function with its environments, and what the function asks. */
-import type { JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
+/** The signing endpoint of one cluster: front door, both functions with their environments, and what they ask. */
+import type { AttestAnswer, AttestVerdict, JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
 import type { Account, World } from './account.ts';
 import { Throttled } from './account.ts';
+import type { Concluded } from './attest-function.ts';
+import type { Attestations } from './attestations.ts';
+import { createEnvironments } from './environments.ts';
+import type { Environment } from './environments.ts';
 import { clientMilliseconds, dynamodb, lambda, networkMilliseconds, prices } from './numbers.ts';
 import { createQuota } from './quota.ts';
 import { signDeed } from './sign-function.ts';
@@ -13,33 +17,35 @@ export interface EndpointOptions {
   /** The HTTP API's throttle. */
   readonly throttle: { readonly rate: number; readonly burst: number };
   readonly reservedConcurrency: number;
-  readonly certificatePem: string;
+  /** By spec.request. */
+  readonly certificates: ReadonlyMap<string, string>;
   /** What it answers to everybody from … to, in milliseconds. */
   readonly away?: { readonly from: number; readonly until: number; readonly retryAfterSeconds?: number };
 }
+
+type Busy = SignAnswer & AttestAnswer & { readonly kind: 'busy' };
 
 export function createEndpoint(
   { timeline, random }: World,
   account: Account,
   table: Table,
+  attestations: Attestations,
   options: EndpointOptions,
 ): SigningEndpoint {
   const chance = random.stream('endpoint');
   const door = createQuota(timeline, options.throttle.rate, options.throttle.burst);
-  const calls = createQuota(timeline, options.reservedConcurrency * lambda.callsPerSecondEach);
-  const starts = createQuota(timeline, lambda.startsPerTenSeconds / 10, lambda.startsPerTenSeconds);
+  const signs = createEnvironments({ timeline }, account, options.reservedConcurrency);
+  const attests = createEnvironments({ timeline }, account, options.reservedConcurrency);
   const deeds = new Map<string, Deed>();
-  /** Environments that have been started and do nothing now; each has loaded its CA or not. */
-  const idle: { loaded: boolean }[] = [];
-  let environments = 0;
-  const busy = (retryAfterSeconds?: number): SignAnswer => ({
+  const busy = (retryAfterSeconds?: number): Busy => ({
     kind: 'busy',
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
   /** As adapters/lambda-log.ts says it. */
-  const later = (error: unknown): SignAnswer => busy(error instanceof Throttled ? 1 : 1 + chance.below(4));
+  const later = (error: unknown): Busy => busy(error instanceof Throttled ? 1 : 1 + chance.below(4));
 
-  async function answer(uid: string): Promise<SignAnswer> {
+  /** Through the front door, which all functions of a cluster share. */
+  async function enter<T>(serve: () => Promise<T | Busy>): Promise<T | Busy> {
     const { away } = options;
     await account.wait(account.within(networkMilliseconds));
     const now = timeline.now();
@@ -55,37 +61,32 @@ export function createEndpoint(
       return busy();
     }
     account.pay(prices.httpCall);
-    const said = await invoke(uid);
+    const said = await serve();
     await account.wait(account.within(networkMilliseconds));
     return said;
   }
 
-  async function invoke(uid: string): Promise<SignAnswer> {
-    account.counts.lambda.calls += 1;
-    const warm = idle.at(-1);
-    const room = warm !== undefined || environments < options.reservedConcurrency;
-    if (!room || !calls.take() || (warm === undefined && !starts.take()) || !account.enter()) {
-      account.counts.lambda.throttled += 1;
-      return busy(); // 503 of the front door
-    }
-    const environment = idle.pop() ?? { loaded: false };
-    const begun = timeline.now();
-    if (warm === undefined) {
-      environments += 1;
-      await account.wait(account.within(lambda.coldMilliseconds));
-    }
-    let said: SignAnswer;
-    try {
-      said = await serve(uid, environment);
-    } catch (error) {
-      said = later(error);
-    }
-    account.leave(timeline.now() - begun);
-    idle.push(environment);
-    return said;
+  const signed = (uid: string, request: string): Promise<SignAnswer> =>
+    enter(async () => {
+      const said = await signs((environment) => serve(uid, request, environment).catch(later));
+      return said ?? busy(); // 503 of the front door
+    });
+
+  const attested = (uid: string): Promise<AttestAnswer> =>
+    enter(async () => {
+      const said = await attests(() => judge(uid).catch(later));
+      return said ?? busy();
+    });
+
+  async function judge(uid: string): Promise<AttestAnswer> {
+    const work = account.within(lambda.workMilliseconds);
+    await account.wait(work / 2);
+    const verdict = await attestations.attest(uid);
+    await account.wait(work / 2);
+    return { kind: 'verdict', verdict: verdicts[verdict] };
   }
 
-  async function serve(uid: string, environment: { loaded: boolean }): Promise<SignAnswer> {
+  async function serve(uid: string, request: string, environment: Environment): Promise<SignAnswer> {
     const work = account.within(lambda.workMilliseconds);
     await account.wait(work / 2);
     if (!environment.loaded) {
@@ -100,10 +101,13 @@ export function createEndpoint(
       environment.loaded = true;
       account.started();
     }
+    await attestations.standing(uid);
     const outcome = await signDeed(portsOf(uid));
     await account.wait(work / 2);
     if (outcome === 'inProgress') return busy(1);
-    return { kind: 'issued', certificatePem: options.certificatePem };
+    const certificatePem = options.certificates.get(request);
+    if (certificatePem === undefined) throw new Error('a request of none of the kinds');
+    return { kind: 'issued', certificatePem };
   }
 
   function portsOf(uid: string): DeedPorts {
@@ -154,28 +158,44 @@ export function createEndpoint(
     return deed;
   }
 
+  /** As adapters/signer-http.ts. */
+  function post<T>(
+    object: JsonObject,
+    signal: AbortSignal,
+    answer: (uid: string, request: string) => Promise<T>,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let over = false;
+      const end = (settle: () => void): void => {
+        if (over) return;
+        over = true;
+        cancel();
+        signal.removeEventListener('abort', aborted);
+        settle();
+      };
+      const aborted = (): void => end(() => reject(new Error('aborted')));
+      const cancel = timeline.after(clientMilliseconds, () => end(() => reject(new Error('no answer in time'))));
+      signal.addEventListener('abort', aborted);
+      const { uid } = object['metadata'] as { readonly uid: string };
+      const { request } = object['spec'] as { readonly request: string };
+      answer(uid, request).then(
+        (said) => end(() => resolve(said)),
+        (error: unknown) => end(() => reject(error instanceof Error ? error : new Throttled(String(error)))),
+      );
+    });
+  }
+
   return {
-    sign: (object: JsonObject, signal: AbortSignal) =>
-      new Promise((resolve, reject) => {
-        let over = false;
-        const end = (settle: () => void): void => {
-          if (over) return;
-          over = true;
-          cancel();
-          signal.removeEventListener('abort', aborted);
-          settle();
-        };
-        const aborted = (): void => end(() => reject(new Error('aborted')));
-        const cancel = timeline.after(clientMilliseconds, () => end(() => reject(new Error('no answer in time'))));
-        signal.addEventListener('abort', aborted);
-        const { uid } = object['metadata'] as { readonly uid: string };
-        answer(uid).then(
-          (said) => end(() => resolve(said)),
-          (error: unknown) => end(() => reject(error instanceof Error ? error : new Throttled(String(error)))),
-        );
-      }),
-    attest: async () => {
-      throw new Error('nothing is attested here');
-    },
+    sign: (object, signal) => post(object, signal, signed),
+    attest: (object, _context, signal) => post(object, signal, attested),
   };
 }
+
+const verdicts: Readonly<Record<Concluded, AttestVerdict>> = {
+  approve: {
+    decision: 'approve',
+    message: '',
+    annotations: { 'countersign.dev/identity': 'aws#aws/111122223333/eu-central-1/i-0123456789abcdef0' },
+  },
+  deny: { decision: 'deny', reason: 'AttestationInvalid', message: 'too old', annotations: {} },
+};

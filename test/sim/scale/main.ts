@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { makePair } from './certificate.ts';
+import { makePairs } from './certificate.ts';
 import { runScenario } from './run.ts';
 import type { Result } from './run.ts';
 import { scenarios } from './scenarios.ts';
@@ -55,10 +55,10 @@ async function main(): Promise<number> {
     process.stdout.write(chosen.map(({ name }) => `${name}\n`).join(''));
     return 0;
   }
-  const pair = await makePair();
+  const pairs = await makePairs();
   const results: Result[] = [];
   for (const scenario of chosen) {
-    const result = await runScenario(scenario, pair, seed);
+    const result = await runScenario(scenario, pairs, seed);
     results.push(result);
     if (values.output === 'table') process.stdout.write(tableOf([result], results.length === 1));
   }

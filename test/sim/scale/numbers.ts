@@ -60,6 +60,39 @@ export const dynamodb = {
   expiryKeys: 16,
 } as const;
 
+/** Of an account in a region, every tool of the account together. */
+export const ec2 = {
+  /** DescribeInstances with a filter: the bucket of the other Describe* actions, 10 and 50 without one. adapters/ec2.ts */
+  describesPerSecond: 20,
+  describesAtOnce: 100,
+  milliseconds: [60, 200],
+  /** adapters/ec2.ts */
+  attempts: 2,
+  /** The SDK's, for a throttled call: half of it on average. */
+  throttledDelayMilliseconds: 1_000,
+} as const;
+
+export const sts = {
+  /** Of the account whose credentials signed: the machine's. */
+  callsPerSecond: 600,
+  milliseconds: [20, 80],
+} as const;
+
+export const attestation = {
+  /** core/attestation/sts-token.ts: how old evidence may be. */
+  freshMilliseconds: 300_000,
+  /** kubelet-authenticator/obtain.ts: after so long without a decision a node asks with evidence of then. */
+  patienceMilliseconds: 240_000,
+  /** After a refusal for its age: at once. */
+  againMilliseconds: 1_000,
+  /** Machine, proof and name, of one moment: two units each. */
+  lookUnits: 6,
+  /** Verdict, proof, machine and name. */
+  claimItems: 4,
+  /** In a transaction, of one kilobyte at most. */
+  itemUnits: 2,
+} as const;
+
 export const apiServer = {
   writeMilliseconds: [4, 20],
   readMilliseconds: [2, 8],

@@ -27,7 +27,16 @@ function row(cells: readonly string[]): string {
   return `| ${cells.join(' | ')} |\n`;
 }
 
-const short = { frontDoor: 'door', lambda: 'λ', kms: 'KMS', kmsPublicKey: 'key', dynamodb: 'DDB', apiServer: 'API' };
+const short = {
+  frontDoor: 'door',
+  lambda: 'λ',
+  kms: 'KMS',
+  kmsPublicKey: 'key',
+  dynamodb: 'DDB',
+  apiServer: 'API',
+  sts: 'STS',
+  ec2: 'EC2',
+};
 
 function throttles({ calls }: Result): string {
   const told = Object.entries(calls)

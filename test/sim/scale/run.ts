@@ -1,5 +1,6 @@
 /** One scenario from its first request until all are signed, in virtual time. */
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
+import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
 import type { Clock } from '../../../lambdas/watch-relay/clock.ts';
 import { createRandom } from '../random.ts';
 import { epoch } from '../stage.ts';
@@ -7,12 +8,21 @@ import { createTimeline } from '../timeline.ts';
 import { createAccount, services } from './account.ts';
 import type { Count, Service, World } from './account.ts';
 import { createApiServer } from './api-server.ts';
-import type { ApiServer } from './api-server.ts';
-import type { Pair } from './certificate.ts';
+import { createArrivals, kinds, signers } from './arrivals.ts';
+import type { Arrivals, Kind } from './arrivals.ts';
+import { createAttestationTable } from './attestation-table.ts';
+import { createAttestations } from './attestations.ts';
+import type { Pairs } from './certificate.ts';
 import { createEndpoint } from './endpoint.ts';
 import { fewestCalls, floorSeconds } from './floor.ts';
 import type { Scenario } from './scenarios.ts';
 import { createTable } from './table.ts';
+
+export interface Waits {
+  readonly median: number;
+  readonly p99: number;
+  readonly longest: number;
+}
 
 export interface Result {
   readonly scenario: string;
@@ -29,7 +39,9 @@ export interface Result {
   /** Of each service, calls beside the fewest that could have done it. */
   readonly callRatios: Readonly<Partial<Record<Service, number>>>;
   readonly worstCallRatio: number;
-  readonly waits: { readonly median: number; readonly p99: number; readonly longest: number };
+  readonly waits: Waits;
+  /** Of the other kinds. */
+  readonly others?: Waits & { readonly answered: number };
   /** Of clusters, or of requesters where there is one cluster: the mean wait of the worst off, beside the mean of all. */
   readonly unfairness: number;
   readonly dollars: number;
@@ -37,34 +49,54 @@ export interface Result {
   readonly steps: number;
 }
 
-const signerName = 'kubernetes.io/kube-apiserver-client';
+/** Where nodes join: what countersign.yaml says of each signer. Approved by somebody else, if not here. */
+const policies: ReadonlyMap<string, SignerPolicy> = new Map<string, SignerPolicy>([
+  [
+    signers.join,
+    {
+      approval: 'approve',
+      kind: 'kube-apiserver-client-kubelet',
+      attestation: { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false },
+    },
+  ],
+  [signers.serving, { approval: 'approve', kind: 'kubelet-serving' }],
+]);
 /** Virtual. After that it will not end any more. */
 const mostMilliseconds = 4 * 3_600_000;
 /** Lists and watches of the relays are through with this. */
 const settleMilliseconds = 5_000;
 
 interface Cluster {
-  readonly api: ApiServer;
+  readonly arrivals: Arrivals;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
 }
 
-export async function runScenario(scenario: Scenario, pair: Pair, seed = 1): Promise<Result> {
+export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): Promise<Result> {
   const random = createRandom(`scale ${scenario.name} ${seed}`);
   const timeline = createTimeline(random.stream('order'));
   const world: World = { timeline, random };
+  const mainKind: Kind = scenario.joins === true ? 'join' : 'approved';
+  const others = scenario.others ?? 0;
+  const wanted = kinds.filter((kind) => kind === mainKind || others > 0);
+  const certificates = new Map(Object.values(pairs).map(({ request, certificatePem }) => [request, certificatePem]));
   const outage = scenario.outage?.map((second) => settleMilliseconds + second * 1_000) as [number, number] | undefined;
   const account = createAccount(world, { ...scenario.account, ...(outage === undefined ? {} : { outage }) });
 
   const clusters = Array.from({ length: scenario.clusters }, (_, number): Cluster => {
     const own: World = { timeline, random: random.stream(`cluster ${number}`) };
-    const api = createApiServer(own, account, { signerName, request: pair.request });
+    const api = createApiServer(own, account);
     const table = createTable(own, account, scenario.tableWriteUnits);
+    const attestations = createAttestations(
+      own,
+      account,
+      createAttestationTable(own, account, scenario.tableWriteUnits),
+    );
     const away = scenario.away;
-    const endpoint = createEndpoint(own, account, table, {
+    const endpoint = createEndpoint(own, account, table, attestations, {
       throttle: scenario.throttle,
       reservedConcurrency: scenario.reservedConcurrency,
-      certificatePem: pair.certificatePem,
+      certificates,
       ...(away === undefined
         ? {}
         : {
@@ -82,8 +114,8 @@ export async function runScenario(scenario: Scenario, pair: Pair, seed = 1): Pro
     };
     const relay = createRelay(
       {
-        signerNames: [signerName],
-        policies: new Map(),
+        signerNames: wanted.map((kind) => signers[kind]),
+        policies,
         concurrency: scenario.concurrency,
         inFlightPerRequester: scenario.inFlightPerRequester,
         graceMilliseconds: 1_000,
@@ -92,27 +124,34 @@ export async function runScenario(scenario: Scenario, pair: Pair, seed = 1): Pro
       { api, endpoint, clock, random: own.random.stream('relay').next, log: silent },
     );
     const stop = new AbortController();
-    return { api, stop, ended: relay.run(stop.signal) };
+    const arrivals = createArrivals(own, api, attestations, pairs);
+    return { arrivals, stop, ended: relay.run(stop.signal) };
   });
 
   let created = 0;
+  let planned = 0;
   const arrivals = random.stream('arrivals');
-  for (let number = 0; number < scenario.requests; number += 1) {
+  const plan = (kind: Kind, number: number, seconds: number): void => {
+    planned += 1;
     const cluster = clusters[number % clusters.length];
     const requester = `requester-${Math.floor(number / clusters.length) % scenario.requesters}`;
-    const at = settleMilliseconds + arrivals.next() * scenario.overSeconds * 1_000;
-    timeline.after(at, () => {
+    timeline.after(settleMilliseconds + seconds * 1_000, () => {
       created += 1;
-      cluster?.api.create(`csr-${number}`, `uid-${number}`, requester);
+      cluster?.arrivals.ask(kind, `${kind}-${number}`, requester);
     });
-  }
+  };
+  for (let number = 0; number < scenario.requests; number += 1)
+    plan(mainKind, number, arrivals.next() * scenario.overSeconds);
+  const floor = floorSeconds(scenario);
+  for (const kind of wanted.filter((each) => each !== mainKind))
+    for (let number = 0; number < others; number += 1) plan(kind, number, arrivals.next() * floor.seconds);
 
   let steps = 0;
   let last = 0;
   const done = (): boolean => {
-    if (created < scenario.requests) return false;
+    if (created < planned) return false;
     // Asked at every step of many clusters: the first one that is not through answers.
-    while (last < clusters.length && clusters[last]?.api.waiting === 0) last += 1;
+    while (last < clusters.length && clusters[last]?.arrivals.waiting === 0) last += 1;
     return last === clusters.length;
   };
   while (!done() && timeline.now() < mostMilliseconds && (await timeline.step())) steps += 1;
@@ -120,7 +159,7 @@ export async function runScenario(scenario: Scenario, pair: Pair, seed = 1): Pro
   for (let more = 0; more < 1_000 && (await timeline.step()); more += 1);
 
   return {
-    ...measure(scenario, clusters, account.counts, account.starts()),
+    ...measure(scenario, mainKind, clusters, account.counts, account.starts()),
     dollars: account.dollars(),
     mostRunning: account.mostRunning(),
     steps,
@@ -129,17 +168,27 @@ export async function runScenario(scenario: Scenario, pair: Pair, seed = 1): Pro
 
 function measure(
   scenario: Scenario,
+  mainKind: Kind,
   clusters: readonly Cluster[],
   calls: Readonly<Record<Service, Count>>,
   starts: number,
 ): Omit<Result, 'dollars' | 'mostRunning' | 'steps'> {
   const groups = new Map<string, number[]>();
   const waits: number[] = [];
+  const asides: number[] = [];
+  const count = { requests: 0, proofs: 0, judged: 0 };
   let [first, end] = [Number.POSITIVE_INFINITY, 0];
-  clusters.forEach(({ api }, number) => {
-    for (const { requester, from, until } of api.lives.values()) {
+  clusters.forEach(({ arrivals }, number) => {
+    for (const { kind, requester, from, until } of arrivals.lives) {
       if (until === undefined) continue;
+      count.requests += 1;
+      if (kind === 'join') count.proofs += 1;
+      if (kind === 'serving') count.judged += 1;
       const wait = (until - from) / 1_000;
+      if (kind !== mainKind) {
+        asides.push(wait);
+        continue;
+      }
       waits.push(wait);
       const group = clusters.length > 1 ? String(number) : requester;
       groups.set(group, [...(groups.get(group) ?? []), wait]);
@@ -147,11 +196,9 @@ function measure(
       end = Math.max(end, until);
     }
   });
-  waits.sort((a, b) => a - b);
-  const at = (share: number): number => waits[Math.min(waits.length - 1, Math.floor(share * waits.length))] ?? 0;
   const floor = floorSeconds(scenario);
   const seconds = (end - first) / 1_000;
-  const minimum = fewestCalls(scenario.requests, starts);
+  const minimum = fewestCalls(count.requests, starts, count);
   const callRatios = Object.fromEntries(
     services.flatMap((service) => {
       const fewest = minimum[service];
@@ -170,9 +217,16 @@ function measure(
     calls,
     callRatios,
     worstCallRatio: Math.max(...Object.values(callRatios)),
-    waits: { median: at(0.5), p99: at(0.99), longest: waits.at(-1) ?? 0 },
+    waits: waitsOf(waits),
+    ...(asides.length === 0 ? {} : { others: { answered: asides.length, ...waitsOf(asides) } }),
     unfairness: Math.max(...means) / mean(waits),
   };
+}
+
+function waitsOf(waits: readonly number[]): Waits {
+  const sorted = waits.toSorted((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return { median: at(0.5), p99: at(0.99), longest: sorted.at(-1) ?? 0 };
 }
 
 function mean(list: readonly number[]): number {

@@ -1,5 +1,6 @@
 /** What is simulated: how many requests, in what time, of how many clusters with which limits, and what goes wrong. */
-import { dynamodb, kms, lambda } from './numbers.ts';
+import type { AccountOptions } from './account.ts';
+import { dynamodb, ec2, kms, lambda } from './numbers.ts';
 
 export interface Scenario {
   readonly name: string;
@@ -16,14 +17,22 @@ export interface Scenario {
   readonly reservedConcurrency: number;
   readonly throttle: { readonly rate: number; readonly burst: number };
   readonly tableWriteUnits: number;
-  readonly account: { readonly signaturesPerSecond: number; readonly concurrency: number };
+  readonly account: Omit<AccountOptions, 'outage'>;
+  /** Nodes that join with a proof ask, instead of people whose requests are approved. */
+  readonly joins?: true;
+  /** Besides, of each of the other kinds, evenly while the floor's time lasts. */
+  readonly others?: number;
   /** Seconds after the first request: KMS answers nobody. */
   readonly outage?: readonly [number, number];
   /** Likewise: the front door says busy to everybody. */
   readonly away?: { readonly from: number; readonly until: number; readonly retryAfterSeconds?: number };
 }
 
-const account = { signaturesPerSecond: kms.signaturesPerSecond, concurrency: lambda.accountConcurrency };
+const account = {
+  signaturesPerSecond: kms.signaturesPerSecond,
+  concurrency: lambda.accountConcurrency,
+  describes: { perSecond: ec2.describesPerSecond, atOnce: ec2.describesAtOnce },
+};
 
 /** As everything is by default. */
 const ordinary = {
@@ -59,6 +68,16 @@ const many = {
 /** Five hundred in an account as AWS gives it: one environment for each. */
 const narrow = { ...many, reservedConcurrency: 1, account } as const;
 
+/** Nodes: each with one of two tokens. */
+const join = { ...ordinary, requesters: 2, joins: true } as const;
+
+/** Both functions of each cluster reserve. */
+const joinMany = {
+  ...join,
+  clusters: 500,
+  account: { ...account, concurrency: 2 * 500 * 40 + lambda.unreservable },
+} as const;
+
 const hour = 3_600;
 const sizes = [
   ['1k', 1_000],
@@ -75,6 +94,13 @@ export const scenarios: readonly Scenario[] = [
     { ...many, name: `many-${size}-hour`, requests, overSeconds: hour },
     { ...narrow, name: `narrow-${size}`, requests },
   ]),
+  { ...join, name: 'join-100', requests: 100 },
+  { ...join, name: 'join-1k', requests: 1_000 },
+  { ...join, name: 'join-1k-others', requests: 1_000, others: 100 },
+  { ...join, name: 'join-10k', requests: 10_000 },
+  { ...joinMany, name: 'join-many-1k', requests: 1_000 },
+  { ...joinMany, name: 'join-many-1k-others', requests: 1_000, others: 500 },
+  { ...joinMany, name: 'join-many-10k', requests: 10_000 },
   { ...wide, name: 'cold-10k', requests: 10_000, tableWriteUnits: dynamodb.writeUnits },
   { ...wide, name: 'outage-wide-100k', requests: 100_000, outage: [20, 80] },
   { ...ordinary, name: 'outage-one-10k', requests: 10_000, outage: [20, 80] },

@@ -1,0 +1,39 @@
+/**
+ * The attest function by the calls it makes about an EC2 instance that joins: the ports of core/attest.ts in its order,
+ * and nothing computed. A unit test holds this list to the real story, call by call, for every way in which a try can go.
+ */
+export type Concluded = 'approve' | 'deny';
+
+/** As AttestationStore and AwsPorts, without the contents. */
+export interface ProofPorts {
+  findVerdict(): Promise<Concluded | undefined>;
+  /** Not a call: what is too old is refused before anybody but the store is asked. */
+  fresh(): boolean;
+  look(): Promise<void>;
+  callerIdentity(): Promise<void>;
+  describeInstance(): Promise<void>;
+  /** The verdict that stands, or that something it depends on has changed since the look; nothing where it was written. */
+  claim(verdict: Concluded): Promise<Concluded | 'changed' | undefined>;
+}
+
+export const mostTries = 4;
+
+/** Throws as attest() throws. */
+export async function attestProof(ports: ProofPorts): Promise<Concluded> {
+  const before = await ports.findVerdict();
+  if (before !== undefined) return before;
+  const verdict = ports.fresh() ? 'approve' : 'deny';
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    if (verdict === 'approve') {
+      await ports.look();
+      if (tries === 0) {
+        await ports.callerIdentity();
+        await ports.describeInstance();
+      }
+    }
+    const other = await ports.claim(verdict);
+    if (other === undefined) return verdict;
+    if (other !== 'changed') return other;
+  }
+  throw new Error('others claim the same machine, name or address at once');
+}

@@ -1,0 +1,54 @@
+/** The attestations table of one cluster: no indexes, and what is written together lies in as many places as items. */
+import type { Account, World } from './account.ts';
+import { Throttled } from './account.ts';
+import { createCapacity } from './capacity.ts';
+import { attestation, dynamodb, prices } from './numbers.ts';
+import { createQuota } from './quota.ts';
+
+export interface AttestationTable {
+  read(units: number): Promise<void>;
+  /** `places`: of each item, from 0 to 1. */
+  transact(places: readonly number[]): Promise<void>;
+}
+
+export function createAttestationTable(
+  { timeline, random }: World,
+  account: Account,
+  writeUnits: number,
+): AttestationTable {
+  const chance = random.stream('attestations');
+  const writes = createCapacity(timeline, writeUnits);
+  const reads = createQuota(timeline, dynamodb.readUnits);
+
+  async function ask(take: () => boolean): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      const milliseconds = account.within(dynamodb.milliseconds);
+      await account.wait(milliseconds / 2);
+      const letThrough = take();
+      await account.wait(milliseconds / 2);
+      try {
+        account.counted('dynamodb', letThrough);
+        return;
+      } catch (error) {
+        if (!(error instanceof Throttled) || attempt === dynamodb.attempts) throw error;
+        await account.wait(chance.next() * dynamodb.throttledDelayMilliseconds * 2 ** (attempt - 1));
+      }
+    }
+  }
+
+  return {
+    read: (units) =>
+      ask(() => {
+        if (!reads.take(units)) return false;
+        account.pay(units * prices.readUnit);
+        return true;
+      }),
+    transact: (places) =>
+      ask(() => {
+        const taken = places.map((place) => writes.take(place, attestation.itemUnits));
+        if (!taken.every(Boolean)) return false;
+        account.pay(places.length * attestation.itemUnits * prices.writeUnit);
+        return true;
+      }),
+  };
+}

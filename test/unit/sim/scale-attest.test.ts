@@ -1,0 +1,169 @@
+/** The modelled attest function, call by call beside the real one over the real adapters, stores and evidence. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ec2ClientConfig } from '../../../adapters/ec2.ts';
+import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
+import type { AttestationStore } from '../../../core/attestation-store.ts';
+import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
+import { storyClusters } from '../../contract/attested-story.ts';
+import { openSite, provedRequest, startAwsPlatform } from '../../harness/attested-site.ts';
+import type { AwsPlatform } from '../../harness/attested-site.ts';
+import { newKey } from '../../harness/requests.ts';
+import { attestProof } from '../../sim/scale/attest-function.ts';
+import type { Concluded } from '../../sim/scale/attest-function.ts';
+import { attestation, dynamodb, ec2 } from '../../sim/scale/numbers.ts';
+
+let platform: AwsPlatform;
+beforeAll(async () => {
+  platform = await startAwsPlatform();
+});
+afterAll(() => platform.close());
+
+/** What the calls of a try do; the others succeed. `at`: milliseconds after the evidence was made. */
+interface Try {
+  readonly at: number;
+  readonly fails?: string;
+  /** So many claims meet somebody else's. */
+  readonly beaten?: number;
+}
+type Calls = readonly (readonly string[])[];
+
+async function realCalls(tries: readonly Try[]): Promise<Calls> {
+  const name = `worker-${Math.random().toString(36).slice(2, 8)}`;
+  const instance = platform.launch(name);
+  const object = provedRequest(platform, instance, { node: name, key: newKey('P-256') });
+  const madeAt = platform.now();
+  let [at, calls, fails, beaten]: [number, string[], string | undefined, number] = [0, [], undefined, 0];
+  const noted = <A extends unknown[], T>(call: string, act: (...asked: A) => Promise<T>) => {
+    return async (...asked: A): Promise<T> => {
+      calls.push(call);
+      if (fails === call) throw new Error(call);
+      return act(...asked);
+    };
+  };
+  const site = await openSite({ clusters: storyClusters, aws: platform.ports, now: () => madeAt + at });
+  const { sts, ec2: instances, regionCertificates } = platform.ports;
+  const aws: AwsPorts = {
+    sts: noted('callerIdentity', sts),
+    ec2: {
+      describeInstance: noted('describeInstance', (...asked: Parameters<typeof instances.describeInstance>) =>
+        instances.describeInstance(...asked),
+      ),
+    },
+    regionCertificates,
+  };
+  const store = (real: AttestationStore): AttestationStore => ({
+    findVerdict: noted('findVerdict', (uid, now) => real.findVerdict(uid, now)),
+    findIdentity: noted('findIdentity', (identity) => real.findIdentity(identity)),
+    findNode: noted('findNode', (node) => real.findNode(node)),
+    look: noted('look', (question) => real.look(question)),
+    claim: noted('claim', async (claim, now) => {
+      if (beaten > 0) {
+        beaten -= 1;
+        return { written: false, why: 'changed' };
+      }
+      return real.claim(claim, now);
+    }),
+  });
+  try {
+    const functions = site.functions({ aws, store });
+    const told: string[][] = [];
+    for (const each of tries) {
+      [at, calls, fails, beaten] = [each.at, [], each.fails, each.beaten ?? 0];
+      const { said } = await functions.attest(object);
+      told.push([...calls, said === 'approve' || said === 'busy' ? said : 'deny']);
+    }
+    return told;
+  } finally {
+    site.close();
+  }
+}
+
+async function modelCalls(tries: readonly Try[]): Promise<Calls> {
+  let verdict: Concluded | undefined;
+  const told: string[][] = [];
+  for (const { at, fails, beaten = 0 } of tries) {
+    const calls: string[] = [];
+    let left = beaten;
+    const note = async (call: string): Promise<void> => {
+      calls.push(call);
+      if (fails === call) throw new Error(call);
+    };
+    const end = await attestProof({
+      async findVerdict() {
+        await note('findVerdict');
+        return verdict;
+      },
+      fresh: () => at <= attestation.freshMilliseconds,
+      look: () => note('look'),
+      callerIdentity: () => note('callerIdentity'),
+      describeInstance: () => note('describeInstance'),
+      async claim(wanted) {
+        await note('claim');
+        if (left > 0) {
+          left -= 1;
+          return 'changed';
+        }
+        verdict = wanted;
+        return undefined;
+      },
+    }).catch(() => 'busy');
+    told.push([...calls, end]);
+  }
+  return told;
+}
+
+const asked = ['findVerdict', 'look', 'callerIdentity', 'describeInstance'];
+
+describe('the modelled function makes the calls of the real one', () => {
+  test.each<readonly [string, readonly Try[], Calls]>([
+    ['at first', [{ at: 0 }], [[...asked, 'claim', 'approve']]],
+    [
+      'when it is asked again',
+      [{ at: 0 }, { at: 5_000 }],
+      [
+        [...asked, 'claim', 'approve'],
+        ['findVerdict', 'approve'],
+      ],
+    ],
+    [
+      'after EC2 was throttled',
+      [{ at: 0, fails: 'describeInstance' }, { at: 2_000 }],
+      [
+        [...asked, 'busy'],
+        [...asked, 'claim', 'approve'],
+      ],
+    ],
+    [
+      'when STS is throttled',
+      [{ at: 0, fails: 'callerIdentity' }],
+      [['findVerdict', 'look', 'callerIdentity', 'busy']],
+    ],
+    ['when the store is throttled', [{ at: 0, fails: 'look' }], [['findVerdict', 'look', 'busy']]],
+    [
+      'with evidence that has grown old',
+      [{ at: 301_000 }, { at: 302_000 }],
+      [
+        ['findVerdict', 'claim', 'deny'],
+        ['findVerdict', 'deny'],
+      ],
+    ],
+    [
+      'when others claim at the same time',
+      [{ at: 0, beaten: 2 }],
+      [[...asked, 'claim', 'look', 'claim', 'look', 'claim', 'approve']],
+    ],
+    [
+      'when others never cease to',
+      [{ at: 0, beaten: 9 }],
+      [[...asked, 'claim', 'look', 'claim', 'look', 'claim', 'look', 'claim', 'busy']],
+    ],
+  ])('%s', async (_, tries, expected) => {
+    expect(await realCalls(tries)).toEqual(expected);
+    expect(await modelCalls(tries)).toEqual(expected);
+  });
+});
+
+test('the numbers that are ours are ours', () => {
+  expect(ec2.attempts).toBe(ec2ClientConfig.maxAttempts);
+  expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);
+});
