@@ -61,7 +61,7 @@ export async function startKubeControllerManager(options: KubeControllerManagerO
   try {
     // It has no health endpoint without a secure port, but each loop logs when it has the list and watches.
     const loops = controllers.reduce((sum, name) => sum + CONTROLLERS[name].loops, 0);
-    await waitUntilReady(server, () => server.logTail(100).split('Caches are synced').length > loops);
+    await waitUntilReady(server, () => server.logTail(10_000).split('Caches are synced').length > loops);
   } catch (error) {
     await stop();
     throw error;

@@ -14,11 +14,13 @@ export interface RunningProcess {
   /** How it ended, or undefined while it runs. */
   ended(): string | undefined;
   logTail(lines?: number): string;
-  /** Resolves when the process is gone. Asks first; insists after five seconds. */
-  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+  /** Resolves when the process is gone. Asks first; insists after five seconds, or when it was told to. */
+  stop(signal?: 'SIGTERM' | 'SIGKILL', insistAfterMs?: number): Promise<void>;
 }
 
 const STOP_GRACE_MS = 5_000;
+/** For tests of how a process ends when it is asked to: a busy machine is no reason to kill it. */
+export const patientStopMs = 60_000;
 
 export function startProcess(options: {
   name: string;
@@ -54,11 +56,11 @@ export function startProcess(options: {
     logPath,
     ended: () => ended,
     logTail: (lines = 25) => readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-lines).join('\n'),
-    async stop(signal = 'SIGTERM') {
+    async stop(signal = 'SIGTERM', insistAfterMs = STOP_GRACE_MS) {
       if (ended !== undefined) return;
       child.ref();
       child.kill(signal);
-      const insist = setTimeout(() => child.kill('SIGKILL'), STOP_GRACE_MS);
+      const insist = setTimeout(() => child.kill('SIGKILL'), insistAfterMs);
       await exited;
       clearTimeout(insist);
     },

@@ -112,7 +112,7 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
       message: expect.stringContaining(identity) as unknown,
     });
     expect(await annotationsOf('join-n1')).toEqual({ 'countersign.dev/identity': identity });
-    expect(stack.writes('join-n1')).toEqual(['update approval 200', 'update status 200']);
+    await expect.poll(() => stack.writes('join-n1')).toEqual(['update approval 200', 'update status 200']);
     const reviews = stack.plane
       .auditEvents({ user: stack.identity.user })
       .filter(({ objectRef }) => objectRef?.resource === 'subjectaccessreviews');
@@ -124,11 +124,11 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
     await post(token, 'claims', evidenceOf(thief, 'n1'));
     const condition = await denied('claims');
     expect(condition).toMatchObject({ status: 'True', reason: 'TofuNodeTaken' });
-    expect(stack.writes('claims')).toEqual(['update approval 200']);
+    await expect.poll(() => stack.writes('claims')).toEqual(['update approval 200']);
     await eventually(async () => (await relay.metric('events_total', 'created')) >= 1, 'the owner is told');
     const described = await stack.plane.kubectl(['describe', 'csr', 'claims']);
     expect(described).toContain('TofuNodeTaken');
-    expect(await relay.metric('decisions_total', 'decision="denied"', 'code="TofuNodeTaken"')).toBe(1);
+    await expect.poll(() => relay.metric('decisions_total', 'decision="denied"', 'code="TofuNodeTaken"')).toBe(1);
   });
 
   test('without a machine, or with another’s proof, the token gets nothing', async () => {
@@ -145,7 +145,7 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
     await post(token, 'newer', evidenceOf(launch('n4'), 'n4', { version: 'aws/v9' }));
     expect(await denied('newer')).toMatchObject({ reason: 'AttestationVersion' });
     expect(await annotationsOf('newer')).toEqual({ 'countersign.dev/supported-attestation-versions': 'aws/v1' });
-    expect(stack.writes('newer')).toEqual(['update approval 200']);
+    await expect.poll(() => stack.writes('newer')).toEqual(['update approval 200']);
   });
 
   test('the node itself renews with a new key, and no other name', async () => {

@@ -7,6 +7,7 @@ import {
   stateOf,
   type ApprovalStack,
 } from '../../harness/approval-stack.ts';
+import { untilTaken } from '../../harness/rights.ts';
 import { approverManifest, manifestObjects, type Relay } from '../../harness/stack.ts';
 import { certificatePemOf, csrPath, eventually, readRequest } from '../../harness/stack-requests.ts';
 import { requireTools } from '../../tools/tools.ts';
@@ -104,6 +105,10 @@ describe.skipIf(skip)('the rights of a relay that approves', () => {
           JSON.stringify({ rules: content }),
         ]);
       await patch(rules);
+      const [of = '', subresource] = resource.split('/');
+      const group = of === 'subjectaccessreviews' ? 'authorization.k8s.io' : 'certificates.k8s.io';
+      const right = { verb, group, resource: of, ...(subresource === undefined ? {} : { subresource }) };
+      await untilTaken(stack.plane, stack.identity, of === 'signers' ? { ...right, name: clientSigner } : right);
       const before = await relay.metric('api_errors_total', 'code="Forbidden"');
       const name = `without-${verb}`;
       await postNodeRequest(token, name, 'n2');

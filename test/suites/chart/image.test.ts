@@ -9,6 +9,7 @@ import { startControlPlane, type ControlPlane } from '../../harness/control-plan
 import {
   freePort,
   startProcess,
+  patientStopMs,
   temporaryFolder,
   waitUntilReady,
   type RunningProcess,
@@ -251,7 +252,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     expect(megabytes).toBeGreaterThan(20);
     expect(megabytes).toBeLessThan(256);
 
-    await relay.stop();
+    await relay.stop('SIGTERM', patientStopMs);
     expect(relay.ended()).toBe('exit code 0');
   });
 });

@@ -289,8 +289,8 @@ export function describeSigning<Signer extends SignerUnderTest>(options: {
         .filter(({ objectRef }) => names.includes(objectRef?.name ?? ''));
       expect(touched).toEqual([]);
       expect((await relay.ready()).status).toBe(200);
-      expect(await relay.metric('requests_total', 'outcome="issued"')).toBe(5);
-      expect(await relay.metric('requests_total', 'outcome="refused"')).toBe(refusals.length);
+      await expect.poll(() => relay.metric('requests_total', 'outcome="issued"')).toBe(5);
+      await expect.poll(() => relay.metric('requests_total', 'outcome="refused"')).toBe(refusals.length);
     });
 
     options.more?.(() => ({ signer, plane, relay }));

@@ -3,12 +3,12 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { KUBE_CONTROLLER_MANAGER_USER, startKubeControllerManager } from '../../harness/controller-manager.ts';
 import type { RunningProcess } from '../../harness/processes.ts';
 import { makeRequest } from '../../harness/requests.ts';
+import { eventually } from '../../harness/stack-requests.ts';
 import { createTestAuthority, type KeyAndCertificate, type TestAuthority } from '../../harness/test-certificates.ts';
 import { requireTools } from '../../tools/tools.ts';
 
@@ -135,7 +135,7 @@ describe.skipIf(skip)('the servers of a test run', () => {
     expect(existsSync(dir)).toBe(true);
 
     run.kill('SIGKILL');
-    await eventually(() => !isAlive(pid) && !existsSync(dir));
+    await eventually(() => !isAlive(pid) && !existsSync(dir), 'nothing of it is left');
   });
 
   test('that cannot start show their log', async () => {
@@ -167,7 +167,7 @@ async function issuedCertificate(plane: ControlPlane, name: string): Promise<str
     const csr = await plane.admin.expectOk<CertificateSigningRequest>(`${CSRS}/${name}`);
     certificate = csr.status.certificate;
     return certificate !== undefined;
-  });
+  }, `${name} is issued`);
   return Buffer.from(certificate ?? '', 'base64').toString();
 }
 
@@ -184,14 +184,6 @@ async function selfSubjectReview(plane: ControlPlane, login: KeyAndCertificate) 
   } finally {
     client.close();
   }
-}
-
-async function eventually(condition: () => Promise<boolean> | boolean): Promise<void> {
-  for (let attempt = 0; attempt < 300; attempt++) {
-    if (await condition()) return;
-    await sleep(50);
-  }
-  expect.unreachable('the condition did not come true in 15 seconds');
 }
 
 function isAlive(pid: number): boolean {

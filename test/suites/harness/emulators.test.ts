@@ -10,7 +10,7 @@ import { zip } from '../../harness/zip.ts';
 import { requireTools } from '../../tools/tools.ts';
 
 const code = `exports.handler = async (event, context) => {
-  if (event.slow) await new Promise((done) => setTimeout(done, 10000));
+  if (event.slow) await new Promise((done) => setTimeout(done, 60000));
   if (event.pause) await new Promise((done) => setTimeout(done, 700));
   if (event.bad) throw new TypeError('bad');
   if (event.exit) process.exit(3);
@@ -37,7 +37,7 @@ describe.skipIf((await requireLocalStack()).skip)('our LocalStack', () => {
         FunctionName: name,
         Runtime: 'nodejs24.x',
         Handler: 'index.handler',
-        Timeout: 2,
+        Timeout: 6, // a new process counts, on a machine that may be busy
         Role: 'arn:aws:iam::000000000000:role/f',
         Architectures: ['arm64'],
         Code: { ZipFile: zip(new Map([['index.js', Buffer.from(source)]])) },

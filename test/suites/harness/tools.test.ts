@@ -61,8 +61,14 @@ describe('the cache', () => {
   const builds = () => readFileSync(join(folder.path, 'builds'), 'utf8').trim().split('\n').length;
 
   test('has one build when two want the same tool, and both get it', async () => {
-    writeCompiler('sleep 1');
-    const results = await Promise.all([install(['etcd']), install(['etcd'])]);
+    const bothAreThere = join(folder.path, 'both');
+    writeCompiler(`for i in $(seq 600); do [ -e ${bothAreThere} ] && break; sleep 0.1; done`);
+    const both = [start(['etcd']), start(['etcd'])];
+    for (const { stderr } of both)
+      stderr?.on('data', (text: Buffer) => {
+        if (text.includes('another process is building')) writeFileSync(bothAreThere, '');
+      });
+    const results = await Promise.all(both.map(ended));
     expect(results.map(({ code }) => code)).toEqual([0, 0]);
     expect(results[0]?.stdout).toBe(results[1]?.stdout);
     expect(builds()).toBe(1);
@@ -120,8 +126,9 @@ function start(names: string[], environment: Record<string, string> = {}): Child
   });
 }
 
-async function install(names: string[], environment: Record<string, string> = {}) {
-  const child = start(names, environment);
+const install = (names: string[], environment: Record<string, string> = {}) => ended(start(names, environment));
+
+async function ended(child: ChildProcess) {
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

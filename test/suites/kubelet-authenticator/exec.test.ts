@@ -9,6 +9,8 @@ import {
   signers,
   startAuthenticatorSite,
   type AuthenticatorSite,
+  type Node,
+  type Program,
 } from '../../harness/authenticator-site.ts';
 
 const minute = 60_000;
@@ -32,6 +34,11 @@ describe('a node and its client certificate', () => {
     });
   /** Where the test's clock stands at the moment that client-go was told. */
   const goTo = (moment: number) => site.platform.advance(moment - site.platform.now() + 1_000);
+  /** client-go waits five seconds at most. A busy machine takes longer for everything, and it shows how much longer. */
+  async function expectInTime({ milliseconds }: Program, node: Node): Promise<void> {
+    const { milliseconds: forNothing } = await node.run({ args: ['version'] });
+    expect(milliseconds).toBeLessThan(5_000 + 5 * forNothing);
+  }
 
   test('joins with a bootstrap token and the proof of its machine', async () => {
     const node = await site.node('joins');
@@ -112,7 +119,7 @@ describe('a node and its client certificate', () => {
       const program = await node.run();
       const answer = printed(program);
       expect(answer.certificatePem).toBe(first.certificatePem);
-      expect(program.milliseconds).toBeLessThan(5_000);
+      await expectInTime(program, node);
       expect(answer.expires).toBeGreaterThan(site.platform.now());
       expect(program.stderr).toContain('waits for its approval');
       keys.add((JSON.parse(cacheFiles(node)['client-next.json']!) as { keyPem: string }).keyPem);
@@ -137,7 +144,7 @@ describe('a node and its client certificate', () => {
     goTo(first.expires);
     site.api(state);
     const program = await node.run();
-    expect(program.milliseconds).toBeLessThan(5_500);
+    await expectInTime(program, node);
     expect(printed(program).certificatePem).toBe(first.certificatePem);
     site.api('up');
     expect(printed(await node.run()).certificatePem).not.toBe(first.certificatePem);
@@ -146,9 +153,10 @@ describe('a node and its client certificate', () => {
   test('waits on a later call for what an earlier one asked', async () => {
     const node = await site.node('later');
     await site.signing('down');
-    const early = await node.run({ args: ['exec', '--wait', '1'] });
-    expect(early).toMatchObject({ code: 5, stdout: '' });
-    expect(early.stderr).toContain('waits for its approval');
+    // Again where a busy machine took all of it to get as far as asking.
+    const stderr = expect.stringContaining('waits for its approval') as unknown;
+    const early = () => node.run({ args: ['exec', '--wait', '2'] });
+    await expect.poll(early).toMatchObject({ code: 5, stdout: '', stderr });
     await site.signing('up');
     printed(await node.run());
     expect(await requestsOf('later')).toHaveLength(1);

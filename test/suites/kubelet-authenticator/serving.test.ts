@@ -93,9 +93,7 @@ test('--watch gets it, stays, and ends when it is told to', async () => {
       stop = () => void child.kill('SIGTERM');
     },
   });
-  for (let tries = 0; tries < 100 && !('serving.pem' in readable(node)); tries += 1)
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(readable(node)).toHaveProperty('serving.pem');
+  await expect.poll(() => readable(node)).toHaveProperty('serving.pem');
   stop();
   expect(await ended).toMatchObject({ code: 0, signal: null });
 });

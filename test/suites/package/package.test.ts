@@ -142,7 +142,7 @@ describe.each([
       const credentials = `${empty}.json`;
       writeFileSync(credentials, JSON.stringify({ token: 'abcdef.0123456789abcdef' }));
       const flags = ['--settings', node.settingsFile, '--cache-dir', empty, '--bootstrap-credentials', credentials];
-      const ca = ['--certificate-authority', join(folder.path, 'client-ca.pem'), '--wait', '1'];
+      const ca = ['--certificate-authority', join(folder.path, 'client-ca.pem'), '--wait', '3'];
       const answer = await start(['exec', ...flags, ...ca], node.environment);
       // Nobody is there to ask: neither the metadata service nor, for `insecure`, the API server.
       expect(answer).toMatchObject({ code: 5, stdout: '' });

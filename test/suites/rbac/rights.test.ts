@@ -120,13 +120,15 @@ describe.skipIf(skip)('the rights of the relay', () => {
     expect(Object.keys(refused.status)).toEqual(['conditions']);
     expect(refused.status.conditions?.map(({ type }) => type)).toEqual(['Approved']);
 
+    await expect
+      .poll(() => relay.metric('api_errors_total', 'verb="update"', 'code="Forbidden"'))
+      .toBeGreaterThanOrEqual(2);
     const ready = await relay.ready();
     expect(ready).toMatchObject({
       status: 503,
       text: expect.stringContaining('update status for kubernetes.io/kube-apiserver-client') as unknown,
     });
-    expect(await relay.metric('api_errors_total', 'verb="update"', 'code="Forbidden"')).toBeGreaterThanOrEqual(2);
-    expect(relay.logged('request tried again')[0]).toMatchObject({ cause: 'ApiForbidden' });
+    await expect.poll(() => relay.logged('request tried again')[0]).toMatchObject({ cause: 'ApiForbidden' });
 
     await plane.kubectl([
       'patch',
@@ -151,8 +153,9 @@ describe.skipIf(skip)('the rights of the relay', () => {
       request: { subject: { CN: 'nobody' } },
     });
     await signer.kill();
+    const retries = await relay.metric('retries_total');
     await approve(plane, posted!.name, 'refused');
-    await eventually(async () => (await relay.metric('retries_total')) >= 2, 'the endpoint was missed');
+    await eventually(async () => (await relay.metric('retries_total')) >= retries + 2, 'the endpoint was missed');
     await signer.restart();
     const ends = await settled(plane, [posted!.name, 'refused']);
     expect(conditionOf(ends.get('refused')!, 'Failed')).toBeDefined();

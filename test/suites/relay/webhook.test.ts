@@ -197,7 +197,7 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
     ])
       expect(await post(stored, login)).toMatchObject({ status: 401, body: { kind: 'Status', code: 401 } });
     expect(forwarded).toEqual([]);
-    expect(await relay.metric('webhook_requests_total', 'outcome="unauthenticated"')).toBe(6);
+    await expect.poll(() => relay.metric('webhook_requests_total', 'outcome="unauthenticated"')).toBe(6);
   });
 
   test('passes a refusal on as one, and a busy endpoint as busy', async () => {
