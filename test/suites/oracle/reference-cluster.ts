@@ -220,7 +220,7 @@ export async function runReference(
   }
 }
 
-const patienceMilliseconds = 40_000;
+const patienceMilliseconds = 100_000;
 
 async function untilDecided(
   plane: ControlPlane,
