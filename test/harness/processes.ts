@@ -110,6 +110,17 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** For a start whose error shows the server's log: once more elsewhere when another process was faster. */
+export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      if (attempt === 5 || !/address already in use/i.test(String(error))) throw error;
+    }
+  }
+}
+
 /** A folder of our own under the system's temporary one; removed by `remove`, or by the guard if we never get there. */
 export function temporaryFolder(purpose: string): { path: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), `countersign-${purpose}-`));

@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml';
 import { embeddedData } from '../../adapters/embedded-data.ts';
 import { openEmbeddedLedger, type EmbeddedLedger } from '../../adapters/embedded-ledger.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { freePort, startProcess, temporaryFolder, waitUntilReady, type RunningProcess } from './processes.ts';
+import { onFreePort, startProcess, temporaryFolder, waitUntilReady, type RunningProcess } from './processes.ts';
 
 /*
  * The real thing: `npm run dev`'s server and the relay, each a process of its own, as an operator starts them.
@@ -40,13 +40,14 @@ export interface DevServer extends Restartable {
 export async function startDevServer(options: { dataDir?: string; countFile?: string } = {}): Promise<DevServer> {
   const folder = temporaryFolder('dev-server');
   const dataDir = options.dataDir ?? join(folder.path, 'data');
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const command =
-    options.countFile === undefined
-      ? [join(root, 'dev/serve.ts'), '--port', String(port), '--data', dataDir]
-      : [join(root, 'test/harness/stack-counting-server.ts'), String(port), dataDir, options.countFile];
-  const server = await restartable('dev server', url, folder.path, `${clusterPath}/healthz`, command);
+  const server = await onFreePort((port) => {
+    const command =
+      options.countFile === undefined
+        ? [join(root, 'dev/serve.ts'), '--port', String(port), '--data', dataDir]
+        : [join(root, 'test/harness/stack-counting-server.ts'), String(port), dataDir, options.countFile];
+    return restartable('dev server', `http://127.0.0.1:${port}`, folder.path, `${clusterPath}/healthz`, command);
+  });
+  const { url } = server;
   return {
     ...server,
     get process() {
@@ -103,19 +104,20 @@ export async function startRelay(options: {
   env?: Readonly<Record<string, string>>;
 }): Promise<Relay> {
   const folder = temporaryFolder('relay');
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const command = [
-    join(root, 'lambdas/watch-relay/index.ts'),
-    '--url',
-    `${options.endpoint}${clusterPath}`,
-    '--kubeconfig',
-    options.kubeconfig,
-    '--metrics-address',
-    `127.0.0.1:${port}`,
-    ...(options.args ?? []),
-  ];
-  const relay = await restartable('watch-relay', url, folder.path, '/readyz', command, options.env);
+  const relay = await onFreePort((port) => {
+    const command = [
+      join(root, 'lambdas/watch-relay/index.ts'),
+      '--url',
+      `${options.endpoint}${clusterPath}`,
+      '--kubeconfig',
+      options.kubeconfig,
+      '--metrics-address',
+      `127.0.0.1:${port}`,
+      ...(options.args ?? []),
+    ];
+    return restartable('watch-relay', `http://127.0.0.1:${port}`, folder.path, '/readyz', command, options.env);
+  });
+  const { url } = relay;
   return {
     ...relay,
     get process() {
