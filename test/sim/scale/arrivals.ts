@@ -19,6 +19,9 @@ export const signers = {
   serving: 'kubernetes.io/kubelet-serving',
 } as const satisfies Readonly<Record<Kind, string>>;
 
+/** Of a request by its name. */
+export const uidOf = (name: string): string => `uid-${name}`;
+
 export interface Life {
   readonly kind: Kind;
   readonly requester: string;
@@ -71,7 +74,7 @@ export function createArrivals(
   function post(life: Life, name: string, ended: (how: 'issued' | 'denied') => void): string {
     const { kind } = life;
     const { request, usages } = pairs[kind];
-    const uid = `uid-${name}`;
+    const uid = uidOf(name);
     life.asked += 1;
     latest.set(life, uid);
     api.create({

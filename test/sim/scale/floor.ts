@@ -1,7 +1,14 @@
-/** What no client could beat: the fewest calls, and the time that the tightest quota takes for the requests. */
+/**
+ * What a run is measured by: the fewest calls; the time that the requests take at the rate of the tightest quota; and the
+ * floor, which no client could beat, however it asks: everything that quotas let through at once is taken at once, what
+ * has to wait for a quota passes it the moment it may, and nothing else takes longer than the models allow at best.
+ */
 import type { Service } from './account.ts';
-import { attestation, dynamodb, ec2, kms, lambda, networkMilliseconds, sts } from './numbers.ts';
+import { throughAt } from './gate.ts';
+import type { Closed, Gate } from './gate.ts';
+import { apiServer, dynamodb, ec2, kms, lambda, networkMilliseconds, sts } from './numbers.ts';
 import type { Scenario } from './scenarios.ts';
+import type { Wanted } from './wanted.ts';
 
 /**
  * docs/call-budget.md. Each environment that is started asks the key once and reads the two items of its CA. `proofs` of
@@ -23,55 +30,158 @@ export function fewestCalls(
   };
 }
 
-/** Requests per second that each quota lets through, of all clusters together. */
-export function quotasOf(scenario: Scenario): Readonly<Record<string, number>> {
-  const { clusters, throttle, reservedConcurrency, tableWriteUnits, account } = scenario;
-  const units = dynamodb.intentUnits + dynamodb.recordUnits;
-  return {
-    'KMS signatures': account.signaturesPerSecond,
-    'front door': clusters * throttle.rate,
-    'calls of the function': clusters * reservedConcurrency * lambda.callsPerSecondEach,
-    'environments of the function': (clusters * reservedConcurrency * 1_000) / functionMilliseconds,
-    'concurrency of the account': (account.concurrency * 1_000) / functionMilliseconds,
-    "the table's partitions": (clusters * tableWriteUnits) / units,
-    "the relay's concurrency":
-      (clusters * Math.min(scenario.concurrency, scenario.requesters * scenario.inFlightPerRequester) * 1_000) /
-      relayMilliseconds,
-  };
-}
+const least = ([milliseconds]: readonly [number, number]): number => milliseconds / 1_000;
+const mean = ([low, high]: readonly [number, number]): number => (low + high) / 2_000;
 
-const mean = ([least, most]: readonly [number, number]): number => (least + most) / 2;
-/** A warm call without queues. */
-const functionMilliseconds = mean(lambda.workMilliseconds) + mean(kms.milliseconds) + 2 * mean(dynamodb.milliseconds);
-/** The same as the relay sees it, with what it does before and after. */
-const relayMilliseconds = functionMilliseconds + 2 * mean(networkMilliseconds) + 12 + 5;
+/** At best, until a warm function has the first unit of the table, and from the last one until the certificate is there. */
+const toDoor = least(apiServer.watchMilliseconds) + least(networkMilliseconds);
+const toTable = toDoor + least(lambda.workMilliseconds) / 2 + least(dynamodb.milliseconds) / 2;
+const toKey = toTable + least(dynamodb.milliseconds) / 2 + least(kms.milliseconds) / 2;
+const fromTable =
+  least(dynamodb.milliseconds) / 2 +
+  least(lambda.workMilliseconds) / 2 +
+  least(networkMilliseconds) +
+  least(apiServer.writeMilliseconds);
+const fromKey = least(kms.milliseconds) / 2 + least(dynamodb.milliseconds) / 2 + fromTable;
+const fromDoor = toKey - toDoor + fromKey;
+/** More than that for the first one of a cluster: an environment starts, and reads which CA it signs with. */
+const coldStart = least(lambda.coldMilliseconds) + Math.max(2 * least(dynamodb.milliseconds), least(kms.milliseconds));
+/** A node that joins: until EC2 and STS are asked, and from their answers; and until sign is asked about it. */
+const toAws = toDoor + least(lambda.coldMilliseconds) + least(lambda.workMilliseconds) / 2;
+const fromAws =
+  least(dynamodb.milliseconds) + least(networkMilliseconds) + least(apiServer.writeMilliseconds) + fromDoor;
+const proving =
+  least(lambda.workMilliseconds) +
+  3 * least(dynamodb.milliseconds) +
+  least(sts.milliseconds) +
+  least(ec2.milliseconds) +
+  2 * least(networkMilliseconds) +
+  least(apiServer.writeMilliseconds);
 
-/** A node that joins asks both functions, one after the other, and EC2 in between. */
-export function joinQuotasOf(scenario: Scenario): Readonly<Record<string, number>> {
-  const { clusters, throttle, reservedConcurrency, tableWriteUnits, account } = scenario;
-  return {
-    ...quotasOf(scenario),
-    'EC2 DescribeInstances': account.describes.perSecond,
-    STS: sts.callsPerSecond,
-    'front door': (clusters * throttle.rate) / 2,
-    'environments of attest': (clusters * reservedConcurrency * 1_000) / attestMilliseconds,
-    'concurrency of the account': (account.concurrency * 1_000) / (functionMilliseconds + attestMilliseconds),
-    "the attestations' partitions": (clusters * tableWriteUnits) / (attestation.claimItems * attestation.itemUnits),
-  };
-}
-
-const attestMilliseconds =
+/** What a call takes on average without queues and starts: of sign, of attest, and of sign as the relay sees it. */
+const signSeconds = mean(lambda.workMilliseconds) + mean(kms.milliseconds) + 2 * mean(dynamodb.milliseconds);
+const attestSeconds =
   mean(lambda.workMilliseconds) + 3 * mean(dynamodb.milliseconds) + mean(sts.milliseconds) + mean(ec2.milliseconds);
+const relaySeconds = signSeconds + 2 * mean(networkMilliseconds) + 0.017;
 
-export function floorSeconds(scenario: Scenario): { readonly seconds: number; readonly quota: string } {
-  const quotas = scenario.joins === true ? joinQuotasOf(scenario) : quotasOf(scenario);
-  const [tightest] = Object.entries(quotas).sort(([, a], [, b]) => a - b);
-  if (tightest === undefined) throw new Error('there are quotas');
-  const [quota, perSecond] = tightest;
-  // While nobody is answered nothing can be signed.
-  const { outage: [from, to] = [0, 0], away = { from: 0, until: 0 } } = scenario;
-  // What the bucket holds at first goes at once: with so slow a quota that is more than a detail.
-  const atOnce = quota === 'EC2 DescribeInstances' ? scenario.account.describes.atOnce : 0;
-  const requests = Math.max(0, scenario.requests - atOnce);
-  return { seconds: requests / perSecond + (to - from) + (away.until - away.from), quota };
+export interface Bounds {
+  /** At the rate of the tightest quota, as if it let nothing through at once. */
+  readonly pace: { readonly seconds: number; readonly quota: string };
+  /** What no client could beat, from the first request to the last certificate; `quota`: which one leaves no less. */
+  readonly floor: { readonly seconds: number; readonly quota: string };
+}
+
+/** A gate, and the least time from there to the certificate. */
+type Stage = Gate & { readonly after: number };
+
+/** `partitionsOf`: which partitions of its cluster's table a request needs. */
+export function boundsOf(
+  scenario: Scenario,
+  wanted: readonly Wanted[],
+  partitionsOf: (wanted: Wanted) => readonly number[],
+): Bounds {
+  const { outage, away, reservedConcurrency, clusters } = scenario;
+  const sorted = wanted.toSorted((a, b) => a.at - b.at);
+  const stages = stagesOf(scenario, sorted, partitionsOf);
+  // While nobody is answered nothing can be signed; who waits in a function may be the first ones afterwards.
+  const [from, to] = outage ?? [away?.from ?? 0, away?.until ?? 0];
+  const closed: Closed = { from, to, underWay: 2 * clusters * reservedConcurrency };
+  const begin = sorted[0]?.at ?? 0;
+  const floors = stages.map((stage) => [stage.name, throughAt(stage, closed) + stage.after - begin] as const);
+  const paces = [
+    ...stages.map(({ name, asks, each, perSecond }) => [name, (asks.length * each) / perSecond] as const),
+    ...inHand(scenario, wanted),
+  ];
+  const [floor, pace] = [longest(floors), longest(paces)];
+  return { floor, pace: { ...pace, seconds: pace.seconds + to - from } };
+}
+
+function stagesOf(
+  { throttle, reservedConcurrency, tableWriteUnits, account, joins }: Scenario,
+  sorted: readonly Wanted[],
+  partitionsOf: (wanted: Wanted) => readonly number[],
+): readonly Stage[] {
+  /** When the first environment of each cluster can be ready, beside what a warm one needs. */
+  const ready: number[] = [];
+  const atKey: number[] = [];
+  const atDoor = new Map<number, number[]>();
+  const atPartition = new Map<string, number[]>();
+  for (const one of sorted) {
+    const { cluster, at } = one;
+    const toSign = at + (joins === true ? proving : 0);
+    const starts = coldStart + (joins === true ? least(lambda.coldMilliseconds) : 0);
+    const served = Math.max(toSign, (ready[cluster] ??= toSign + starts));
+    atKey.push(served + toKey);
+    put(atDoor, cluster, at + toDoor);
+    for (const partition of partitionsOf(one)) put(atPartition, `${cluster} ${partition}`, served + toTable);
+  }
+  atKey.sort((a, b) => a - b);
+
+  const { signaturesPerSecond, describes } = account;
+  const calls = reservedConcurrency * lambda.callsPerSecondEach;
+  const units = Math.min(tableWriteUnits, dynamodb.partitionWriteUnits);
+  const atAws = sorted.map(({ at }) => at + toAws);
+  const stages: Stage[] = [
+    { name: 'KMS signatures', ...bucket(signaturesPerSecond), each: 1, asks: atKey, after: fromKey },
+    ...[...atDoor.values()].flatMap((asks) => [
+      {
+        name: 'front door',
+        ...bucket(throttle.rate, throttle.burst),
+        each: joins === true ? 2 : 1,
+        asks,
+        after: fromDoor,
+      },
+      { name: 'calls of the function', ...bucket(calls), each: 1, asks, after: fromDoor },
+    ]),
+  ];
+  if (joins === true) {
+    const each = 1;
+    const { perSecond, atOnce } = describes;
+    stages.push({ name: 'EC2 DescribeInstances', ...bucket(perSecond, atOnce), each, asks: atAws, after: fromAws });
+    stages.push({ name: 'STS', ...bucket(sts.callsPerSecond), each, asks: atAws, after: fromAws });
+    // Nodes ask again with another UID, which falls elsewhere.
+    return stages;
+  }
+  for (const asks of atPartition.values()) {
+    stages.push({
+      name: 'one partition of the table',
+      ...bucket(units),
+      each: dynamodb.intentUnits + dynamodb.recordUnits,
+      asks,
+      after: fromTable,
+      // Once for what a peak leaves, and once for heat, with which the first minute may have ended.
+      doublesInMinutes: [dynamodb.doublesInMilliseconds / 60_000, dynamodb.splitsAfterMinutes - 1],
+    });
+  }
+  return stages;
+}
+
+/** What so many at once take on average: no bound, for some are faster. */
+function inHand(scenario: Scenario, wanted: readonly Wanted[]): readonly (readonly [string, number])[] {
+  const { account, reservedConcurrency, clusters, concurrency, requesters, inFlightPerRequester, joins } = scenario;
+  const ofClusters: number[] = Array.from({ length: clusters }, () => 0);
+  for (const { cluster } of wanted) ofClusters[cluster] = (ofClusters[cluster] ?? 0) + 1;
+  const most = Math.max(...ofClusters);
+  const both = signSeconds + (joins === true ? attestSeconds : 0);
+  return [
+    ['environments of the function', (most * signSeconds) / reservedConcurrency],
+    ['environments of attest', joins === true ? (most * attestSeconds) / reservedConcurrency : 0],
+    ['concurrency of the account', (wanted.length * both) / account.concurrency],
+    ["the relay's concurrency", (most * relaySeconds) / Math.min(concurrency, requesters * inFlightPerRequester)],
+  ];
+}
+
+function bucket(perSecond: number, burst = perSecond): { readonly perSecond: number; readonly burst: number } {
+  return { perSecond, burst };
+}
+
+function longest(times: readonly (readonly [string, number])[]): { readonly seconds: number; readonly quota: string } {
+  const [quota, seconds] = times.reduce((most, each) => (each[1] > most[1] ? each : most));
+  return { seconds, quota };
+}
+
+export function put<K>(lists: Map<K, number[]>, key: K, value: number): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
 }

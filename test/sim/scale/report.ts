@@ -1,5 +1,5 @@
 /** Results for people, as lines of one Markdown table. */
-import type { Result } from './run.ts';
+import type { Result, Waits } from './run.ts';
 
 const columns: readonly (readonly [string, (result: Result) => string])[] = [
   ['scenario', ({ scenario }) => scenario],
@@ -7,12 +7,13 @@ const columns: readonly (readonly [string, (result: Result) => string])[] = [
   ['all signed', ({ seconds }) => `${seconds.toFixed(1)} s`],
   ['floor', ({ floor }) => `${floor.seconds.toFixed(1)} s`],
   ['ratio', ({ ratio }) => ratio.toFixed(2)],
-  ['tightest', ({ floor }) => floor.quota],
+  ['pace', ({ pace }) => `${pace.seconds.toFixed(1)} s`],
+  ['tightest', ({ pace }) => pace.quota],
   ['throttles', throttles],
   ['calls × fewest', ({ callRatios }) => callTimes(callRatios)],
   [
     'wait p50 / p99 / longest',
-    ({ waits }) => [waits.median, waits.p99, waits.longest].map((s) => s.toFixed(1)).join(' / '),
+    ({ waits, others }) => waitTimes(waits) + (others === undefined ? '' : `, others ${waitTimes(others)}`),
   ],
   ['unfairness', ({ unfairness }) => unfairness.toFixed(2)],
   ['USD', ({ dollars }) => dollars.toFixed(2)],
@@ -25,6 +26,10 @@ export function tableOf(results: readonly Result[], head: boolean): string {
 
 function row(cells: readonly string[]): string {
   return `| ${cells.join(' | ')} |\n`;
+}
+
+function waitTimes({ median, p99, longest }: Waits): string {
+  return [median, p99, longest].map((seconds) => seconds.toFixed(1)).join(' / ');
 }
 
 const short = {

@@ -8,15 +8,19 @@ import { createTimeline } from '../timeline.ts';
 import { createAccount, services } from './account.ts';
 import type { Count, Service, World } from './account.ts';
 import { createApiServer } from './api-server.ts';
-import { createArrivals, kinds, signers } from './arrivals.ts';
+import { createArrivals, kinds, signers, uidOf } from './arrivals.ts';
 import type { Arrivals, Kind } from './arrivals.ts';
 import { createAttestationTable } from './attestation-table.ts';
 import { createAttestations } from './attestations.ts';
 import type { Pairs } from './certificate.ts';
 import { createEndpoint } from './endpoint.ts';
-import { fewestCalls, floorSeconds } from './floor.ts';
+import { boundsOf, fewestCalls, put } from './floor.ts';
+import type { Bounds } from './floor.ts';
 import type { Scenario } from './scenarios.ts';
-import { createTable } from './table.ts';
+import { createTable, spreadOf } from './table.ts';
+import type { Table } from './table.ts';
+import { evenly, flooding } from './wanted.ts';
+import type { Wanted } from './wanted.ts';
 
 export interface Waits {
   readonly median: number;
@@ -24,23 +28,23 @@ export interface Waits {
   readonly longest: number;
 }
 
-export interface Result {
+export interface Result extends Bounds {
   readonly scenario: string;
   readonly requests: number;
   readonly clusters: number;
   readonly signed: number;
   /** From the first request to the last certificate. */
   readonly seconds: number;
-  /** The requests, by the tightest quota; which one that is. */
-  readonly floor: { readonly seconds: number; readonly quota: string };
-  /** `seconds` beside the time in which the requests came, or the floor where that is longer. */
+  /** `seconds` beside the floor. */
   readonly ratio: number;
+  /** `seconds` beside the pace, or the time in which the requests came where that is longer. */
+  readonly paceRatio: number;
   readonly calls: Readonly<Record<Service, Count>>;
   /** Of each service, calls beside the fewest that could have done it. */
   readonly callRatios: Readonly<Partial<Record<Service, number>>>;
   readonly worstCallRatio: number;
   readonly waits: Waits;
-  /** Of the other kinds. */
+  /** Of the other kinds; where somebody floods, of all who do not. */
   readonly others?: Waits & { readonly answered: number };
   /** Of clusters, or of requesters where there is one cluster: the mean wait of the worst off, beside the mean of all. */
   readonly unfairness: number;
@@ -68,6 +72,7 @@ const settleMilliseconds = 5_000;
 
 interface Cluster {
   readonly arrivals: Arrivals;
+  readonly table: Table;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
 }
@@ -125,31 +130,36 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
     );
     const stop = new AbortController();
     const arrivals = createArrivals(own, api, attestations, pairs);
-    return { arrivals, stop, ended: relay.run(stop.signal) };
+    return { arrivals, table, stop, ended: relay.run(stop.signal) };
   });
 
   let created = 0;
-  let planned = 0;
-  const arrivals = random.stream('arrivals');
-  const plan = (kind: Kind, number: number, seconds: number): void => {
-    planned += 1;
-    const cluster = clusters[number % clusters.length];
-    const requester = `requester-${Math.floor(number / clusters.length) % scenario.requesters}`;
-    timeline.after(settleMilliseconds + seconds * 1_000, () => {
+  const chance = random.stream('arrivals');
+  const { requests, overSeconds } = scenario;
+  const main = [
+    ...evenly(scenario, { kind: mainKind, count: requests, overSeconds }, chance),
+    ...flooding(scenario, mainKind),
+  ];
+  const bounds = boundsOf(
+    scenario,
+    main,
+    ({ name, cluster }) => clusters[cluster]?.table.partitionsOf(spreadOf(uidOf(name))) ?? [],
+  );
+  const asides = wanted
+    .filter((kind) => kind !== mainKind)
+    .flatMap((kind) => evenly(scenario, { kind, count: others, overSeconds: bounds.pace.seconds }, chance));
+  const all: readonly Wanted[] = [...main, ...asides];
+  for (const { kind, name, cluster, requester, at } of all) {
+    timeline.after(settleMilliseconds + at * 1_000, () => {
       created += 1;
-      cluster?.arrivals.ask(kind, `${kind}-${number}`, requester);
+      clusters[cluster]?.arrivals.ask(kind, name, requester);
     });
-  };
-  for (let number = 0; number < scenario.requests; number += 1)
-    plan(mainKind, number, arrivals.next() * scenario.overSeconds);
-  const floor = floorSeconds(scenario);
-  for (const kind of wanted.filter((each) => each !== mainKind))
-    for (let number = 0; number < others; number += 1) plan(kind, number, arrivals.next() * floor.seconds);
+  }
 
   let steps = 0;
   let last = 0;
   const done = (): boolean => {
-    if (created < planned) return false;
+    if (created < all.length) return false;
     // Asked at every step of many clusters: the first one that is not through answers.
     while (last < clusters.length && clusters[last]?.arrivals.waiting === 0) last += 1;
     return last === clusters.length;
@@ -159,7 +169,7 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
   for (let more = 0; more < 1_000 && (await timeline.step()); more += 1);
 
   return {
-    ...measure(scenario, mainKind, clusters, account.counts, account.starts()),
+    ...measure(scenario, { mainKind, requests: main.length, ...bounds }, clusters, account.counts, account.starts()),
     dollars: account.dollars(),
     mostRunning: account.mostRunning(),
     steps,
@@ -168,11 +178,12 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
 
 function measure(
   scenario: Scenario,
-  mainKind: Kind,
+  { mainKind, requests, pace, floor }: Bounds & { readonly mainKind: Kind; readonly requests: number },
   clusters: readonly Cluster[],
   calls: Readonly<Record<Service, Count>>,
   starts: number,
 ): Omit<Result, 'dollars' | 'mostRunning' | 'steps'> {
+  const floods = new Set(scenario.floods?.map(({ requester }) => requester));
   const groups = new Map<string, number[]>();
   const waits: number[] = [];
   const asides: number[] = [];
@@ -190,13 +201,12 @@ function measure(
         continue;
       }
       waits.push(wait);
-      const group = clusters.length > 1 ? String(number) : requester;
-      groups.set(group, [...(groups.get(group) ?? []), wait]);
+      if (floods.size > 0 && !floods.has(requester)) asides.push(wait);
+      put(groups, clusters.length > 1 ? String(number) : requester, wait);
       first = Math.min(first, from);
       end = Math.max(end, until);
     }
   });
-  const floor = floorSeconds(scenario);
   const seconds = (end - first) / 1_000;
   const minimum = fewestCalls(count.requests, starts, count);
   const callRatios = Object.fromEntries(
@@ -208,12 +218,14 @@ function measure(
   const means = [...groups.values()].map(mean);
   return {
     scenario: scenario.name,
-    requests: scenario.requests,
+    requests,
     clusters: scenario.clusters,
     signed: waits.length,
     seconds,
+    pace,
     floor,
-    ratio: seconds / Math.max(floor.seconds, scenario.overSeconds),
+    ratio: seconds / floor.seconds,
+    paceRatio: seconds / Math.max(pace.seconds, scenario.overSeconds),
     calls,
     callRatios,
     worstCallRatio: Math.max(...Object.values(callRatios)),

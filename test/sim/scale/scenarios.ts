@@ -2,6 +2,15 @@
 import type { AccountOptions } from './account.ts';
 import { dynamodb, ec2, kms, lambda } from './numbers.ts';
 
+/** All at once, of one requester of one cluster, besides the even load. */
+export interface Flood {
+  readonly requests: number;
+  readonly cluster: number;
+  readonly requester: string;
+  /** In seconds. */
+  readonly from: number;
+}
+
 export interface Scenario {
   readonly name: string;
   readonly requests: number;
@@ -20,8 +29,9 @@ export interface Scenario {
   readonly account: Omit<AccountOptions, 'outage'>;
   /** Nodes that join with a proof ask, instead of people whose requests are approved. */
   readonly joins?: true;
-  /** Besides, of each of the other kinds, evenly while the floor's time lasts. */
+  /** Besides, of each of the other kinds, evenly while the quota's time lasts. */
   readonly others?: number;
+  readonly floods?: readonly Flood[];
   /** Seconds after the first request: KMS answers nobody. */
   readonly outage?: readonly [number, number];
   /** Likewise: the front door says busy to everybody. */
@@ -78,6 +88,22 @@ const joinMany = {
   account: { ...account, concurrency: 2 * 500 * 40 + lambda.unreservable },
 } as const;
 
+/** Of five hundred, or fewer with so much less of everything. */
+function flooded(clusters: number): Omit<Scenario, 'name'> {
+  const share = clusters / 500;
+  return {
+    ...wide,
+    clusters,
+    requests: 20 * clusters,
+    account: {
+      ...account,
+      signaturesPerSecond: share * kms.signaturesPerSecond,
+      concurrency: clusters * wide.reservedConcurrency + lambda.unreservable,
+    },
+    floods: [{ requests: share * 20_000, cluster: 0, requester: 'flood', from: 0 }],
+  };
+}
+
 const hour = 3_600;
 const sizes = [
   ['1k', 1_000],
@@ -102,6 +128,24 @@ export const scenarios: readonly Scenario[] = [
   { ...joinMany, name: 'join-many-1k-others', requests: 1_000, others: 500 },
   { ...joinMany, name: 'join-many-10k', requests: 10_000 },
   { ...wide, name: 'cold-10k', requests: 10_000, tableWriteUnits: dynamodb.writeUnits },
+  // The table has grown when the second wave comes.
+  {
+    ...wide,
+    name: 'cold-twice-100k',
+    requests: 100_000,
+    tableWriteUnits: dynamodb.writeUnits,
+    floods: [{ requests: 100_000, cluster: 0, requester: 'second', from: 2_400 }],
+  },
+  // One asks for one a second, beside somebody who wants thousands.
+  ...[2_000, 10_000].map((requests): Scenario => {
+    const seconds = requests / ordinary.throttle.rate;
+    const floods = [{ requests, cluster: 0, requester: 'flood', from: 0 }];
+    const name = requests === 2_000 ? 'flood-requester-2k' : 'flood-requester';
+    return { ...ordinary, name, requests: seconds, requesters: 1, overSeconds: seconds, floods };
+  }),
+  // One cluster of many wants a thousand times as much as each other, and may have all that KMS gives.
+  { ...flooded(500), name: 'flood-cluster' },
+  { ...flooded(100), name: 'flood-fifth' },
   { ...wide, name: 'outage-wide-100k', requests: 100_000, outage: [20, 80] },
   { ...ordinary, name: 'outage-one-10k', requests: 10_000, outage: [20, 80] },
   { ...many, name: 'outage-many-100k', requests: 100_000, outage: [20, 80] },
