@@ -84,7 +84,13 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
 
   // Judged in whoIs: OpenSSL knows only this machine's time.
   const login = { requestCert: true, rejectUnauthorized: false, ca: clientCa };
-  const server = createServer({ ...(await servingCertificate(authority)), ...login }, answer);
+  const server = createServer({ ...(await servingCertificate(authority)), ...login }, (request, response) => {
+    try {
+      answer(request, response);
+    } catch {
+      response.destroy(); // what stands in the request line need not make a URL
+    }
+  });
   await new Promise<void>((ready) => {
     server.listen(0, '127.0.0.1', ready);
   });

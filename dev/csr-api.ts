@@ -173,15 +173,18 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   };
   const every = setInterval(bookmark, bookmarkMilliseconds);
   const seconds = Number(query.get('timeoutSeconds') ?? 0) || 1_800;
-  const end = setTimeout(() => {
-    bookmark();
-    response.end();
-  }, seconds * 1_000);
-  response.on('close', () => {
+  // A client that reads slowly keeps an ended answer open: nothing may be written to it any more.
+  const quiet = (): void => {
     stop();
     clearInterval(every);
     clearTimeout(end);
-  });
+  };
+  const end = setTimeout(() => {
+    bookmark();
+    quiet();
+    response.end();
+  }, seconds * 1_000);
+  response.on('close', quiet);
 }
 
 async function readObject(request: IncomingMessage, apiVersion: string, kind: string): Promise<Stored> {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ListenAddress } from './listen-address.ts';
 import type { Relay } from './relay.ts';
@@ -15,29 +15,9 @@ export async function serveProbes(
   relay: Pick<Relay, 'health' | 'metrics'>,
   { host, port }: ListenAddress,
 ): Promise<ProbeServer> {
+  // Whatever somebody sends, and whatever goes wrong with it, ends that call at most and never the relay.
   const server = createServer((request, response) => {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
-    switch (new URL(request.url ?? '/', 'http://relay').pathname) {
-      case '/healthz':
-        // Answering at all is the proof: one thread does everything, and the lease runs out by itself.
-        return send(response, 200, 'ok\n');
-      case '/readyz': {
-        const problems = relay.health.problems();
-        return send(
-          response,
-          problems.length === 0 ? 200 : 503,
-          `${problems.length === 0 ? 'ok' : problems.join('\n')}\n`,
-        );
-      }
-      case '/metrics':
-        relay.metrics.exposition().then(
-          (text) => send(response, 200, text, relay.metrics.registry.contentType),
-          () => send(response, 500, 'no metrics\n'),
-        );
-        return undefined;
-      default:
-        return send(response, 404, 'only /healthz, /readyz and /metrics\n');
-    }
+    answer(relay, request, response).catch(() => response.destroy());
   });
   server.requestTimeout = 10_000;
   server.headersTimeout = 10_000;
@@ -53,6 +33,36 @@ export async function serveProbes(
         server.closeAllConnections();
       }),
   };
+}
+
+async function answer(
+  relay: Pick<Relay, 'health' | 'metrics'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
+  // Not by way of a URL: what the request line holds need not be one (`//`).
+  const [path = ''] = (request.url ?? '/').split('?', 1);
+  switch (path) {
+    case '/healthz':
+      // Answering at all is the proof: one thread does everything, and the lease runs out by itself.
+      return send(response, 200, 'ok\n');
+    case '/readyz': {
+      const problems = relay.health.problems();
+      return send(
+        response,
+        problems.length === 0 ? 200 : 503,
+        `${problems.length === 0 ? 'ok' : problems.join('\n')}\n`,
+      );
+    }
+    case '/metrics': {
+      const text = await relay.metrics.exposition().catch(() => undefined);
+      if (text === undefined) return send(response, 500, 'no metrics\n');
+      return send(response, 200, text, relay.metrics.registry.contentType);
+    }
+    default:
+      return send(response, 404, 'only /healthz, /readyz and /metrics\n');
+  }
 }
 
 function send(response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {

@@ -94,22 +94,19 @@ export async function serveWebhook(
     return answer;
   }
 
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const answered = await respond(request, response);
+    if (answered === undefined || response.destroyed) return void response.destroy();
+    const leave = server.listening && request.complete ? {} : { connection: 'close' };
+    const { statusCode, headers, body } = answered;
+    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...leave }).end(body);
+  }
+
   server.on('request', (request, response) => {
-    respond(request, response).then(
-      (answer) => {
-        if (answer === undefined || response.destroyed) return void response.destroy();
-        const leave = server.listening && request.complete ? {} : { connection: 'close' };
-        const { statusCode, headers, body } = answer;
-        response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...leave }).end(body);
-      },
-      (error: unknown) => {
-        log.error(
-          { detail: error instanceof Error ? (error.stack ?? error.message) : String(error) },
-          'webhook: fault',
-        );
-        response.destroy();
-      },
-    );
+    answer(request, response).catch((error: unknown) => {
+      log.error({ detail: error instanceof Error ? (error.stack ?? error.message) : String(error) }, 'webhook: fault');
+      response.destroy();
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
 import { serveHttp } from '../../../dev/node-http.ts';
 import type { HttpService } from '../../../dev/node-http.ts';
+import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 
 const services: HttpService[] = [];
 afterEach(async () => {
@@ -142,6 +143,14 @@ test('a handler that throws is a 500 for the caller and an error for the operato
   expect(answer.status).toBe(500);
   expect(await answer.text()).toBe('{"message":"Internal Server Error"}');
   expect(errors).toHaveLength(1);
+});
+
+test('no request line ends it, and each reaches the handler as it is, if at all', async () => {
+  const { port, url } = await start();
+  for (const target of strangeTargets)
+    expect([200, 400, 'closed']).toContain(await statusOf(() => connect(port, '127.0.0.1'), target));
+  expect((await fetch(url)).status).toBe(200);
+  expect(errors).toEqual([]);
 });
 
 test('closing lets an answer under way out', async () => {

@@ -1,7 +1,9 @@
+import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { createHealth } from '../../../lambdas/watch-relay/health.ts';
 import { createRelayMetrics } from '../../../lambdas/watch-relay/metrics.ts';
 import { serveProbes } from '../../../lambdas/watch-relay/probe-server.ts';
+import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 
 const closes: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -18,7 +20,7 @@ async function serve(monotonic = () => 0) {
     const answer = await fetch(`http://127.0.0.1:${server.address.port}${path}`, init);
     return { status: answer.status, text: await answer.text(), type: answer.headers.get('content-type') };
   };
-  return { health, metrics, get };
+  return { health, metrics, get, port: server.address.port };
 }
 
 test('ready when every signer is listed and every call authorized, in any order', async () => {
@@ -64,7 +66,7 @@ test('metrics in the text format, each with a prefix and a help text', async () 
     waiting: { renewal: { ready: 3, delayed: 2 }, other: { ready: 1, delayed: 0 } },
     longestLine: 2,
     inFlight: 1,
-    concurrencyLimit: 16,
+    concurrencyLimit: { sign: 16, prove: 2, decide: 1 },
     heldBytes: 10,
   }));
   metrics.finished('a', 'issued');
@@ -82,6 +84,28 @@ test('nothing else', async () => {
   const { get } = await serve();
   expect((await get('/')).status).toBe(404);
   expect((await get('/metrics', { method: 'POST' })).status).toBe(405);
+});
+
+test.each(strangeTargets)('%j in the request line ends nothing', async (target) => {
+  const { get, port } = await serve();
+  for (const method of ['GET', 'HEAD', 'OPTIONS', 'CONNECT']) {
+    const status = await statusOf(() => connect(port, '127.0.0.1'), target, { method });
+    expect([400, 404, 405, 'closed']).toContain(status);
+  }
+  expect(await get('/healthz')).toMatchObject({ status: 200, text: 'ok\n' });
+});
+
+test('nor does a fault of ours', async () => {
+  const relay = {
+    health: { ...createHealth([], () => 0), problems: () => [undefined as never].map((x: string) => x.trim()) },
+    metrics: { ...createRelayMetrics(), exposition: () => Promise.reject(new Error('none')) },
+  };
+  const server = await serveProbes(relay, { host: '127.0.0.1', port: 0 });
+  closes.push(() => server.close());
+  const open = () => connect(server.address.port, '127.0.0.1');
+  expect(await statusOf(open, '/readyz')).toBe('closed');
+  expect(await statusOf(open, '/metrics')).toBe(500);
+  expect(await statusOf(open, '/healthz')).toBe(200);
 });
 
 test('a port that is taken is an error', async () => {

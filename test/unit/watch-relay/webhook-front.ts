@@ -56,7 +56,7 @@ export async function serve(ways: Pick<WebhookSettings, 'tokenFile' | 'client'>,
   let held = false;
   const log = (level: string) => (fields: object, message: string) =>
     void logged.push(`${level} ${message} ${JSON.stringify(fields)}`);
-  const answer: HttpAnswer = jsonAnswer(200, { ok: true }, { 'x-countersign-outcome': 'issued' });
+  let answer: HttpAnswer = jsonAnswer(200, { ok: true }, { 'x-countersign-outcome': 'issued' });
   const server = await serveWebhook(
     { address: { host: '127.0.0.1', port: 0 }, certFile: file('tls.crt'), keyFile: file('tls.key'), ...ways },
     async (call, signal) => {
@@ -107,6 +107,7 @@ export async function serve(ways: Pick<WebhookSettings, 'tokenFile' | 'client'>,
     outcomes,
     logged,
     ask,
+    answerWith: (other: HttpAnswer) => void (answer = other),
     hold: () => (held = true),
     release: () => {
       held = false;

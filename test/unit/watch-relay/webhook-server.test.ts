@@ -1,6 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 import {
   authority,
@@ -61,6 +62,24 @@ test('work nobody waits for any more is called off, after 25 s or when the clien
   await expect.poll(() => calls.length).toBe(3);
   await clock.advance(25_000);
   expect(await next).toMatchObject({ status: 200 });
+});
+
+test('no request line ends anything, known callers’ and strangers’', async () => {
+  const { ask, logged, server } = await serve(byToken());
+  const open = () => connect({ host: '127.0.0.1', port: server.address.port, ca: authority.certificatePem });
+  for (const target of strangeTargets)
+    for (const headers of [{}, bearer(token)])
+      expect([200, 400, 401, 'closed']).toContain(await statusOf(open, target, { method: 'POST', headers }));
+  expect(await ask({ headers: bearer(token) })).toMatchObject({ status: 200 });
+  expect(logged.filter((line) => line.startsWith('error'))).toEqual([]);
+});
+
+test('nor does an answer that cannot be sent', async () => {
+  const { answerWith, ask, logged } = await serve(byToken());
+  answerWith({ statusCode: 200, headers: { 'x-bad': 'a\nb' }, body: '' });
+  await expect(ask({ headers: bearer(token) })).rejects.toThrow();
+  expect(logged.filter((line) => line.startsWith('error webhook: fault'))).toHaveLength(1);
+  expect(await ask()).toMatchObject({ status: 401 });
 });
 
 test('only over TLS of today', async () => {
