@@ -2,7 +2,8 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueCounts } from './queue.ts';
 import type { RestartReason } from './reflector.ts';
 import type { Decision, End, RetryCause } from './result.ts';
-import { lines } from './turns.ts';
+import { lines, steps } from './turns.ts';
+import type { Step } from './turns.ts';
 
 /** Everything the relay counts. docs/watch-relay.md says what each is good for. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
@@ -12,7 +13,7 @@ export interface RelayGauges {
   readonly waiting: QueueCounts;
   readonly longestLine: number;
   readonly inFlight: number;
-  readonly concurrencyLimit: number;
+  readonly concurrencyLimit: Readonly<Record<Step, number>>;
   readonly heldBytes: number;
 }
 
@@ -26,7 +27,7 @@ const idle: RelayGauges = {
   waiting: { renewal: none, other: none },
   longestLine: 0,
   inFlight: 0,
-  concurrencyLimit: 0,
+  concurrencyLimit: { sign: 0, prove: 0, decide: 0 },
   heldBytes: 0,
 };
 
@@ -54,7 +55,7 @@ export function createRelayMetrics() {
   ]);
   const longest = gauge('longest_line', 'Requests ready of the requester who has most.', []);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
-  const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', []);
+  const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', ['step']);
   const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
   const leader = gauge('leader', '1 on the replica that works.', []);
   const latency = new Histogram({
@@ -109,7 +110,7 @@ export function createRelayMetrics() {
         for (const state of ['ready', 'delayed'] as const) queue.set({ line, state }, now.waiting[line][state]);
       longest.set(now.longestLine);
       inFlight.set(now.inFlight);
-      limit.set(now.concurrencyLimit);
+      for (const step of steps) limit.set({ step }, now.concurrencyLimit[step]);
       held.set(now.heldBytes);
       return registry.metrics();
     },

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
-import { createTurns, lines } from './turns.ts';
-import type { Line, Place, Turn } from './turns.ts';
+import { createTurns, lines, steps } from './turns.ts';
+import type { Line, Place, Step, Turn } from './turns.ts';
 
 /** Which request: the UID says which, the name where to read it, the signer which metrics it counts in. */
 export interface RequestKey {
@@ -9,13 +9,12 @@ export interface RequestKey {
   readonly signerName: string;
 }
 
-/** Who asked, and what is to be done next: `decide` about the request, or have it signed. */
+/** Who asked, and what is to be done next. */
 export interface Arrival {
   readonly requester: string;
   readonly line: Line;
   readonly step: Step;
 }
-export type Step = 'decide' | 'sign';
 
 /** One object and few fields for each: as many as 50 000 may wait while an endpoint is away. */
 interface Entry {
@@ -51,8 +50,12 @@ export interface RequestQueue {
   add(key: RequestKey, arrival: Arrival): 'crowded' | undefined;
   /** What is to be done with it next, or is being done; nothing when it is not here. */
   stepOf(uid: string): Step | undefined;
-  /** The next one, now this worker's alone until `done` or `retry`. */
-  take(): Taken | undefined;
+  /** The next one of those steps, now this worker's alone until `done` or `retry`. */
+  take(of?: readonly Step[]): Taken | undefined;
+  /** Whether there is one to take. */
+  ready(step: Step): boolean;
+  /** How many wait for that, delayed ones among them. */
+  waiting(step: Step): number;
   done(key: RequestKey): void;
   retry(key: RequestKey, delayMilliseconds: number): void;
   /** Answered by somebody, or deleted. A worker that has it finishes, and it does not come back. */
@@ -75,21 +78,26 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
     renewal: { ready: 0, delayed: 0 },
     other: { ready: 0, delayed: 0 },
   };
+  const waiting: Record<Step, number> = { sign: 0, prove: 0, decide: 0 };
   /** Requesters whose crowd has been told of, until nothing of theirs waits. */
   const crowded = new Set<string>();
   let closed = false;
 
+  function count({ line, step }: Entry, state: 'ready' | 'delayed', by: 1 | -1): void {
+    depth[line][state] += by;
+    waiting[step] += by;
+  }
+
   function enqueue(entry: Entry): void {
     entry.state = 'ready';
-    depth[entry.line].ready += 1;
+    count(entry, 'ready', 1);
     entry.waits = turns.push(entry, turnOf(entry));
     onReady();
   }
 
   /** Whatever it waits in, it no longer does. */
   function withdraw(entry: Entry): void {
-    if (entry.state === 'ready') depth[entry.line].ready -= 1;
-    if (entry.state === 'delayed') depth[entry.line].delayed -= 1;
+    if (entry.state === 'ready' || entry.state === 'delayed') count(entry, entry.state, -1);
     if (typeof entry.waits === 'function') entry.waits();
     else if (entry.waits !== undefined) turns.leave(entry.waits);
     entry.waits = undefined;
@@ -132,19 +140,20 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       }
       const moved = known.step !== arrival.step;
       if (known.state === 'busy') known.meanwhile = moved || known.meanwhile === 'moved on' ? 'moved on' : 'seen';
+      const sooner = moved && (known.state === 'delayed' || known.state === 'ready');
+      if (sooner) withdraw(known);
       known.step = arrival.step;
-      if (moved && (known.state === 'delayed' || known.state === 'ready')) {
-        withdraw(known);
-        afresh(known);
-      }
+      if (sooner) afresh(known);
       return undefined;
     },
 
+    ready: (step) => !closed && turns.ready(step),
+    waiting: (step) => waiting[step],
     stepOf: (uid) => entries.get(uid)?.step,
 
-    take() {
+    take(of = steps) {
       if (closed) return undefined;
-      const entry = turns.next();
+      const entry = turns.next(of);
       if (entry === undefined) return undefined;
       withdraw(entry);
       entry.state = 'busy';
@@ -169,9 +178,9 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
         entry.meanwhile = 'nothing'; // the next try reads the object anew anyway
         entry.failures += 1;
         entry.state = 'delayed';
-        depth[entry.line].delayed += 1;
+        count(entry, 'delayed', 1);
         entry.waits = clock.after(delayMilliseconds, () => {
-          depth[entry.line].delayed -= 1;
+          count(entry, 'delayed', -1);
           enqueue(entry);
         });
       }
@@ -196,7 +205,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
 }
 
 function turnOf({ key: { signerName }, requester, line, step }: Entry): Turn {
-  return { requester, signerName, line, begun: step === 'sign' };
+  return { requester, signerName, line, step };
 }
 
 /** All lines together, for a log line. */

@@ -23,19 +23,24 @@ import { createObjectCache } from './object-cache.ts';
 import type { ObjectCache } from './object-cache.ts';
 import type { RelayOptions, RelayPorts } from './options.ts';
 import { createRequestQueue, sumOf } from './queue.ts';
-import type { Arrival, Step, Taken } from './queue.ts';
+import type { Arrival, Taken } from './queue.ts';
 import { reflect } from './reflector.ts';
 import type { WorkResult } from './result.ts';
+import { steps } from './turns.ts';
+import type { Step } from './turns.ts';
 import { relayRequest } from './work.ts';
 
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;
+/** Of all that may be under way: what is not signing may have as much, or calls that hang would let nothing be signed. */
+const undecidedShare = 3 / 4;
 /** About 10 MB, and more pending requests than any cluster has had. */
 const askedUids = 100_000;
 
 interface Session extends Endings {
   readonly held: ObjectCache;
-  readonly limiter: ConcurrencyLimiter;
+  /** Each step asks somebody else, or has him ask somebody else: what one bears says nothing of the others. */
+  readonly limiters: Readonly<Record<Step, ConcurrencyLimiter>>;
   readonly asked: AskedOnce;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
@@ -53,29 +58,41 @@ export async function runSession(
   const { clock, random, log, metrics, health } = ports;
   const calls = new AbortController(); // ends every call still under way
   const running = new Set<Promise<void>>();
+  const underWay: Record<Step, number> = { sign: 0, prove: 0, decide: 0 };
+  const limiter = (): ConcurrencyLimiter => createConcurrencyLimiter(options.concurrency, clock, random, pump);
   const session: Session = {
     queue: createRequestQueue(clock, options.inFlightPerRequester, pump),
     held: createObjectCache(heldBytes),
-    limiter: createConcurrencyLimiter(options.concurrency, clock, random, pump),
+    limiters: { sign: limiter(), prove: limiter(), decide: limiter() },
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
     attention: createAttention(clock),
     asked: createAskedOnce(askedUids),
   };
-  const { queue, held, limiter, events } = session;
+  const { queue, held, limiters, events } = session;
   metrics.watchGauges(() => ({
     waiting: queue.counts(),
     longestLine: queue.longestLine(),
     inFlight: running.size,
-    concurrencyLimit: limiter.limit(),
+    concurrencyLimit: { sign: limiters.sign.limit(), prove: limiters.prove.limit(), decide: limiters.decide.limit() },
     heldBytes: held.bytes(),
   }));
 
+  function admits(step: Step): boolean {
+    if (running.size >= options.concurrency) return false;
+    const undecided = underWay.prove + underWay.decide;
+    if (step !== 'sign' && undecided >= Math.ceil(options.concurrency * undecidedShare)) return false;
+    // Asked only where there is something to do: a limiter that is asked takes it that there is.
+    return queue.ready(step) && limiters[step].admits(underWay[step]);
+  }
+
   /** Starts as many as may run. Called whenever a request becomes ready, a worker free, or a pause over. */
   function pump(): void {
-    while (limiter.admits(running.size)) {
-      const taken = queue.take();
+    for (;;) {
+      const taken = queue.take(steps.filter(admits));
       if (taken === undefined) return;
+      underWay[taken.step] += 1;
       const task: Promise<void> = attend(taken, session, options, ports, calls.signal).finally(() => {
+        underWay[taken.step] -= 1;
         running.delete(task);
         pump();
       });
@@ -138,7 +155,9 @@ function take(
     const { uid, name } = judgement.object;
     const key = { uid, name, signerName };
     held.put(uid, object, bytes ?? JSON.stringify(object).length);
-    const added = queue.add(key, arrivalOf(judgement.object, judgement.kind === 'candidate' ? 'sign' : 'decide'));
+    const proves = policies.get(signerName)?.attestation !== undefined;
+    const step = judgement.kind === 'candidate' ? 'sign' : proves ? 'prove' : 'decide';
+    const added = queue.add(key, arrivalOf(judgement.object, step));
     if (added === 'crowded') {
       log.warn({ ...key, requester: judgement.object.username }, 'many requests of one requester wait');
       events.crowded(key);
@@ -197,14 +216,12 @@ async function attend(
     }
     session.queue.done(key);
     // Only what the endpoint answered says something about the endpoint.
-    if (wasAnswered(result)) session.limiter.succeeded();
+    if (wasAnswered(result)) session.limiters[taken.step].succeeded();
     finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
-    if (causes[result.cause].congestion) {
-      const { ready, delayed } = sumOf(session.queue.counts());
-      session.limiter.congested(begun, ready + delayed);
-    }
+    if (causes[result.cause].congestion)
+      session.limiters[taken.step].congested(begun, session.queue.waiting(taken.step));
     comeBack(taken, result, session, ports);
   }
 }

@@ -3,16 +3,20 @@
  * requests of one token delay that token and nobody else. Nodes that are in the cluster already come first, since
  * theirs are certificates that expire; but never only they, so that one who floods as a node starves nobody. Within a
  * line what is begun is finished first: of a thousand nodes the first has its certificate at once, and not when the last
- * one is approved.
+ * one is approved. What cannot be worked on now, since whoever is asked for it bears no more, holds up nothing else.
  */
+
+/** What is to be done next with a request: have it signed, have its machine prove itself, or decide by rules alone. */
+export type Step = 'sign' | 'prove' | 'decide';
+export const steps: readonly Step[] = ['sign', 'prove', 'decide'];
 
 /** What a request's turn depends on: who asked, as the API server authenticated him. */
 export interface Turn {
   readonly requester: string;
   readonly signerName: string;
   readonly line: Line;
-  /** Approved: only its certificate is missing. Before all others of its requester. */
-  readonly begun: boolean;
+  /** `sign`: only its certificate is missing. Before all others of its requester. */
+  readonly step: Step;
 }
 
 /** `renewal`: of a node in the cluster. */
@@ -27,8 +31,10 @@ export interface Turns<T> {
   push(item: T, turn: Turn): Place<T>;
   /** Out of its line, wherever in it; nothing, if it is out already. */
   leave(place: Place<T>): void;
-  /** The next one; its requester has one more under way until `over`. */
-  next(): T | undefined;
+  /** The next one of those steps; its requester has one more under way until `over`. */
+  next(of: readonly Step[]): T | undefined;
+  /** Whether it is anybody's turn with that step. */
+  ready(step: Step): boolean;
   over(turn: Turn): void;
   /** How many wait of that requester. */
   waiting(turn: Turn): number;
@@ -49,10 +55,10 @@ export interface Place<T> {
   behind: Place<T> | undefined;
 }
 
-/** Who waits of one requester for one signer, begun or not. First in, first out. */
+/** Who waits of one requester for one signer and step. First in, first out. */
 interface Queue<T> {
   readonly signerName: string;
-  readonly begun: boolean;
+  readonly step: Step;
   readonly requester: Requester<T>;
   first: Place<T> | undefined;
   last: Place<T> | undefined;
@@ -73,36 +79,51 @@ interface Requester<T> {
 export function createTurns<T>(atOnce: number): Turns<T> {
   /** By line, too: one name may be said to be in a group once and not another time. */
   const requesters: Readonly<Record<Line, Map<string, Requester<T>>>> = { renewal: new Map(), other: new Map() };
-  /** Who may be served now, by line, in the order in which they are served next. */
-  const eligible: Readonly<Record<Line, Set<Requester<T>>>> = { renewal: new Set(), other: new Set() };
+  /** Who may be served now, by line and step, in the order in which they are served next; and since when, in turns. */
+  const eligible: Readonly<Record<Line, Readonly<Record<Step, Map<Requester<T>, number>>>>> = {
+    renewal: { sign: new Map(), prove: new Map(), decide: new Map() },
+    other: { sign: new Map(), prove: new Map(), decide: new Map() },
+  };
   let renewals = 0;
+  let places = 0;
 
   function settle(requester: Requester<T>): void {
-    const ready = requester.waiting > 0 && requester.underWay < atOnce;
-    const line = eligible[requester.line];
-    // Who is in it keeps his place.
-    if (!ready) line.delete(requester);
-    else line.add(requester);
+    const free = requester.waiting > 0 && requester.underWay < atOnce;
+    for (const step of steps) {
+      const line = eligible[requester.line][step];
+      if (!free || !waitsFor(step, requester)) line.delete(requester);
+      // Who is in it keeps his place.
+      else if (!line.has(requester)) line.set(requester, (places += 1));
+    }
     if (requester.waiting === 0 && requester.underWay === 0) requesters[requester.line].delete(requester.name);
   }
 
-  function choose(): Line | undefined {
-    const { renewal, other } = eligible;
-    if (renewal.size > 0 && (renewals < renewalsInARow || other.size === 0)) return 'renewal';
-    return other.size > 0 ? 'other' : undefined;
+  /** Of a line: who has waited longest for his turn with one of those steps. */
+  function first(line: Line, of: readonly Step[]): Requester<T> | undefined {
+    let longest: readonly [Requester<T>, number] | undefined;
+    for (const step of of) {
+      const [head] = eligible[line][step];
+      if (head !== undefined && (longest === undefined || head[1] < longest[1])) longest = head;
+    }
+    return longest?.[0];
+  }
+
+  function choose(of: readonly Step[]): Requester<T> | undefined {
+    const [renewal, other] = [first('renewal', of), first('other', of)];
+    return renewal !== undefined && (renewals < renewalsInARow || other === undefined) ? renewal : other;
   }
 
   return {
-    push(item, { requester: name, signerName, line, begun }) {
+    push(item, { requester: name, signerName, line, step }) {
       let requester = requesters[line].get(name);
       if (requester === undefined) {
         requester = { name, line, queues: undefined, waiting: 0, underWay: 0 };
         requesters[line].set(name, requester);
       }
       let queue = requester.queues;
-      while (queue !== undefined && (queue.signerName !== signerName || queue.begun !== begun)) queue = queue.next;
+      while (queue !== undefined && (queue.signerName !== signerName || queue.step !== step)) queue = queue.next;
       if (queue === undefined) {
-        queue = { signerName, begun, requester, first: undefined, last: undefined, next: undefined };
+        queue = { signerName, step, requester, first: undefined, last: undefined, next: undefined };
         append(queue);
       }
       const place: Place<T> = { item, queue, before: queue.last, behind: undefined };
@@ -121,23 +142,25 @@ export function createTurns<T>(atOnce: number): Turns<T> {
       settle(requester);
     },
 
-    next() {
-      const line = choose();
-      if (line === undefined) return undefined;
+    next(of) {
+      const requester = choose(of);
+      if (requester === undefined) return undefined;
+      const { line } = requester;
       renewals = line === 'renewal' ? renewals + 1 : 0;
-      const [requester] = eligible[line];
-      const queue = nextOf(requester?.queues);
+      const queue = nextOf(requester.queues, of);
       const place = queue?.first;
-      if (requester === undefined || queue === undefined || place === undefined) throw new Error('somebody waits');
+      if (queue === undefined || place === undefined) throw new Error('somebody waits');
       // Behind the other signers, and the requester behind the others.
       remove(queue);
       append(queue);
       takeOut(place);
       requester.underWay += 1;
-      eligible[line].delete(requester);
+      for (const step of steps) eligible[line][step].delete(requester);
       settle(requester);
       return place.item;
     },
+
+    ready: (step) => lines.some((line) => eligible[line][step].size > 0),
 
     over({ line, requester: name }) {
       const requester = requesters[line].get(name);
@@ -156,11 +179,21 @@ export function createTurns<T>(atOnce: number): Turns<T> {
   };
 }
 
-/** The first with something begun, or else the first. */
-function nextOf<T>(queues: Queue<T> | undefined): Queue<T> | undefined {
+/** What is to be signed, or else the first. */
+function nextOf<T>(queues: Queue<T> | undefined, of: readonly Step[]): Queue<T> | undefined {
+  let found: Queue<T> | undefined;
+  for (let queue = queues; queue !== undefined; queue = queue.next) {
+    if (!of.includes(queue.step)) continue;
+    if (queue.step === 'sign') return queue;
+    found ??= queue;
+  }
+  return found;
+}
+
+function waitsFor<T>(step: Step, { queues }: Requester<T>): boolean {
   let queue = queues;
-  while (queue !== undefined && !queue.begun) queue = queue.next;
-  return queue ?? queues;
+  while (queue !== undefined && queue.step !== step) queue = queue.next;
+  return queue !== undefined;
 }
 
 /** A queue that is left empty goes, too: whoever comes to it next is behind the other signers. */

@@ -128,6 +128,53 @@ test('a denial is told and counted by its code, and it is the end', async () => 
   expect(await metric(/decisions_total\{.*decision="denied",code="TofuNodeTaken"/)).toBe(1);
 });
 
+/** Long enough for whatever waits only for its turn, and far less than a pause. */
+const soon = 300;
+
+describe('proofs that cannot be judged hold up nothing else', () => {
+  const joins = Array.from({ length: 100 }, (_, i) => `join-${i}`);
+
+  async function others({ clock, server, issuedTo }: ReturnType<typeof setUp>): Promise<number[]> {
+    const waits: number[] = [];
+    for (let number = 0; number < 40; number += 1) {
+      const [signed, judged] = [`signed-${number}`, `judged-${number}`];
+      server.create(object(signed, { signer: watched, conditions: [approved] }));
+      server.create(pending(judged, { user: 'jane' }));
+      const from = clock.monotonic();
+      await clock.until(() => issuedTo(signed) && issuedTo(judged), 60_000);
+      waits.push(clock.monotonic() - from);
+      await clock.advance(700);
+    }
+    return waits;
+  }
+
+  test('where EC2 is asked too often', async () => {
+    const busy = { kind: 'busy', retryAfterSeconds: 1 } as const;
+    let tokens = 0;
+    const attest = (name: string): AttestAnswer => (!name.startsWith('join') || (tokens += 0.2) % 1 < 0.1 ? yes : busy);
+    const world = setUp({ endpoint: { attest } });
+    const { metric } = world.start();
+    for (const name of joins) world.server.create(pending(name, { signer: attested }));
+    await world.clock.advance(20_000);
+    expect(await metric(/concurrency_limit\{step="prove"\}/)).toBe(1);
+    expect(Math.max(...(await others(world)))).toBeLessThan(soon);
+    await world.clock.until(() => joins.every(world.issuedTo), 3_600_000);
+    expect(world.server.crimes).toEqual([]);
+  });
+
+  test('where nothing is answered', async () => {
+    const latency = (name: string): number => (name.startsWith('join') ? 600_000 : 5);
+    const world = setUp({ endpoint: { latency }, options: { inFlightPerRequester: 16 } });
+    const { metric } = world.start();
+    for (const name of joins) world.server.create(pending(name, { signer: attested }));
+    // One more for each second of silence, and no more than three quarters of all.
+    await world.clock.advance(60_000);
+    expect(await metric(/relay_in_flight/)).toBe(12);
+    const stopped = await others({ ...world, issuedTo: (name) => name.startsWith('judged') || world.issuedTo(name) });
+    expect(Math.max(...stopped)).toBeLessThan(soon);
+  });
+});
+
 describe('without leave', () => {
   test('a request is asked about less and less, is no alarm, and is approved when leave is given', async () => {
     const bound = { at: Number.POSITIVE_INFINITY };

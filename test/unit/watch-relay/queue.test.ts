@@ -176,3 +176,26 @@ test('a requester’s next one is ready when one of his is through', () => {
   expect(readied).toBeGreaterThan(before);
   expect(queue.take()?.key.uid).toBe('b');
 });
+
+test('how many wait for what, whatever becomes of them', async () => {
+  const { clock, queue, key, add } = setUp();
+  const waiting = () => [queue.waiting('sign'), queue.waiting('prove'), queue.waiting('decide')];
+  add('a', { step: 'prove' });
+  add('b', { step: 'prove' });
+  add('c', { step: 'decide' });
+  expect(waiting()).toEqual([0, 2, 1]);
+  expect(queue.take(['sign'])).toBeUndefined();
+  expect(queue.take(['prove'])).toMatchObject({ key: key('a'), step: 'prove' });
+  expect(waiting()).toEqual([0, 1, 1]);
+  queue.retry(key('a'), 1_000);
+  expect(waiting()).toEqual([0, 2, 1]);
+  add('a', { step: 'sign' }); // approved by somebody else: there is another thing to do with it now
+  add('b', { step: 'sign' });
+  expect(waiting()).toEqual([2, 0, 1]);
+  await clock.advance(2_000);
+  queue.forget('b');
+  expect(waiting()).toEqual([1, 0, 1]);
+  queue.close();
+  expect(waiting()).toEqual([0, 0, 0]);
+  expect(queue.ready('sign')).toBe(false);
+});

@@ -228,13 +228,13 @@ describe('an endpoint', () => {
     for (const name of names) world.server.create(object(name));
     world.start();
     await world.clock.advance(20_000);
-    expect(await world.metric(/concurrency_limit/)).toBe(1);
+    expect(await world.metric(/concurrency_limit\{step="sign"\}/)).toBe(1);
     const before = world.signer.total();
     await world.clock.advance(100_000);
     // With one at a time and gaps of up to 5 s: knocking, not hammering.
     expect(world.signer.total() - before).toBeLessThan(100_000 / 1_000);
     await world.clock.until(() => names.every(world.answered), 900_000);
-    expect(await world.metric(/concurrency_limit/)).toBe(16);
+    expect(await world.metric(/concurrency_limit\{step="sign"\}/)).toBe(16);
     expect(world.lines.filter(({ level }) => level === 'error')).toEqual([]); // busy is no alarm
     expect(world.server.crimes).toEqual([]);
   });

@@ -4,7 +4,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 export interface SimulatedEndpointOptions {
   readonly clock: VirtualClock;
-  readonly latency?: () => number;
+  readonly latency?: (name: string) => number;
   /** What to say; an Error is thrown, before or after the far side did its work makes no difference to us. */
   readonly answer?: (name: string, callOfThisRequest: number) => SignAnswer | Error;
   readonly attest?: (name: string, callOfThisRequest: number) => AttestAnswer | Error;
@@ -35,7 +35,7 @@ export function createSimulatedEndpoint({
     mostAtOnce = Math.max(mostAtOnce, underWay);
     try {
       await new Promise<void>((resolve, reject) => {
-        const cancel = clock.after(latency(), resolve);
+        const cancel = clock.after(latency(name), resolve);
         const aborted = () => {
           cancel();
           reject(signal.reason as Error);

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { createTurns, renewalsInARow } from '../../../lambdas/watch-relay/turns.ts';
-import type { Line, Turn } from '../../../lambdas/watch-relay/turns.ts';
+import { createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
+import type { Line, Step, Turn } from '../../../lambdas/watch-relay/turns.ts';
 import { seededRandom } from './virtual-clock.ts';
 
-const turn = (requester: string, signerName = 's', line: Line = 'other', begun = false): Turn => ({
+const turn = (requester: string, signerName = 's', line: Line = 'other', step: Step = 'decide'): Turn => ({
   requester,
   signerName,
   line,
-  begun,
+  step,
 });
 
 /** Items are `requester/number`; each is taken and over at once, unless the test keeps it. */
@@ -18,10 +18,10 @@ function setUp(atOnce = 8) {
       const place = turns.push({ name: `${of.requester}/${i}`, turn: of }, of);
       return () => turns.leave(place);
     });
-  const take = (count: number, { keep = false } = {}) => {
+  const take = (count: number, { keep = false, of = steps }: { keep?: boolean; of?: readonly Step[] } = {}) => {
     const names: string[] = [];
     for (let i = 0; i < count; i += 1) {
-      const taken = turns.next();
+      const taken = turns.next(of);
       if (taken === undefined) break;
       names.push(taken.name);
       if (!keep) turns.over(taken.turn);
@@ -46,10 +46,32 @@ test('what is begun is finished first, the signers still in turn, and nobody els
   const { push, take } = setUp();
   push(3, turn('a'));
   push(1, turn('b'));
-  push(2, turn('a', 's', 'other', true));
-  push(1, turn('a', 't', 'other', true));
+  push(2, turn('a', 's', 'other', 'sign'));
+  push(1, turn('a', 't', 'other', 'sign'));
   // Begun ones have the same names: a/0 and a/1 of s, a/0 of t, then those that came first.
   expect(take(7)).toEqual(['a/0', 'b/0', 'a/0', 'a/1', 'a/0', 'a/1', 'a/2']);
+});
+
+test('what nobody can be asked for now holds up nothing else, and keeps its place', () => {
+  const { turns, push, take } = setUp(2);
+  push(2, turn('a', 's', 'other', 'prove'));
+  push(1, turn('b', 's', 'other', 'decide'));
+  push(1, turn('node', 's', 'renewal', 'prove'));
+  push(1, turn('c', 's', 'other', 'sign'));
+  push(1, turn('a', 's', 'other', 'sign'));
+  expect(steps.map((step) => turns.ready(step))).toEqual([true, true, true]);
+  // Of c and a, who waits for something else first, c was there first with what can be done.
+  expect(take(10, { of: ['sign'] })).toEqual(['c/0', 'a/0']);
+  expect(turns.ready('sign')).toBe(false);
+  expect(take(10, { of: [] })).toEqual([]);
+  expect(take(10, { of: ['decide'] })).toEqual(['b/0']);
+  expect(take(1, { of: ['prove'], keep: true })).toEqual(['node/0']);
+  // The bound is over all steps.
+  push(3, turn('a', 's', 'other', 'decide'));
+  expect(take(10, { of: ['prove'], keep: true })).toEqual(['a/0', 'a/1']);
+  expect(turns.ready('decide')).toBe(false);
+  turns.over(turn('a'));
+  expect(take(10, { keep: true })).toEqual(['a/0']);
 });
 
 test('of one requester no more than so many are under way, whatever is free', () => {
@@ -131,7 +153,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
           waiting.set(key(of), (waiting.get(key(of)) ?? 0) + 1);
         }
       } else if (dice < 0.75) {
-        const taken = turns.next();
+        const taken = turns.next(steps);
         const busy = (of: string) => underWay.filter((one) => key(one) === of).length;
         const able = [...waiting].filter(([of, count]) => count > 0 && busy(of) < atOnce);
         expect(taken === undefined).toBe(able.length === 0);
@@ -146,7 +168,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
       }
     }
     for (const over of underWay) turns.over(over);
-    for (let taken = turns.next(); taken !== undefined; taken = turns.next()) {
+    for (let taken = turns.next(steps); taken !== undefined; taken = turns.next(steps)) {
       turns.over(taken.turn);
       out += 1;
     }
