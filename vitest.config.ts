@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Test files at once. Two even where there are two processors only: servers start, leases run out and certificates fall
- * due in half of their time. No more than four anywhere: a file may well have an API server and an emulator of its own.
+ * Test files at once. Two even on two processors: suites wait for servers to start, leases to run out and certificates to
+ * fall due as long as they work. No more than four anywhere: each may have an API server and an emulator of its own.
  */
 const maxWorkers = Math.min(4, Math.max(2, Math.floor(availableParallelism() / 2)));
 
@@ -27,8 +27,9 @@ export default defineConfig({
           name: 'suites',
           include: ['test/suites/**/*.test.ts'],
           maxWorkers,
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
+          // For what hangs; how long something may take is for its own test to say.
+          testTimeout: 240_000,
+          hookTimeout: 300_000,
           // What servers tell of their work (metrics, logs, audit) comes a little after the work itself.
           expect: { poll: { timeout: 60_000 } },
         },
