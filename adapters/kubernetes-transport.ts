@@ -77,7 +77,7 @@ export function createTransport(
   }
 
   /** One request between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
-  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage) => Promise<T>) {
+  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage, outgoing: ClientRequest) => Promise<T>) {
     return new Promise<T>((resolve, reject) => {
       let outgoing: ClientRequest | undefined;
       let over = false;
@@ -102,11 +102,12 @@ export function createTransport(
       const begin = async (): Promise<void> => {
         const who = await identity.current();
         if (over) return; // the login took too long: nothing must be sent any more
-        outgoing = send(call, who);
-        outgoing.on('error', fail);
-        outgoing.on('response', (incoming) => {
+        const sent = send(call, who);
+        outgoing = sent;
+        sent.on('error', fail);
+        sent.on('response', (incoming) => {
           if (incoming.statusCode === 401) identity.suspect();
-          read(incoming).then((value) => end(() => resolve(value)), fail);
+          read(incoming, sent).then((value) => end(() => resolve(value)), fail);
         });
       };
       begin().catch(fail);
@@ -114,11 +115,12 @@ export function createTransport(
   }
 
   return {
-    call: (call) => exchange(call, (incoming) => readAll(incoming, call.maxBytes ?? maxAnswerBytes)),
+    call: (call) =>
+      exchange(call, (incoming, outgoing) => readAll(incoming, outgoing, call.maxBytes ?? maxAnswerBytes)),
 
     stream: (call, lifetimeMilliseconds) =>
-      exchange(call, async (incoming) => {
-        if (incoming.statusCode !== 200) return readAll(incoming, maxAnswerBytes);
+      exchange(call, async (incoming, outgoing) => {
+        if (incoming.statusCode !== 200) return readAll(incoming, outgoing, maxAnswerBytes);
         // From here on the reader of the body is in charge; the signal and the end of its time still end it.
         const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
         incoming.on('error', () => {}); // the reader gets it; should there be none yet, it must not be the process's
@@ -184,7 +186,7 @@ function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () 
 }
 
 /** By its events: an async iterator over a body of one piece costs as much as reading the answer's head. */
-function readAll(incoming: IncomingMessage, maxBytes: number): Promise<HttpResult> {
+function readAll(incoming: IncomingMessage, outgoing: ClientRequest, maxBytes: number): Promise<HttpResult> {
   const status = incoming.statusCode ?? 0;
   const chunks: Buffer[] = [];
   let length = 0;
@@ -195,7 +197,11 @@ function readAll(incoming: IncomingMessage, maxBytes: number): Promise<HttpResul
       resolve({ status, text: undefined });
       incoming.destroy();
     });
-    incoming.on('end', () => resolve({ status, text: Buffer.concat(chunks, length).toString('utf8') }));
+    incoming.on('end', () => {
+      resolve({ status, text: Buffer.concat(chunks, length).toString('utf8') });
+      // Answered before the body was read, if it ever is: Node would keep the connection until it is, without limit.
+      if (!outgoing.writableFinished) outgoing.destroy();
+    });
     incoming.on('error', reject);
     // Whatever else ends it before its end is no answer.
     incoming.on('close', () => {

@@ -90,7 +90,7 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
         const credentials = await options.authorize?.({ method: 'POST', url, headers, body });
         if (over) return; // it took too long: nothing must be sent any more
         if (credentials?.ok === false) return end(() => resolve(credentials));
-        outgoing = (secure ? httpsRequest : httpRequest)(url, {
+        const sent = (secure ? httpsRequest : httpRequest)(url, {
           agent,
           method: 'POST',
           headers: {
@@ -100,11 +100,12 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
             ...credentials?.headers,
           },
         });
-        outgoing.on('error', fail);
-        outgoing.on('response', (incoming) => {
-          readAll(incoming).then((answer) => end(() => resolve(answer)), fail);
+        outgoing = sent;
+        sent.on('error', fail);
+        sent.on('response', (incoming) => {
+          readAll(incoming, sent).then((answer) => end(() => resolve(answer)), fail);
         });
-        outgoing.end(body);
+        sent.end(body);
       };
       begin().catch(fail);
     });
@@ -144,7 +145,7 @@ const loopback: LookupFunction = (_name, { all }, done) =>
 
 type NoCredentials = Credentials & { readonly ok: false };
 
-function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
+function readAll(incoming: IncomingMessage, outgoing: ClientRequest): Promise<RawAnswer> {
   const chunks: Buffer[] = [];
   let length = 0;
   return new Promise((resolve, reject) => {
@@ -153,9 +154,11 @@ function readAll(incoming: IncomingMessage): Promise<RawAnswer> {
       if (length <= maxAnswerBytes) return void chunks.push(chunk);
       incoming.destroy(new Error('the answer is too large'));
     });
-    incoming.on('end', () =>
-      resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) }),
-    );
+    incoming.on('end', () => {
+      resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) });
+      // Answered before the body was read, if it ever is: Node would keep the connection until it is, without limit.
+      if (!outgoing.writableFinished) outgoing.destroy();
+    });
     incoming.on('error', reject);
     // Whatever else ends it before its end is no answer.
     incoming.on('close', () => {

@@ -12,6 +12,7 @@ import { createTransport } from '../../../adapters/kubernetes-transport.ts';
 import { decodeWatch } from '../../../adapters/kubernetes-watch.ts';
 import { ThrottledError } from '../../../core/ports.ts';
 import type { JsonObject, WatchEvent } from '../../../core/ports.ts';
+import { serveImpatiently, tooMuchToSend } from '../../harness/impatient-server.ts';
 import { issueLogin, writeKubeconfig } from '../../harness/kubeconfig.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 import type { KeyAndCertificate, TestAuthority } from '../../harness/test-certificates.ts';
@@ -580,6 +581,17 @@ describe('the transport', () => {
       more(); // for ever
     };
     expect(await transport.call({ ...call, maxBytes: 1_000_000 })).toEqual({ status: 200, text: undefined });
+  });
+
+  test('keeps no connection whose answer came before the body was read', async () => {
+    const impatient = await serveImpatiently(413, [], '{}');
+    const transport = createTransport(new URL(impatient.url), () => Promise.resolve({}));
+    open.push(transport, impatient);
+    const call = { method: 'POST', path: '/', body: tooMuchToSend, signal: never } as const;
+    for (let i = 0; i < 2; i += 1) expect(await transport.call(call)).toEqual({ status: 413, text: '{}' });
+    expect(await transport.stream(call, 1_000)).toEqual({ status: 413, text: '{}' });
+    impatient.read();
+    await expect.poll(() => impatient.counts, { timeout: 10_000 }).toEqual({ opened: 3, ended: 3 });
   });
 
   test('nothing is sent by a call that was over before the login was', async () => {

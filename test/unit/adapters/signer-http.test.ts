@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { connectSigner, signUrl } from '../../../adapters/signer-http.ts';
 import type { Credentials, SignerHttpOptions } from '../../../adapters/signer-http.ts';
 import type { SignAnswer } from '../../../core/ports.ts';
+import { serveImpatiently, tooMuchToSend } from '../../harness/impatient-server.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 
 const never = new AbortController().signal;
@@ -339,6 +340,18 @@ describe('no answer is thrown:', () => {
     expect(calls).toHaveLength(1);
   });
 });
+
+test('an answer before the body was read is one, and its connection is in nobody’s way', async () => {
+  const server = await serveImpatiently(503, ['x-countersign-outcome: busy'], '{}');
+  const endpoint = connectSigner({ url: server.url, connections: 1 });
+  closes.push(
+    () => endpoint.close(),
+    () => server.close(),
+  );
+  for (let i = 0; i < 3; i += 1) expect(await endpoint.sign({ spec: tooMuchToSend }, never)).toEqual({ kind: 'busy' });
+  server.read();
+  await expect.poll(() => server.counts, { timeout: 10_000 }).toEqual({ opened: 3, ended: 3 });
+}, 60_000);
 
 test('over TLS only the given CA is trusted', async () => {
   const authority = await createTestAuthority('signer');
