@@ -18,7 +18,7 @@ export interface SignerHttpOptions {
   readonly url: string;
   /** Likewise, where attest is reached elsewhere: each function URL is one function's. */
   readonly attestUrl?: string;
-  /** Connections at once; as many as calls at once. */
+  /** At once; as many as there are calls at once, since one more waits for one of them, and its time runs. */
   readonly connections: number;
   /** Who we are, for one call. Asked each time, within the time that the call has. */
   readonly authorize?: Authorize;

@@ -33,6 +33,11 @@ export interface RelaySettings {
   readonly logLevel: LogLevel;
 }
 
+/** Enough for the relay's own calls and, beside them, those of webhook clients: each may have as many under way. */
+export function endpointConnections({ concurrency, webhook }: Pick<RelaySettings, 'concurrency' | 'webhook'>): number {
+  return webhook === undefined ? concurrency : 2 * concurrency;
+}
+
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
 

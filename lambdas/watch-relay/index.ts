@@ -8,7 +8,7 @@ import { connectSigner } from '../../adapters/signer-http.ts';
 import type { Authorize } from '../../adapters/signer-http.ts';
 import { createSigV4, sessionNameOf } from '../../adapters/sigv4.ts';
 import { bearerFromFile } from '../../adapters/token-file.ts';
-import { parseSettings } from './env.ts';
+import { endpointConnections, parseSettings } from './env.ts';
 import type { RelaySettings } from './env.ts';
 import { serveProbes } from './probe-server.ts';
 import type { Log } from './log.ts';
@@ -128,7 +128,7 @@ function connect(settings: RelaySettings) {
   const endpoint = connectSigner({
     url: settings.endpointUrl,
     ...(settings.attestUrl === undefined ? {} : { attestUrl: settings.attestUrl }),
-    connections: settings.concurrency,
+    connections: endpointConnections(settings),
     ...(authorize === undefined ? {} : { authorize }),
     ...(settings.endpointCa === undefined ? {} : { caPem: readFileSync(settings.endpointCa, 'utf8') }),
   });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultSignerNames, helpText, parseSettings } from '../../../lambdas/watch-relay/env.ts';
+import { defaultSignerNames, endpointConnections, helpText, parseSettings } from '../../../lambdas/watch-relay/env.ts';
 
 const inCluster = { KUBERNETES_SERVICE_HOST: '10.0.0.1' };
 
@@ -125,6 +125,11 @@ test('a webhook client may be known by a token or by a certificate', () => {
   expect(settings([...webhook, ...client]).webhook).toMatchObject({
     client: { caFile: 'ca', subject: 'CN=gcp-controller-manager' },
   });
+});
+
+test('those whom webhook clients call for need not wait for a connection of the others', () => {
+  expect(endpointConnections(settings([...url, '--concurrency', '4']))).toBe(4);
+  expect(endpointConnections(settings([...webhook, '--webhook-token-file', 't', '--concurrency', '4']))).toBe(8);
 });
 
 test('attest may be elsewhere, for the same cluster', () => {
