@@ -13,13 +13,39 @@ export const ec2ClientConfig = {
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
 } as const satisfies EC2ClientConfig;
 
+type Retries = Extract<EC2ClientConfig['retryStrategy'], { acquireInitialRetryToken: unknown }>;
+const tried = (count: number) => ({
+  getRetryCount: () => count,
+  getRetryCost: () => 0,
+  getRetryDelay: () => (count === 0 ? 0 : 50),
+});
+/**
+ * A second try of what was lost on the way (a connection that slept through a freeze of the function), none where EC2 asks
+ * to slow down: the quota is the whole account's, and whoever asks finds out how much of it is his (the relay's
+ * limiter.ts). With a second try of its own in each call he would ask twice as much as he knows.
+ */
+export const sharedRetries: Retries = {
+  acquireInitialRetryToken: async () => tried(0),
+  async refreshRetryTokenForRetry(before, { errorType }) {
+    if (errorType !== 'TRANSIENT' || before.getRetryCount() + 1 >= ec2ClientConfig.maxAttempts)
+      throw new Error('there is no other try');
+    return tried(before.getRetryCount() + 1);
+  },
+  recordSuccess() {},
+};
+
 /** Makes a client for a region, and for a role where the instance's account is another one. */
 export type ConnectEc2 = (where: Pick<InstancePlace, 'region' | 'assumeRole'>) => EC2Client;
 
 /** Credentials come from the environment, as everywhere in Lambda; an assumed role's end in its log of sessions. */
-export const connectEc2: ConnectEc2 = ({ region, assumeRole }) =>
+export const connectEc2: ConnectEc2 = (where) => connect(where, {});
+/** For functions, of which many share the quota. */
+export const connectSharedEc2: ConnectEc2 = (where) => connect(where, { retryStrategy: sharedRetries });
+
+const connect = ({ region, assumeRole }: Parameters<ConnectEc2>[0], config: EC2ClientConfig): EC2Client =>
   new EC2Client({
     ...ec2ClientConfig,
+    ...config,
     region,
     ...(assumeRole === undefined
       ? {}
@@ -46,7 +72,13 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
   const clientFor = clientsOf(connect);
   return {
     async describeInstance(where, instanceId) {
-      const command = new DescribeInstancesCommand({ InstanceIds: [instanceId] });
+      // By its id, so that EC2 says when there is none. The filter says the same once more: without one EC2 takes it for a
+      // question about everything there is, and lets half as many through.
+      // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
+      const command = new DescribeInstancesCommand({
+        InstanceIds: [instanceId],
+        Filters: [{ Name: 'instance-id', Values: [instanceId] }],
+      });
       let found;
       try {
         found = await clientFor(where).send(command);

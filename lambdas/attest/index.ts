@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
-import { ec2Endpoint } from '../../adapters/ec2.ts';
+import { connectSharedEc2, ec2Endpoint } from '../../adapters/ec2.ts';
 import type { HttpHandler } from '../../adapters/lambda-http.ts';
 import { writeLog } from '../../adapters/lambda-log.ts';
 import { refuseToServe } from '../../adapters/lambda-misconfigured.ts';
@@ -23,7 +23,7 @@ function connect(): HttpHandler {
       dynamodb: new DynamoDBClient(ledgerClientConfig),
       aws: {
         sts: stsEndpoint(endpoint === undefined ? {} : { endpoint }),
-        ec2: ec2Endpoint(),
+        ec2: ec2Endpoint(connectSharedEc2),
         regionCertificates: regionCertificates(),
       },
       now: Date.now,

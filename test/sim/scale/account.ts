@@ -83,17 +83,6 @@ export function createAccount({ timeline, random }: World, options: AccountOptio
     counted(service, letThrough);
   }
 
-  async function describeInstance(): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await ask('ec2', within(ec2.milliseconds), describes);
-      } catch (error) {
-        if (!(error instanceof Throttled) || attempt >= ec2.attempts) throw error;
-        await wait(chance.next() * ec2.throttledDelayMilliseconds * 2 ** (attempt - 1));
-      }
-    }
-  }
-
   return {
     counts,
     wait,
@@ -103,7 +92,7 @@ export function createAccount({ timeline, random }: World, options: AccountOptio
     sign: () => kmsCall('kms', prices.sign),
     publicKey: () => kmsCall('kmsPublicKey', prices.publicKey),
     callerIdentity: () => ask('sts', within(sts.milliseconds), identities),
-    describeInstance,
+    describeInstance: () => ask('ec2', within(ec2.milliseconds), describes),
     pay(amount: number): void {
       dollars += amount;
     },

@@ -66,10 +66,8 @@ export const ec2 = {
   describesPerSecond: 20,
   describesAtOnce: 100,
   milliseconds: [60, 200],
-  /** adapters/ec2.ts */
-  attempts: 2,
-  /** The SDK's, for a throttled call: half of it on average. */
-  throttledDelayMilliseconds: 1_000,
+  /** Of a throttled call: adapters/ec2.ts. */
+  attempts: 1,
 } as const;
 
 export const sts = {

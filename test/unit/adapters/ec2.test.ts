@@ -1,6 +1,6 @@
 /** What EC2 says of an instance, by the real SDK from a strict EC2 and STS: mapped right, and never mistaken for an answer. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { connectEc2, ec2Endpoint } from '../../../adapters/ec2.ts';
+import { connectEc2, connectSharedEc2, ec2Endpoint } from '../../../adapters/ec2.ts';
 import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
 import { startFakeEc2 } from '../../harness/fake-aws/ec2.ts';
@@ -250,6 +250,44 @@ describe('what is no answer', () => {
   test('a moment of it is overcome', async () => {
     ec2.fail(503, 'RequestLimitExceeded', 'slow down', 1);
     expect(await describeOne(instanceId)).toMatchObject({ instanceId });
+  });
+
+  describe('among many who share the quota', () => {
+    const askShared = () => failure(ec2Endpoint(connectSharedEc2).describeInstance(here, instanceId));
+
+    test.each(['RequestLimitExceeded', 'EC2ThrottledException'])(
+      'being asked too often (%s), at once',
+      async (code) => {
+        const before = ec2.received.length;
+        ec2.fail(503, code, 'slow down');
+        expect(await askShared()).toBeInstanceOf(ThrottledError);
+        expect(ec2.received.length - before).toBe(1);
+      },
+    );
+
+    test.each([
+      ['an error of EC2', () => ec2.fail(500, 'InternalError', 'x', 1)],
+      ['a connection that ends', () => ec2.inject({ times: 1 })],
+    ])('a moment of %s is overcome', async (_, happen) => {
+      happen();
+      expect(await askShared()).toMatchObject({ answer: { instanceId } });
+    });
+
+    test('what lasts is no answer, after a second try', async () => {
+      const before = ec2.received.length;
+      ec2.fail(500, 'InternalError', 'x');
+      expect(await askShared()).toMatchObject({ message: 'EC2 cannot be asked now (InternalError)' });
+      expect(ec2.received.length - before).toBe(2);
+    });
+  });
+
+  test('it is asked for one instance, by id and by filter', async () => {
+    await describeOne(instanceId);
+    expect(ec2.calls.at(-1)?.parameters).toEqual({
+      'InstanceId.1': instanceId,
+      'Filter.1.Name': 'instance-id',
+      'Filter.1.Value.1': instanceId,
+    });
   });
 
   test.each([

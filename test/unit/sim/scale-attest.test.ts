@@ -1,6 +1,6 @@
 /** The modelled attest function, call by call beside the real one over the real adapters, stores and evidence. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ec2ClientConfig } from '../../../adapters/ec2.ts';
+import { sharedRetries } from '../../../adapters/ec2.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import type { AttestationStore } from '../../../core/attestation-store.ts';
 import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
@@ -163,7 +163,10 @@ describe('the modelled function makes the calls of the real one', () => {
   });
 });
 
-test('the numbers that are ours are ours', () => {
-  expect(ec2.attempts).toBe(ec2ClientConfig.maxAttempts);
+test('the numbers that are ours are ours', async () => {
+  expect(ec2.attempts).toBe(1);
+  const first = await sharedRetries.acquireInitialRetryToken('');
+  const throttled = { errorType: 'THROTTLING' } as const;
+  await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no other try');
   expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);
 });
