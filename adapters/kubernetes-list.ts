@@ -35,8 +35,8 @@ export async function decodeList(
 }
 
 /**
- * Of JSON it knows what a string is and how deep it is in brackets; whether the rest is right is JSON.parse's to say, of
- * each item and of the head, which is everything else.
+ * Of JSON it knows what a string is, how deep it is in brackets, and what stands between items; whether the rest is right
+ * is JSON.parse's to say, of each item and of the head, which is everything else.
  */
 function createListReader(each: EachItem) {
   const head: Buffer[] = [];
@@ -44,13 +44,16 @@ function createListReader(each: EachItem) {
   let item: Buffer[] = [];
   let depth = 0;
   let inItems = false;
+  /** What stood there last between the items: the opening bracket at first. */
+  let last: 'bracket' | 'item' | 'comma' = 'bracket';
   let inString = false;
   /** How many bytes of the next chunk belong to an escape that began in this one. */
   let skip = 0;
 
-  /** Is this bracket, behind what came so far, the one of `items`? Not asked within the items. */
+  /** Is this bracket, behind what came so far, the one of `items`, however that is spelled? Not asked within the items. */
   function opensItems(piece: Buffer): boolean {
-    return /[{,]\s*"items"\s*:\s*\[$/.test(text([...head, piece]));
+    const key = /[{,]\s*("(?:[^"\\]|\\.)*")\s*:\s*\[$/.exec(text([...head, piece]))?.[1];
+    return key !== undefined && JSON.parse(key) === 'items';
   }
 
   function finish(piece: Buffer): void {
@@ -58,6 +61,7 @@ function createListReader(each: EachItem) {
     const bytes = item.reduce((sum, { length }) => sum + length, 0);
     const whole = parse(item);
     item = [];
+    last = 'item';
     each(whole, bytes);
   }
 
@@ -101,10 +105,14 @@ function createListReader(each: EachItem) {
         switch (value) {
           case brace.open:
           case byte.openBracket:
-            if (between) start = at;
+            if (between) {
+              if (last === 'item') throw new Error('items without a comma between them');
+              start = at;
+            }
             depth += 1;
             if (depth === itemDepth && value === byte.openBracket && opensItems(chunk.subarray(start, at + 1))) {
               inItems = true;
+              last = 'bracket';
               head.push(chunk.subarray(start, at + 1));
             }
             break;
@@ -113,12 +121,19 @@ function createListReader(each: EachItem) {
             depth -= 1;
             if (inItems && depth === itemDepth) finish(chunk.subarray(start, at + 1));
             else if (between) {
+              if (last === 'comma') throw new Error('a comma without an item behind it');
               inItems = false;
               start = at;
             }
             break;
+          case byte.comma:
+            if (between) {
+              if (last !== 'item') throw new Error('a comma without an item before it');
+              last = 'comma';
+            }
+            break;
           default:
-            if (between && !isBetween(value)) throw new Error('an item that is no object');
+            if (between && !isSpace(value)) throw new Error('an item that is no object');
             if (value === byte.quote) inString = true;
         }
         at += 1;
@@ -135,8 +150,8 @@ function createListReader(each: EachItem) {
   };
 }
 
-function isBetween(value: number): boolean {
-  return value === byte.comma || value === 0x20 || value === 0x0a || value === 0x0d || value === 0x09;
+function isSpace(value: number): boolean {
+  return value === 0x20 || value === 0x0a || value === 0x0d || value === 0x09;
 }
 
 function parse(pieces: readonly Buffer[]): JsonObject {

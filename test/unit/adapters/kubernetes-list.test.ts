@@ -56,6 +56,18 @@ describe('a list, piece by piece', () => {
   });
 
   test.each([
+    ['an escape', String.raw`{"\u0069tems":[{"a":1},{}],"after":1}`],
+    ['an escape, and once more without', String.raw`{"\u0069te\u006ds" : [{"a":1}],"items":[{}],"after":1}`],
+    ['no escape, and something like it before', String.raw`{"\",\"items":[{"b":2}],"items":[{"a":1},{}],"after":1}`],
+  ])('knows its items, spelled with %s', async (_, text) => {
+    for (const size of [1, 2, 3, 5, 7, 1_000]) {
+      const { head, items } = await decoded(text, size);
+      expect(items).toEqual([{ a: 1 }, {}]);
+      expect(head).toMatchObject({ items: [], after: 1 });
+    }
+  });
+
+  test.each([
     ['null', { items: null }],
     ['nothing', {}],
     ['an object', { items: { a: [{}] } }],
@@ -75,6 +87,12 @@ describe('a list, piece by piece', () => {
     ['an item that is a number', '{"items":[1]}'],
     ['an item that is a text', '{"items":["{}"]}'],
     ['an item that is an array', '{"items":[[]]}'],
+    ['two items without a comma', '{"items":[{}{}]}'],
+    ['two items with two commas', '{"items":[{}, ,{}]}'],
+    ['a comma before the first', '{"items":[,{}]}'],
+    ['a comma behind the last', '{"items":[{},]}'],
+    ['a comma alone', '{"items":[,]}'],
+    ['a key that cannot be read', '{"\\items":[{}]}'],
   ])('throws at %s', async (_, text) => {
     for (const size of [1, 1_000]) await expect(decoded(text, size)).rejects.toThrow();
   });
