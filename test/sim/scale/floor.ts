@@ -89,11 +89,14 @@ export function boundsOf(
   const begin = sorted[0]?.at ?? 0;
   const floors = stages.map((stage) => [stage.name, throughAt(stage, closed) + stage.after - begin] as const);
   const paces = [
-    ...stages.map(({ name, asks, each, perSecond }) => [name, (asks.length * each) / perSecond] as const),
-    ...inHand(scenario, wanted),
+    ...stages.map(
+      (stage) =>
+        [stage.name, throughAt({ ...stage, burst: 0 }, { from, to, underWay: 0 }) - (stage.asks[0] ?? 0)] as const,
+    ),
+    ...inHand(scenario, wanted).map(([name, seconds]) => [name, seconds + to - from] as const),
   ];
   const [floor, pace] = [longest(floors), longest(paces)];
-  return { floor, pace: { ...pace, seconds: pace.seconds + to - from } };
+  return { floor, pace };
 }
 
 function stagesOf(

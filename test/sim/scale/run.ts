@@ -37,7 +37,7 @@ export interface Result extends Bounds {
   readonly seconds: number;
   /** `seconds` beside the floor. */
   readonly ratio: number;
-  /** `seconds` beside the pace, or the time in which the requests came where that is longer. */
+  /** `seconds` beside the pace. */
   readonly paceRatio: number;
   readonly calls: Readonly<Record<Service, Count>>;
   /** Of each service, calls beside the fewest that could have done it. */
@@ -225,7 +225,7 @@ function measure(
     pace,
     floor,
     ratio: seconds / floor.seconds,
-    paceRatio: seconds / Math.max(pace.seconds, scenario.overSeconds),
+    paceRatio: seconds / pace.seconds,
     calls,
     callRatios,
     worstCallRatio: Math.max(...Object.values(callRatios)),
