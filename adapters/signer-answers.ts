@@ -82,7 +82,7 @@ function verdictIn(json: JsonObject | undefined): AttestVerdict | undefined {
   return isRefusalCode(reason) ? { decision, reason, message, annotations } : undefined;
 }
 
-/** Ours by prefix, and the one seed 004 names. Others mean something to other controllers. */
+/** Ours by prefix, and the one Cluster API's proposal names. Others mean something to other controllers. */
 const annotationName = /^(countersign\.dev\/[a-z0-9-]{1,63}|cluster-x-k8s-io\/tpm-endorsement-key)$/;
 /** The API server takes 256 KiB of all annotations together. */
 const maxAnnotationsLength = 65_536;

@@ -1,6 +1,6 @@
 /**
- * How long a token made for a Machine or a MachinePool lives (seed 004, "Changes to token
- * rotation"). Where nodes must prove themselves a token may live longer than where it alone makes a node:
+ * How long a token made for a Machine or a MachinePool lives (Cluster API's kubelet authentication proposal, "Changes
+ * to token rotation"). Where nodes must prove themselves a token may live longer than where it alone makes a node:
  *
  *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
  *   MachinePool   extended for as long as the pool is there; then deleted
@@ -27,7 +27,7 @@ export interface OwnerFacts {
   readonly node: JsonObject | undefined;
 }
 
-/** Seed 004's rules, and nothing else. */
+/** The proposal's rules, and nothing else. */
 export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): TokenFate {
   if (owner === undefined) return { fate: 'delete', why: `the ${kind} is gone` };
   if (textOf(objectOf(owner['metadata'])['deletionTimestamp']) !== '')

@@ -53,12 +53,12 @@ export function isProven(attestation: ProfileAttestation | undefined): boolean {
   );
 }
 
-/** Bootstrap tokens, and the token file of seed 002. */
+/** Bootstrap tokens, and the token file of Kubernetes' TLS bootstrapping documentation. */
 const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
 
 /**
  * Who may ask. Where nothing is proven the approver's review decides, as in-tree; where something is, only who has a
- * reason to: a machine that joins, and the node itself that renews. Insecure signers do not renew (seed 004).
+ * reason to: a machine that joins, and the node itself that renews. Insecure signers do not renew, as Cluster API proposes.
  */
 export function resolveRequester(
   signer: Signer,

@@ -1,5 +1,5 @@
 /**
- * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"; seed 001): a public id, a secret, and the Secret
+ * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret
  * in kube-system that is both. Words for people are kubeadm's wherever kubeadm has words for it, since those are the ones
  * that can be searched for; only the token itself, which kubeadm repeats, is left out.
  */
@@ -22,7 +22,7 @@ export const defaultTokenGroup = 'system:bootstrappers:kubeadm:default-node-toke
 export const tokenUsages = ['signing', 'authentication'] as const;
 export type TokenUsage = (typeof tokenUsages)[number];
 
-/** What a token was made for, when that decides how long it lives (seed 004, "Changes to token rotation"). */
+/** What a token was made for, when that decides how long it lives (Cluster API's proposal, "Changes to token rotation"). */
 export interface TokenOwner {
   readonly kind: 'machine' | 'pool';
   readonly namespace: string;

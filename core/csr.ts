@@ -62,8 +62,8 @@ export interface CertificateRequest {
   /** Requested extensions by OID, for `csr explain`; none but SAN reaches the certificate. */
   readonly requestedExtensions: readonly string[];
   /**
-   * The node's providerID (seed 004): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent when it is not there or
-   * cannot be read: it only counts beside evidence, and elsewhere is an extension like any other.
+   * The node's providerID (Cluster API's proposal): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent when
+   * it is not there or cannot be read: it only counts beside evidence, and elsewhere is an extension like any other.
    */
   readonly providerId?: string;
   /** PEM blocks beside the request, in the order sent: evidence for the attest function, of no meaning to signing. */

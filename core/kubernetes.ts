@@ -1,7 +1,7 @@
 /**
  * The CertificateSigningRequest object as it arrives: JSON that somebody posted. Decoded into the few fields the rules
  * look at; whatever else it holds is neither read nor trusted.
- * Source: k8s.io/api/certificates/{v1,v1beta1}, seed 003.
+ * Source: k8s.io/api/certificates/{v1,v1beta1}, Kubernetes' CSR documentation.
  */
 
 /** Caps checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
@@ -19,7 +19,7 @@ export interface RequestObject {
   readonly apiVersion: 'certificates.k8s.io/v1' | 'certificates.k8s.io/v1beta1';
   readonly name: string;
   readonly uid: string;
-  /** Absent only in v1beta1, where it is defaulted from the request (seed 003). */
+  /** Absent only in v1beta1, where it is defaulted from the request (Kubernetes' CSR documentation). */
   readonly signerName?: string;
   /** spec.request after base64: PEM text as sent. */
   readonly request: Uint8Array;

@@ -282,7 +282,7 @@ function codeFor(profile: Profile, rule: Rule): RefusalCode {
 
 /**
  * The signer of a v1beta1 request that names none, as the API server defaults it (pkg/apis/certificates/v1beta1/
- * defaults.go, seed 003): by the in-tree rules alone, so that ours can then refuse it under the right name.
+ * defaults.go): by the in-tree rules alone, so that ours can then refuse it under the right name.
  */
 export function defaultSignerName(object: RequestObject, request: CertificateRequest): string {
   const passes = (rules: readonly InTreeRule[]): boolean =>

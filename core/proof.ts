@@ -68,7 +68,7 @@ function missing(accepted: readonly AttestationProvider[]): string {
   return `the request brings no evidence; this signer takes ${versionsOf(accepted)} (kubelet-authenticator makes it)`;
 }
 
-/** Seed 004, Version skew: the annotation tells an older or newer node what to send instead. */
+/** Cluster API's proposal, Version skew: the annotation tells an older or newer node what to send instead. */
 function unsupported(accepted: readonly AttestationProvider[]): Proof {
   const versions = versionsOf(accepted);
   return {

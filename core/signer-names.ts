@@ -17,8 +17,8 @@ const inTreeKinds: readonly ProfileKind[] = [
 ];
 
 /**
- * Seed 004, Signers: one pair for each provider. Insecure providers have no serving signer, since nothing they say
- * could tell whose an address is.
+ * Cluster API's proposal, Signers: one pair for each provider. Insecure providers have no serving signer, since nothing
+ * they say could tell whose an address is.
  */
 const attestedSigners: ReadonlyMap<string, Signer> = new Map(
   providerNames.flatMap((provider) =>
@@ -28,7 +28,10 @@ const attestedSigners: ReadonlyMap<string, Signer> = new Map(
   ),
 );
 
-/** Nothing for a name nobody may use: sig-auth reserves kubernetes.io/ (seed 003), the providers have the other domain. */
+/**
+ * Nothing for a name nobody may use: sig-auth reserves kubernetes.io/ (Kubernetes' CSR documentation), the providers have
+ * the other domain.
+ */
 export function signerOf(signerName: string): Signer | undefined {
   const [domain, path = ''] = signerName.split('/');
   if (domain === 'cluster.x-k8s.io') return attestedSigners.get(path);

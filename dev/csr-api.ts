@@ -240,7 +240,7 @@ function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stor
   return { ok: true, object: { ...object, status: { allowed } } };
 }
 
-/** The bindings `kubeadm init` makes: who may have a node's requests approved by nobody in particular (seed 002). */
+/** The bindings `kubeadm init` makes: who may have a node's requests approved by nobody in particular. */
 function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review): boolean {
   if (verb !== 'create' || group !== 'certificates.k8s.io' || resource !== 'certificatesigningrequests') return false;
   if (subresource === 'nodeclient') return groups.includes(kubeadmTokens);

@@ -269,7 +269,7 @@ function settingsOf(
         '--audience is missing: the deployment this node proves itself to, as countersign token create prints it',
       );
     if (serving === 'attested' && provider === 'insecure')
-      return usage('--serving attested needs a provider that proves something; insecure does not (seed 004)');
+      return usage('--serving attested needs a provider that proves something; insecure does not');
     if (serving !== 'attested' && (flags['serving-signer-name'] !== undefined || names.length > 0))
       return usage('--serving-signer-name and --serving-name are for --serving attested');
     const resolved = resolveSettings(undefined, { ...given, server, 'serving-name': names });

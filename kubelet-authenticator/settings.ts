@@ -68,7 +68,7 @@ export type SettingFlags = { readonly [flag in SettingFlag]?: string } & {
 export type ResolvedSettings =
   { readonly ok: true; readonly settings: Settings } | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Seed 004: one pair of signers for each provider; an insecure one has no serving signer. */
+/** Cluster API's proposal: one pair of signers for each provider; an insecure one has no serving signer. */
 export function defaultSignerName(provider: NodeProvider): string {
   return `cluster.x-k8s.io/kube-apiserver-client-kubelet-${provider}`;
 }

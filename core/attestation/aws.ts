@@ -1,5 +1,5 @@
 /**
- * EC2 instances. Two proofs together (seed 004: a second, time-limited one where the first has neither nonce nor time):
+ * EC2 instances. Two proofs (Cluster API's proposal: a second, limited in time, where the first has no nonce or time):
  * the instance identity document, signed by the region, says which machine; a GetCallerIdentity request, signed with the
  * machine's own temporary credentials over the binding digest, says that this machine asks for this key, now. Then EC2
  * tells what the machine is and what belongs to it. docs/attestation/aws.md; cheap and local checks first.

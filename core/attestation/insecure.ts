@@ -1,5 +1,5 @@
 /**
- * A provider that proves nothing (seed 004, Insecure providers): whoever comes first under a node name is that node.
+ * A provider that proves nothing (Cluster API's proposal): whoever comes first under a node name is that node.
  * For machines that no platform speaks for. Without renewal and serving certificates: a second request under the same
  * name proves no more than the first.
  */

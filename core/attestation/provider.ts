@@ -1,8 +1,8 @@
 /**
- * What an attestation provider is (seed 004, ClusterAPISigner: verify client evidence, verify the serving request, name
- * the machine). A provider is one file here named as on the wire, one line in `providers.ts`, one page in
- * docs/attestation/, one set of vectors under test/. Providers know nothing of Kubernetes objects, records or policy
- * about signers: they say which machine speaks, and what belongs to it.
+ * What an attestation provider is (Cluster API's kubelet authentication proposal, ClusterAPISigner: verify client
+ * evidence, verify the serving request, name the machine). A provider is one file here named as on the wire, one line in
+ * `providers.ts`, one page in docs/attestation/, one set of vectors under test/. Providers know nothing of Kubernetes
+ * objects, records or policy about signers: they say which machine speaks, and what belongs to it.
  */
 import type { OnceKey } from '../attestation-store.ts';
 import type { CertificateRequest } from '../csr.ts';
@@ -16,7 +16,7 @@ export interface AttestationProvider {
   readonly versions: readonly [string, ...string[]];
   /**
    * Whether the machines it names renew with a new key and get serving certificates. An insecure provider cannot
-   * (seed 004, Insecure providers).
+   * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
   /** Whether stop and start let a machine come back with a new key without renewing (attestation.md §6.4, allowRestart). */

@@ -116,7 +116,7 @@ async function removeAll(names: readonly string[], stack: DemoStack, { terminal 
   }
 }
 
-/** A node joins, as kubelets do it (seed 002), and another one wants to be a cluster administrator. */
+/** A node joins, as kubelets do it, and another one wants to be a cluster administrator. */
 function kubeletPlay(): Play {
   const kubelet: CertificateQuestion = {
     signerName: 'kubernetes.io/kube-apiserver-client-kubelet',

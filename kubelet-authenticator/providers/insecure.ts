@@ -1,4 +1,4 @@
-/** Evidence that is none (seed 004, Insecure providers): whoever comes first under a node name is that node. */
+/** Evidence that is none (Cluster API's proposal): whoever comes first under a node name is that node. */
 import type { NodeProviderPort } from './provider.ts';
 
 /** It never grows old; asking anew now and then costs nobody anything and finds a request that got lost. */
@@ -8,7 +8,7 @@ export function insecureProvider(nodeName: string): NodeProviderPort {
   return {
     versions: ['insecure/v1'],
     renews: false,
-    // All providers must name the machine (seed 004, All providers); this one believes whatever it is called.
+    // All providers must name the machine (Cluster API's proposal); this one believes whatever it is called.
     describe: () => Promise.resolve({ providerId: `insecure:///${nodeName}`, names: [] }),
     makeEvidence: ({ now }) =>
       Promise.resolve({ data: JSON.stringify({ v: 1 }), staleAt: now + staleAfterMilliseconds }),

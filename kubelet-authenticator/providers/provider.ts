@@ -9,7 +9,7 @@ export interface NodeProviderPort {
   readonly versions: readonly [string, ...string[]];
   /**
    * Whether the node itself renews, with a new key. A provider that proves nothing cannot tell a new key of the same machine
-   * from another machine's (seed 004): there the node asks as it did the first time, for the same key.
+   * from another machine's (Cluster API's proposal): there the node asks as it did the first time, for the same key.
    */
   readonly renews: boolean;
   /** Which machine this is. Throws when it cannot be told now. */

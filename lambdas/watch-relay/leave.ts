@@ -1,6 +1,6 @@
 /**
  * Whose leave an approval needs: a SubjectAccessReview about the requester, as the in-tree approver asks
- * (pkg/controller/certificates/approver/sarapprove.go, seed 002). Deleting a binding there stops approvals here.
+ * (pkg/controller/certificates/approver/sarapprove.go). Deleting a binding there stops approvals here.
  */
 import type { ProfileAttestation } from '../../core/attestation-configuration.ts';
 import { decodeRequest } from '../../core/csr.ts';
@@ -31,7 +31,7 @@ type Asks = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver';
 const inTreeMessages: Readonly<Record<Asks, string>> = {
   selfnodeclient: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
   nodeclient: 'Auto approving kubelet client certificate after SubjectAccessReview.',
-  // In-tree nobody approves these; seed 002 gives the permission its name.
+  // In-tree nobody approves these; Kubernetes' TLS bootstrapping documentation gives the permission its name.
   selfnodeserver: 'Auto approving self kubelet server certificate after SubjectAccessReview.',
 };
 

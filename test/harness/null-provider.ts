@@ -1,6 +1,6 @@
 /**
- * The provider that rubber-stamps (seed 004, kubelet-authenticator-null): who says it is a machine of the platform is that
- * machine. It exists under test/ only, and no configuration can name it.
+ * The provider that rubber-stamps (Cluster API's proposal, kubelet-authenticator-null): who says it is a machine of the
+ * platform is that machine. It exists under test/ only, and no configuration can name it.
  */
 import type { AttestationProvider, Machine, MachineState } from '../../core/attestation/provider.ts';
 import { violation } from '../../core/outcome.ts';

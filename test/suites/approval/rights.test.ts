@@ -44,7 +44,7 @@ describe.skipIf(skip)('the rights of a relay that approves', () => {
   beforeAll(async () => {
     stack = await startApprovalStack(configuration);
     await stack.bind(`${certificates}:nodeclient`, 'system:bootstrappers');
-    // Seed 002 has this role; Kubernetes makes the two others by itself, and not this one.
+    // Kubernetes' documentation has this role; Kubernetes makes the two others by itself, and not this one.
     await stack.plane.kubectl([
       'create',
       'clusterrole',

@@ -108,7 +108,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
     await expect.poll(() => stack.writes('waits')).toEqual(itsWay);
   });
 
-  test('a node renews itself, until the binding is deleted (seed 002)', async () => {
+  test('a node renews itself, until the binding is deleted', async () => {
     await grant(nodeclient, 'system:bootstrappers');
     const { made } = await postNodeRequest(token, 'first', 'n3');
     await reaches('first', 'Approved, issued');
@@ -160,7 +160,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
   });
 
   test('a bad self-signature does not get past the API server of this version', async () => {
-    // Earlier ones stored it (seed 000); then the relay denies it, which test/unit/watch-relay/approval.test.ts shows.
+    // Earlier ones stored it; then the relay denies it, which test/unit/watch-relay/approval.test.ts shows.
     const signature = (bytes: Buffer) => Buffer.from([...bytes.subarray(0, -1), bytes.at(-1)! ^ 1]);
     await expect(postNodeRequest(token, 'forged', 'n6', { spec: { signature } })).rejects.toThrow(
       /verification failure/,

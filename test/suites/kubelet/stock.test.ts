@@ -22,7 +22,7 @@ clusters:
       ${serving}: { maxTtl: 1h }
     approval: { ${client}: approve, ${serving}: approve }
 `;
-/** Seed 002: a token of a file, which needs no Secret. */
+/** Kubernetes' documentation: a token of a file, which needs no Secret. */
 const fileToken = '02b50b05283e98dd0fd71db496ef01e8';
 const tokenFile = `${fileToken},kubelet-bootstrap,10001,"system:bootstrappers"\n`;
 
@@ -37,7 +37,7 @@ describe.skipIf(skip)('the stock kubelet, which brings no evidence, where its pr
     const leave = 'system:certificates.k8s.io:certificatesigningrequests';
     await stack.bind(`${leave}:nodeclient`, 'system:bootstrappers');
     await stack.bind(`${leave}:selfnodeclient`, 'system:nodes');
-    // Kubernetes has no role of this name; seed 002 has the operator make it.
+    // Kubernetes has no role of this name; Kubernetes' documentation has the operator make it.
     const role = 'approve-node-server-renewal-csr';
     const resource = '--resource=certificatesigningrequests.certificates.k8s.io/selfnodeserver';
     await stack.plane.kubectl(['create', 'clusterrole', role, '--verb=create', resource]);
