@@ -12,7 +12,7 @@ async function run(name: string) {
   return runScenario(scenario, pairs);
 }
 
-describe.each(['one-1k', 'many-1k'])('%s', (name) => {
+describe.each(['one-1k', 'many-1k', 'join-1k'])('%s', (name) => {
   test('all signed in the time of the quota, nobody asks much more than needed, nobody waits for ever', async () => {
     const result = await run(name);
     expect(result.signed).toBe(result.requests);
@@ -22,6 +22,15 @@ describe.each(['one-1k', 'many-1k'])('%s', (name) => {
     expect(result.waits.longest).toBeLessThan(result.pace.seconds * 1.1);
   }, 60_000);
 });
+
+test('while EC2 throttles the nodes that join, whoever needs no proof waits for his own calls only', async () => {
+  const result = await run('join-1k-others');
+  expect(result.signed).toBe(result.requests);
+  expect(result.calls.ec2.throttled).toBeGreaterThan(50);
+  expect(result.worstCallRatio).toBeLessThanOrEqual(1.2);
+  expect(result.others).toMatchObject({ answered: 300 });
+  expect(result.others?.longest).toBeLessThan(1);
+}, 60_000);
 
 test('the same seed gives the same run', async () => {
   expect(await run('away-22')).toEqual(await run('away-22'));
