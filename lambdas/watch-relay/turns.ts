@@ -3,7 +3,7 @@
  * requests of one token delay that token and nobody else. Nodes that are in the cluster already come first, since
  * theirs are certificates that expire; but never only they, so that one who floods as a node starves nobody. Within a
  * line what is begun is finished first: of a thousand nodes the first has its certificate at once, and not when the last
- * one is approved. What cannot be worked on now, since whoever is asked for it bears no more, holds up nothing else.
+ * one is approved; but not only that either, since it may fail and come back for ever. What cannot be worked on now, since whoever is asked for it bears no more, holds up nothing else.
  */
 
 /** What is to be done next with a request: have it signed, have its machine prove itself, or decide by rules alone. */
@@ -15,7 +15,7 @@ export interface Turn {
   readonly requester: string;
   readonly signerName: string;
   readonly line: Line;
-  /** `sign`: only its certificate is missing. Before all others of its requester. */
+  /** `sign`: it is begun, only its certificate is missing. Before others of its requester. */
   readonly step: Step;
 }
 
@@ -25,6 +25,8 @@ export const lines: readonly Line[] = ['renewal', 'other'];
 
 /** While others wait too, of so many turns one is theirs. */
 export const renewalsInARow = 7;
+/** And of a requester's own turns, while others of his wait. */
+export const begunInARow = 7;
 
 export interface Turns<T> {
   /** At the end of its line. */
@@ -73,6 +75,8 @@ interface Requester<T> {
   queues: Queue<T> | undefined;
   waiting: number;
   underWay: number;
+  /** How many of the last turns were for what is begun. */
+  begun: number;
 }
 
 /** `atOnce`: how many of one requester may be under way, so that a flood leaves room for whoever comes next. */
@@ -117,7 +121,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
     push(item, { requester: name, signerName, line, step }) {
       let requester = requesters[line].get(name);
       if (requester === undefined) {
-        requester = { name, line, queues: undefined, waiting: 0, underWay: 0 };
+        requester = { name, line, queues: undefined, waiting: 0, underWay: 0, begun: 0 };
         requesters[line].set(name, requester);
       }
       let queue = requester.queues;
@@ -147,7 +151,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
       if (requester === undefined) return undefined;
       const { line } = requester;
       renewals = line === 'renewal' ? renewals + 1 : 0;
-      const queue = nextOf(requester.queues, of);
+      const queue = nextOf(requester, of);
       const place = queue?.first;
       if (queue === undefined || place === undefined) throw new Error('somebody waits');
       // Behind the other signers, and the requester behind the others.
@@ -155,6 +159,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
       append(queue);
       takeOut(place);
       requester.underWay += 1;
+      requester.begun = queue.step === 'sign' ? requester.begun + 1 : 0;
       for (const step of steps) eligible[line][step].delete(requester);
       settle(requester);
       return place.item;
@@ -179,15 +184,16 @@ export function createTurns<T>(atOnce: number): Turns<T> {
   };
 }
 
-/** What is to be signed, or else the first. */
-function nextOf<T>(queues: Queue<T> | undefined, of: readonly Step[]): Queue<T> | undefined {
-  let found: Queue<T> | undefined;
+/** The first that is begun, and now and then, or else, the first that is not. */
+function nextOf<T>({ queues, begun }: Requester<T>, of: readonly Step[]): Queue<T> | undefined {
+  let sign: Queue<T> | undefined;
+  let other: Queue<T> | undefined;
   for (let queue = queues; queue !== undefined; queue = queue.next) {
     if (!of.includes(queue.step)) continue;
-    if (queue.step === 'sign') return queue;
-    found ??= queue;
+    if (queue.step === 'sign') sign ??= queue;
+    else other ??= queue;
   }
-  return found;
+  return begun < begunInARow ? (sign ?? other) : (other ?? sign);
 }
 
 function waitsFor<T>(step: Step, { queues }: Requester<T>): boolean {

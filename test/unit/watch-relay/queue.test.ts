@@ -149,6 +149,25 @@ test('what somebody approves while it waits for a decision comes before those th
   expect(takeAll()).toEqual(['c', 'a', 'b']);
 });
 
+test('what is approved, fails and comes back for ever does not keep its requester’s others from being decided', async () => {
+  const { clock, queue } = setUp();
+  const key = (uid: string, signerName: string) => ({ uid, name: uid, signerName });
+  const arrival = { requester: 'jane', line: 'other' } as const;
+  for (let i = 0; i < 100; i += 1) queue.add(key(`a${i}`, 'a'), { ...arrival, step: 'sign' });
+  for (let i = 0; i < 5; i += 1) queue.add(key(`b${i}`, 'b'), { ...arrival, step: 'decide' });
+  const decided: string[] = [];
+  // More come back within these 30 s than there are calls.
+  for (let call = 0; call < 100; call += 1) {
+    const taken = queue.take();
+    if (taken?.step === 'decide') {
+      decided.push(taken.key.uid);
+      queue.done(taken.key);
+    } else if (taken !== undefined) queue.retry(taken.key, 30_000);
+    await clock.advance(400);
+  }
+  expect(decided).toEqual(['b0', 'b1', 'b2', 'b3', 'b4']);
+});
+
 test('a crowd of one requester is told of once, and again when there is another', () => {
   const { queue, key, add, takeAll } = setUp();
   const come = (count: number, requester: string) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
+import { begunInARow, createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
 import type { Line, Step, Turn } from '../../../lambdas/watch-relay/turns.ts';
 import { seededRandom } from './virtual-clock.ts';
 
@@ -50,6 +50,25 @@ test('what is begun is finished first, the signers still in turn, and nobody els
   push(1, turn('a', 't', 'other', 'sign'));
   // Begun ones have the same names: a/0 and a/1 of s, a/0 of t, then those that came first.
   expect(take(7)).toEqual(['a/0', 'b/0', 'a/0', 'a/1', 'a/0', 'a/1', 'a/2']);
+});
+
+test('but not only what is begun, of whatever signer, and whoever else has turns between', () => {
+  const { push, take } = setUp();
+  push(100, turn('a', 's', 'other', 'sign'));
+  push(2, turn('a', 't', 'other', 'decide'));
+  push(1, turn('a', 's', 'other', 'prove'));
+  push(30, turn('b', 's', 'other', 'decide'));
+  const own = take(60).filter((name) => name.startsWith('a/'));
+  const begun = (from: number) => Array.from({ length: begunInARow }, (_, i) => `a/${from + i}`);
+  // a/0 and a/1 of t, a/0 of those that are to prove something: each after so many that are begun, the signers in turn.
+  const expected = [...begun(0), 'a/0', ...begun(7), 'a/0', ...begun(14), 'a/1', ...begun(21)];
+  expect(own.slice(0, 29)).toEqual(expected.slice(0, 29));
+  // Where only signing can be done it is done, and the others come as soon as they can.
+  const next = setUp();
+  next.push(20, turn('a', 's', 'other', 'sign'));
+  next.push(1, turn('a', 't', 'other', 'decide'));
+  expect(next.take(10, { of: ['sign'] })).toHaveLength(10);
+  expect(next.take(2)).toEqual(['a/0', 'a/10']);
 });
 
 test('what nobody can be asked for now holds up nothing else, and keeps its place', () => {
