@@ -24,7 +24,7 @@ export const profileAttestation = z.strictObject({
   }),
   mode: z.enum(['enforce', 'audit']).optional().meta({
     description:
-      '`audit`: evidence that fails is logged and counted, and refuses nothing; nothing is recorded. For clusters on their way to attestation.',
+      '`audit`: evidence that fails is noted, refuses nothing and registers nothing; evidence that holds is a first use. For clusters on their way to attestation.',
     default: 'enforce',
   }),
   subjectAccessReview: yesNo.optional().meta({
