@@ -47,7 +47,7 @@ const fromDoor = toKey - toDoor + fromKey;
 /** More than that for the first one of a cluster: an environment starts, and reads which CA it signs with. */
 const coldStart = least(lambda.coldMilliseconds) + Math.max(2 * least(dynamodb.milliseconds), least(kms.milliseconds));
 /** A node that joins: until EC2 and STS are asked, and from their answers; and until sign is asked about it. */
-const toAws = toDoor + least(lambda.coldMilliseconds) + least(lambda.workMilliseconds) / 2;
+const toAws = toDoor + least(lambda.workMilliseconds) / 2;
 const fromAws =
   least(dynamodb.milliseconds) + least(networkMilliseconds) + least(apiServer.writeMilliseconds) + fromDoor;
 const proving =
@@ -104,26 +104,28 @@ function stagesOf(
   sorted: readonly Wanted[],
   partitionsOf: (wanted: Wanted) => readonly number[],
 ): readonly Stage[] {
-  /** When the first environment of each cluster can be ready, beside what a warm one needs. */
+  /** By cluster: when what follows the first start of an environment can begin, of sign and of attest. */
   const ready: number[] = [];
+  const readyToProve: number[] = [];
   const atKey: number[] = [];
+  const atAws: number[] = [];
   const atDoor = new Map<number, number[]>();
   const atPartition = new Map<string, number[]>();
   for (const one of sorted) {
     const { cluster, at } = one;
-    const toSign = at + (joins === true ? proving : 0);
-    const starts = coldStart + (joins === true ? least(lambda.coldMilliseconds) : 0);
-    const served = Math.max(toSign, (ready[cluster] ??= toSign + starts));
+    const proves = joins === true ? Math.max(at, (readyToProve[cluster] ??= at + least(lambda.coldMilliseconds))) : at;
+    const signs = joins === true ? proves + proving : at;
+    const served = Math.max(signs, (ready[cluster] ??= signs + coldStart));
+    atAws.push(proves + toAws);
     atKey.push(served + toKey);
     put(atDoor, cluster, at + toDoor);
     for (const partition of partitionsOf(one)) put(atPartition, `${cluster} ${partition}`, served + toTable);
   }
-  atKey.sort((a, b) => a - b);
+  for (const asks of [atKey, atAws]) asks.sort((a, b) => a - b);
 
   const { signaturesPerSecond, describes } = account;
   const calls = reservedConcurrency * lambda.callsPerSecondEach;
   const units = Math.min(tableWriteUnits, dynamodb.partitionWriteUnits);
-  const atAws = sorted.map(({ at }) => at + toAws);
   const stages: Stage[] = [
     { name: 'KMS signatures', ...bucket(signaturesPerSecond), each: 1, asks: atKey, after: fromKey },
     ...[...atDoor.values()].flatMap((asks) => [
