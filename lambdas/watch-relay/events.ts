@@ -42,15 +42,18 @@ export function createEventSink(
   let sending: Promise<void> | undefined;
 
   async function send(): Promise<void> {
-    for (let event = waiting.shift(); event !== undefined && !signal.aborted; event = waiting.shift()) {
-      try {
-        const answer = await api.createEvent(event, signal);
-        count(answer.ok || answer.why === 'Conflict' ? 'created' : 'failed');
-      } catch {
-        count('failed');
+    try {
+      for (let event = waiting.shift(); event !== undefined && !signal.aborted; event = waiting.shift()) {
+        try {
+          const answer = await api.createEvent(event, signal);
+          count(answer.ok || answer.why === 'Conflict' ? 'created' : 'failed');
+        } catch {
+          count('failed');
+        }
       }
+    } finally {
+      sending = undefined;
     }
-    sending = undefined;
   }
 
   function post({ uid, name }: RequestKey, sort: string, reason: string, note: string): void {
@@ -68,7 +71,8 @@ export function createEventSink(
       reportingInstance: instance.slice(0, maxInstanceLength),
       regarding: { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', name, uid },
     });
-    sending ??= send();
+    // Not at once: a call that throws before it waits for anything would have it over before it is `sending`.
+    sending ??= Promise.resolve().then(send);
   }
 
   return {

@@ -89,8 +89,7 @@ async function serve(settings: RelaySettings): Promise<number> {
     log.info({ signal }, 'stopping');
     stop.abort();
   };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
   try {
     // Every replica serves webhook clients, whoever leads, and as long as the relay finishes its own.
     await relay.run(stop.signal);

@@ -9,8 +9,8 @@ const errorLevel = 50;
 
 /**
  * JSON lines on standard output, a few at a time. Errors are written at once, with all that waited. On any exit of our
- * own, an uncaught exception's too, the rest is written; a process that is killed (SIGKILL, out of memory) loses the
- * lines of its last 200 ms at most.
+ * own, an uncaught exception's too, the rest is written; a process that is killed (SIGKILL, SIGQUIT, out of memory; any
+ * signal that index.ts does not wait for) loses the lines of its last 200 ms at most.
  */
 export function createProcessLog(level: string, descriptor = 1): Log {
   // Writes at once whatever it is given, waits for a reader who is slow, and does without one who has gone.

@@ -68,7 +68,7 @@ export function certificateOf(object: JsonObject): string | undefined {
 export function approvedAt(object: JsonObject): Instant | undefined {
   const conditions = statusOf(object)['conditions'];
   if (!Array.isArray(conditions)) return undefined;
-  const approved = (conditions as readonly JsonObject[]).find((condition) => condition['type'] === 'Approved');
+  const approved = (conditions as readonly unknown[]).map(recordOf).find(({ type }) => type === 'Approved');
   const time = approved?.['lastUpdateTime'];
   const instant = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return Number.isNaN(instant) ? undefined : instant;

@@ -56,6 +56,8 @@ test('times are as the API server parses them', () => {
   expect(microTime(1_700_000_000_987)).toBe('2023-11-14T22:13:20.987000Z');
   expect(approvedAt(object('x'))).toBe(Date.UTC(2026, 0, 1));
   expect(approvedAt(object('x', { conditions: [{ type: 'Approved', status: 'True' }] }))).toBeUndefined();
+  const odd = [null, 'Approved', [{ type: 'Approved' }], { type: 'Approved', lastUpdateTime: '2026-01-01T00:00:00Z' }];
+  expect(approvedAt({ status: { conditions: odd } })).toBe(Date.UTC(2026, 0, 1));
 });
 
 test('a request too large to sign is still a candidate: the sign function refuses it in its own words', () => {
