@@ -114,7 +114,10 @@ function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
   return preparedBetween(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
 }
 
-/** All or nothing, with the write lock from the first statement on, so that no reader's view can be out of date. */
+/**
+ * All or nothing. `BEGIN IMMEDIATE` has the write lock from the first statement on, so that nothing read here can be out
+ * of date when it is written upon; `BEGIN` takes none, for those who only read.
+ */
 function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
   return preparedBetween(database, how, 'COMMIT', 'ROLLBACK');
 }

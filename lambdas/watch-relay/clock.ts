@@ -1,6 +1,9 @@
 import type { Instant } from '../../core/ports.ts';
 
-/** Time as the relay knows it. The simulator gives a virtual one: nothing in this folder but index.ts asks the machine. */
+/**
+ * Time as the relay knows it. The simulator gives a virtual one: but for system-clock.ts only what it leaves out asks
+ * the machine, which is index.ts, the servers and the writer of the log.
+ */
 export interface Clock {
   /** For what others read: condition times, the Lease, logs. May jump. */
   now(): Instant;

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** The machine's own time. The only place in this folder that asks for it. */
+/** The machine's own time, for all that is handed a clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
