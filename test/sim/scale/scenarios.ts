@@ -124,6 +124,8 @@ export const scenarios: readonly Scenario[] = [
   { ...join, name: 'join-1k', requests: 1_000 },
   { ...join, name: 'join-1k-others', requests: 1_000, others: 100 },
   { ...join, name: 'join-10k', requests: 10_000 },
+  { ...join, name: 'join-few-1k', clusters: 11, requests: 1_000 },
+  { ...join, name: 'join-few-10k', clusters: 11, requests: 10_000 },
   { ...joinMany, name: 'join-many-1k', requests: 1_000 },
   { ...joinMany, name: 'join-many-1k-others', requests: 1_000, others: 500 },
   { ...joinMany, name: 'join-many-10k', requests: 10_000 },
