@@ -35,8 +35,7 @@ export const helpText = `Measures how fast requests get their certificates: Coun
 control plane; approved and pending ones, at once, at a steady rate and one by one; what the relay takes in a large
 cluster; each step of the story by itself; the functions' bundles beside the bare libraries they need; and
 kubelet-authenticator beside a Node that does nothing. Takes a quarter of an hour, most of it LocalStack, the large
-clusters and the reference's own throttle. Exit code 1 when something failed; the rest is reported and written all the
-same.
+clusters and the reference's own throttle. What fails does not keep the rest from being reported and written.
 
 Usage: npm run bench -- [options]
 
@@ -64,6 +63,8 @@ Examples:
   npm run bench -- --json before.json     and, after a change:     npm run bench -- --compare before.json
   npm run bench -- --quick --only countersign --profile /tmp/profiles
   npm run bench -- --only memory
+
+Exit codes: 0 all measured, 1 something failed, 2 usage.
 `;
 
 export function parseOptions(argv: readonly string[]): ParsedOptions {

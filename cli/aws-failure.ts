@@ -23,13 +23,21 @@ export function awsFailure(asked: string, error: unknown): CommandFailure {
   const what = code ?? name;
   if (what === 'ResourceNotFoundException')
     return new CommandFailure(exitCodes.notFound, `${asked}: there is no such table in this account and region`);
-  // Without a login or a region the SDK asks nobody.
-  if (name === 'CredentialsProviderError' || /^region (is missing|not accepted)/i.test(message))
-    return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
+  const nobodyAsked = notAsked(name, message);
+  if (nobodyAsked !== undefined) return nobodyAsked;
   const http = status ?? $metadata?.httpStatusCode ?? 0;
   if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
     return new CommandFailure(exitCodes.configuration, `${asked} refuses: ${what}: ${message}`.slice(0, 600));
   return new CommandFailure(exitCodes.temporary, `${asked} did not answer: ${what}: ${message}`.slice(0, 600));
+}
+
+/** Without a login or a region the SDK asks nobody. */
+export function notAsked(name: string, message: string): CommandFailure | undefined {
+  if (/^region (is missing|not accepted)/i.test(message))
+    return new CommandFailure(exitCodes.configuration, message, 'name it: --region, or AWS_REGION');
+  if (name === 'CredentialsProviderError')
+    return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
+  return undefined;
 }
 
 function asError(error: unknown): AwsError {

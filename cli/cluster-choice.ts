@@ -31,6 +31,8 @@ export function configurationFile(flag: string | undefined, io: Io): string | un
 
 export interface ChosenCluster {
   readonly cluster: ClusterConfiguration;
+  /** The countersign.yaml that has it; left out: the default rules. */
+  readonly file?: string;
   /** Where its rules come from, for people. */
   readonly source: string;
 }
@@ -55,7 +57,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
   const cluster = clusters.get(name);
   if (cluster === undefined)
     throw new CommandFailure(exitCodes.notFound, `${file} has no cluster ${name}`, `it has ${names.join(', ')}`);
-  return { cluster, source: file };
+  return { cluster, file, source: file };
 }
 
 /** Reads and checks; warnings go to standard error, problems end the command. */

@@ -36,9 +36,12 @@ export async function withObjects<T>(
       inPod ? { kind: 'inCluster' } : { kind: 'kubeconfig', path, ...(context === undefined ? {} : { context }) },
     );
   } catch (error) {
+    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    const message = error instanceof Error ? error.message : String(error);
     throw new CommandFailure(
       exitCodes.configuration,
-      `${path}: ${error instanceof Error ? error.message : String(error)}`,
+      absent ? `there is no kubeconfig ${path}` : `${path}: ${message}`,
+      absent && flags.kubeconfig === undefined ? 'name one: --kubeconfig FILE, or KUBECONFIG' : undefined,
     );
   }
   try {

@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander';
 import { configurationSchema, parseConfiguration } from '../core/configuration.ts';
+import type { Configuration } from '../core/configuration.ts';
 import { signerDocuments } from '../core/signer-documents.ts';
 import {
   addClusterOptions,
@@ -66,7 +67,8 @@ async function validate(argument: string | undefined, output: string, io: Io): P
   const parsed = parseConfiguration(await readText(file, io), file);
   const warnings = parsed.ok ? parsed.warnings : [];
   const problems = parsed.ok ? [] : parsed.problems;
-  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings }));
+  const signers = parsed.ok ? signersOf(parsed.configuration) : [];
+  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers }));
   else {
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
     for (const problem of problems) io.err(`${problemText(problem)}\n`);
@@ -74,14 +76,23 @@ async function validate(argument: string | undefined, output: string, io: Io): P
       io.out(
         table([
           ['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'],
-          ...[...parsed.configuration.clusters.values()].flatMap(({ name, profiles, approval }) =>
-            [...profiles.values()].map(({ signerName, ca }) => [name, signerName, ca, approval.get(signerName) ?? '']),
-          ),
+          ...signers.map(({ cluster, signerName, ca, approval }) => [cluster, signerName, ca, approval]),
         ]),
       );
     else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
   }
   return parsed.ok ? exitCodes.ok : exitCodes.configuration;
+}
+
+function signersOf({ clusters }: Configuration) {
+  return [...clusters.values()].flatMap(({ name, profiles, approval }) =>
+    [...profiles.values()].map(({ signerName, ca }) => ({
+      cluster: name,
+      signerName,
+      ca,
+      approval: approval.get(signerName) ?? 'manual',
+    })),
+  );
 }
 
 /** One cluster's chapters as they are; of several clusters each under its own title. */

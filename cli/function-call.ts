@@ -1,5 +1,6 @@
 /** Calls one of a deployed cluster's functions as the operator who is logged in to AWS here. */
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { notAsked } from './aws-failure.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 
 export interface FunctionCall {
@@ -51,9 +52,8 @@ function uncallable(functionName: string, error: unknown): CommandFailure {
       `there is no function ${functionName} in this account and region`,
       'npx cdk deploy makes it; --region and --function say where else to look',
     );
-  // Without a login or a region the SDK asks nobody.
-  if (name === 'CredentialsProviderError' || /^region (is missing|not accepted)/i.test(message))
-    return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
+  const nobodyAsked = notAsked(name, message);
+  if (nobodyAsked !== undefined) return nobodyAsked;
   if (status >= 400 && status <= 499 && status !== 429)
     return new CommandFailure(exitCodes.configuration, `${functionName} cannot be called: ${name}: ${message}`);
   return new CommandFailure(exitCodes.temporary, `${functionName} did not answer: ${name}: ${message}`);

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { caCommand } from './ca.ts';
 import { configCommand } from './config.ts';
 import { csrCommand } from './csr.ts';
+import { version } from '../core/version.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
 import { clusterCommand } from './harden.ts';
@@ -12,7 +13,12 @@ import { reportCommand } from './report.ts';
 import { tofuCommand } from './tofu.ts';
 import { tokenCommand } from './token.ts';
 
-const exitHelp = `
+const help = `
+Examples:
+  countersign config validate countersign.yaml
+  kubectl get csr node-csr-1 -o json | countersign csr explain -
+  countersign token create --config countersign.yaml --cluster prod
+
 Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
 More: docs/cli.md`;
 
@@ -23,7 +29,8 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
   };
   const program = new Command('countersign')
     .description('Signs Kubernetes certificate requests with a CA key that no cluster holds.')
-    .addHelpText('after', exitHelp)
+    .version(version, '-V, --version', 'print the version')
+    .addHelpText('after', help)
     .addCommand(caCommand(io))
     .addCommand(csrCommand(io, finish))
     .addCommand(configCommand(io, finish))

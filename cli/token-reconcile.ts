@@ -1,5 +1,5 @@
 /** `countersign token reconcile`: the rules are those of token-rotation.ts. */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { addClusterAccess, withObjects } from './cluster-objects.ts';
 import type { ClusterAccessFlags } from './cluster-objects.ts';
 import type { Io } from './io.ts';
@@ -19,7 +19,11 @@ export function reconcileCommand(io: Io): Command {
       'extend or delete the tokens made with --machine and --pool: until the Machine’s node is Ready, for the life of the pool',
     )
     .option('--management-kubeconfig <file>', 'where Machines and MachinePools are (default: the same cluster)')
-    .option('--ttl <duration>', 'how long a token lives from each extension on', ownTtl, 3_600)
+    .addOption(
+      new Option('--ttl <duration>', 'how long a token lives from each extension on')
+        .argParser(ownTtl)
+        .default(3_600, '1h'),
+    )
     .option('--dry-run', 'say what would be done')
     .addOption(outputOption('table', 'json'))
     .addHelpText(

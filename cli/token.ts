@@ -58,8 +58,16 @@ export function tokenCommand(io: Io): Command {
       'until it expires, such as 30m or 24h; 0: never (24h; 1h with --machine or --pool)',
       goDuration,
     )
-    .option('--usages <list>', 'what it may be used for', commaList, ['signing', 'authentication'])
-    .option('--groups <list>', 'whom it makes of its bearer', commaList, [defaultTokenGroup])
+    .addOption(
+      new Option('--usages <list>', 'what it may be used for')
+        .argParser(commaList)
+        .default(['signing', 'authentication'], 'signing,authentication'),
+    )
+    .addOption(
+      new Option('--groups <list>', 'whom it makes of its bearer')
+        .argParser(commaList)
+        .default([defaultTokenGroup], defaultTokenGroup),
+    )
     .option('--description <text>', 'for people', '')
     .addOption(
       new Option(
@@ -173,11 +181,11 @@ async function audienceOf(flags: CreateFlags, io: Io): Promise<{ audience: strin
     const clusterName = flags.cluster;
     return { audience: flags.audience, ...(clusterName === undefined ? {} : { clusterName }) };
   }
-  const { cluster, source } = await chooseCluster(flags, io);
+  const { cluster, file } = await chooseCluster(flags, io);
   if (cluster.attestation === undefined)
     throw new CommandFailure(
       exitCodes.usage,
-      `which deployment do machines prove themselves to? ${source} does not say`,
+      `which deployment do machines prove themselves to? ${file === undefined ? 'The default rules do' : `${file} does`} not say`,
       '--audience names it, or --config and --cluster a cluster whose profiles demand attestation',
     );
   return { audience: cluster.attestation.audience, clusterName: cluster.name };

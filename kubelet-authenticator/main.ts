@@ -183,6 +183,8 @@ function readSettings(file: string | undefined, flags: SettingFlags): Settings |
   const resolved = resolveSettings(text, flags);
   if (resolved.ok) return resolved.settings;
   for (const problem of resolved.problems) say(problem);
+  if (text === undefined)
+    say(`kubelet-authenticator join writes them all to ${defaultSettingsFile}; --settings names another file`);
   return exits.configuration;
 }
 

@@ -87,6 +87,8 @@ Examples:
   watch-relay --url https://sign.example.com --cluster prod --token-file /var/run/secrets/countersign/token
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
   watch-relay --url https://sign.example.com --cluster prod --config countersign.yaml
+
+Exit codes: 0 stopped by a signal, 1 stopped by a second one, or a defect, 2 usage, 3 kubeconfig, another file or a port.
 `;
 
 /** Reads flags and environment; flags win. Never throws: what is wrong is said in a sentence that names it. */

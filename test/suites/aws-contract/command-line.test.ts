@@ -127,7 +127,7 @@ describeOnEmulators((name, emulator) => {
     expect([nobody.code, nobody.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
     for (const region of [undefined, '']) {
       const nowhere = await countersign('ca show --cluster prod', { AWS_REGION: region });
-      expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion/)]);
+      expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion.*\n.*--region, or AWS_REGION/)]);
     }
     const deaf = await countersign('ca show --cluster prod', { AWS_ENDPOINT_URL: 'http://127.0.0.1:9' });
     expect([deaf.code, deaf.err]).toEqual([5, expect.stringMatching(/did not answer/)]);

@@ -170,7 +170,7 @@ describeOnEmulators((name, emulator) => {
     const nobody = await countersign(list('--cluster', cluster), { AWS_ACCESS_KEY_ID: undefined });
     expect([nobody.code, nobody.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
     const nowhere = await countersign(list('--cluster', cluster), { AWS_REGION: undefined });
-    expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion/)]);
+    expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion.*\n.*--region, or AWS_REGION/)]);
     const deaf = await countersign(list('--cluster', cluster), { AWS_ENDPOINT_URL: 'http://127.0.0.1:9' });
     expect([deaf.code, deaf.err]).toEqual([5, expect.stringMatching(/CloudFormation did not answer/)]);
   });

@@ -14,6 +14,7 @@ clusters:
   demo: {cas: {ca: {subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}}
 `;
 const bad = good.replace('{}}', '{maxTTL: 3}, web: {}}');
+const goodSigners = [{ cluster: 'demo', signerName: 'kubernetes.io/kubelet-serving', ca: 'ca', approval: 'manual' }];
 const daring = good.replace(
   'kubernetes.io/kubelet-serving: {}',
   'kubernetes.io/kube-apiserver-client: {subject: {systemNames: [system:masters]}}',
@@ -51,8 +52,8 @@ c.yaml: 2 problems
   });
 
   test.each([
-    ['right', good, 0, { valid: true, problems: [], warnings: [] }],
-    ['wrong', bad, 3, { valid: false, warnings: [] }],
+    ['right', good, 0, { valid: true, problems: [], warnings: [], signers: goodSigners }],
+    ['wrong', bad, 3, { valid: false, warnings: [], signers: [] }],
     ['daring', daring, 0, { valid: true, problems: [] }],
   ])('for programs: %s', async (_, text, code, expected) => {
     const ran = await run(['config', 'validate', '-', '-o', 'json'], { files: { '-': text } });

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { version } from '../../../core/version.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { run } from './run.ts';
 
@@ -74,10 +75,19 @@ describe('help', () => {
     ...['list', 'show', 'reset', 'revoke', 'adopt'].map((verb) => [['tofu', verb]]),
     ...['list', 'allow', 'remove'].map((verb) => [['machines', verb]]),
     [['report']],
+    ...['create', 'list', 'delete', 'reconcile'].map((verb) => [['token', verb]]),
+    [['cluster', 'harden']],
   ])('of %j goes to standard output, with examples for each command', async (command) => {
     const ran = await run([...command, '--help']);
     expect([ran.code, ran.err]).toEqual([0, '']);
-    expect(ran.out).toMatch(command.length === 0 ? /Exit codes: 0 ok/ : /Examples:\n {2}(kubectl|countersign) /);
+    expect(ran.out).toMatch(/Examples:\n {2}(kubectl|countersign) /);
+    // Defaults as they are typed.
+    expect(ran.out).not.toMatch(/default: (\[|\d{3})/);
+    if (command.length === 0) expect(ran.out).toContain('Exit codes: 0 ok');
+  });
+
+  test.each(['--version', '-V'])('%s says which one it is', async (flag) => {
+    expect(await run([flag])).toEqual({ code: 0, out: `${version}\n`, err: '' });
   });
 
   test('without a command is a usage error', async () => {

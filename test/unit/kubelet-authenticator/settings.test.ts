@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { decodeExecInfo, encodeExecCredential } from '../../../kubelet-authenticator/exec-credential.ts';
 import { encodeSettings, resolveSettings, servingFile } from '../../../kubelet-authenticator/settings.ts';
@@ -66,6 +68,17 @@ test('all that is wrong is told at once', () => {
     'audience (--audience) is missing',
     'cacheDirectory (--cache-dir) is not absolute',
   ]);
+});
+
+test.each(['exec', 'serving'])('%s on a machine that never joined says who writes the settings', (command) => {
+  const program = resolve(import.meta.dirname, '../../../kubelet-authenticator/kubelet-authenticator.ts');
+  const ran = spawnSync(process.execPath, [program, command], { encoding: 'utf8' });
+  const lines = ran.stderr.trimEnd().split('\n');
+  expect([ran.status, ran.stdout]).toEqual([3, '']);
+  expect(lines).toContain('kubelet-authenticator: audience (--audience) is missing');
+  expect(lines.at(-1)).toBe(
+    'kubelet-authenticator: kubelet-authenticator join writes them all to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
+  );
 });
 
 test.each([

@@ -1,0 +1,45 @@
+/** What a command that cannot begin tells its operator to do. */
+import { expect, test } from 'vitest';
+import { awsFailure, notAsked } from '../../../cli/aws-failure.ts';
+import { run } from './run.ts';
+
+test.each([
+  ['token', 'list'],
+  ['token', 'reconcile'],
+  ['cluster', 'harden'],
+  ['token', 'delete', 'abcdef'],
+])('%s %s without a kubeconfig', async (...argv) => {
+  const environment = { KUBECONFIG: '/nonexistent/kubeconfig' };
+  expect(await run(argv, { environment })).toEqual({
+    code: 3,
+    out: '',
+    err: 'countersign: there is no kubeconfig /nonexistent/kubeconfig\ncountersign: name one: --kubeconfig FILE, or KUBECONFIG\n',
+  });
+  const named = await run([...argv, '--kubeconfig', '/nonexistent/other']);
+  expect(named).toMatchObject({ code: 3, err: 'countersign: there is no kubeconfig /nonexistent/other\n' });
+});
+
+const yaml = `version: 1
+clusters:
+  demo: {cas: {ca: {subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}}
+`;
+
+test.each([
+  [{}, 'The default rules do not say'],
+  [{ 'countersign.yaml': yaml }, 'countersign.yaml does not say'],
+])('token create where nothing says to whom machines prove themselves', async (files, said) => {
+  const ran = await run(['token', 'create'], { files });
+  expect([ran.code, ran.out]).toEqual([2, '']);
+  expect(ran.err).toContain(
+    `which deployment do machines prove themselves to? ${said}\ncountersign: --audience names it`,
+  );
+});
+
+test('a login to AWS and a region are two things', () => {
+  const region = awsFailure('DynamoDB', new Error('Region is missing'));
+  expect(region).toMatchObject({ code: 3, hint: 'name it: --region, or AWS_REGION' });
+  const login = Object.assign(new Error('Could not load credentials'), { name: 'CredentialsProviderError' });
+  const hint = 'log in to AWS as for the aws command line';
+  expect(awsFailure('DynamoDB', login)).toMatchObject({ code: 3, hint });
+  expect(notAsked('TimeoutError', 'it took too long')).toBeUndefined();
+});
