@@ -1,14 +1,4 @@
-/**
- * `npm run sim`: simulates one seed after the other and stops at the first that breaks something, with its story.
- *
- *   --seeds N    how many, 200 unless told otherwise
- *   --seed S     the first of them; alone: only this one
- *   --seconds T  begins no more after that time
- *   --jobs J     so many at once, as many as there are processors unless told otherwise
- *   --mutant M   with this mistake planted in what is simulated (mutants.ts)
- *   --story      tells all that happened in the last one, good or not; otherwise only what concerns what broke
- *   --coverage   says how often each fault, each code and each step was met
- */
+/** `npm run sim`: simulates one seed after the other and stops at the first that breaks something, with its story. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -17,56 +7,122 @@ import { mutants } from './mutants.ts';
 import { shortStory } from './story.ts';
 import type { Stretch, StretchResult } from './stretch.ts';
 
-const usage =
-  'usage: npm run sim -- [--seeds N] [--seed S] [--seconds T] [--jobs J] [--mutant M] [--story] [--coverage]';
+const help = `Simulates one seed after the other and stops at the first that breaks something. docs/simulator.md
+
+Usage: npm run sim -- [options]
+
+  --seeds N    how many (default: 200)
+  --seed S     the first of them; alone: only this one
+  --seconds T  begins no more after that time
+  --jobs J     so many at once (default: as many as there are processors)
+  --mutant M   with this mistake planted in what is simulated (test/sim/mutants.ts)
+  --story      of one seed all that happened, good or not; otherwise only what concerns what broke
+  --coverage   says how often each fault, each code and each step was met
+  --help
+
+Examples:
+  npm run sim -- --seeds 10000
+  npm run -s sim -- --seed 7 --story
+  npm run sim -- --mutant 'any key renews a machine' --seeds 2000
+
+Exit codes: 0 clean, 1 a seed breaks, 2 usage.
+`;
 /** Long enough that starting a worker costs nothing beside it. */
 const seedsOfStretch = 100;
 
-async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seeds: { type: 'string' },
-      seed: { type: 'string' },
-      seconds: { type: 'string' },
-      jobs: { type: 'string' },
-      story: { type: 'boolean', default: false },
-      coverage: { type: 'boolean', default: false },
-      mutant: { type: 'string' },
-    },
-  });
-  const first = Number(values.seed ?? '1');
-  const count = Number(values.seeds ?? (values.seed === undefined ? '200' : '1'));
-  const seconds = Number(values.seconds ?? '1e9');
-  const jobs = Number(values.jobs ?? availableParallelism());
-  if (![first, count, jobs].every(Number.isSafeInteger) || Number.isNaN(seconds) || jobs < 1) {
-    process.stderr.write(`${usage}\n`);
-    return 2;
-  }
-  const { mutant } = values;
-  if (mutant !== undefined && !mutants.some(({ name }) => name === mutant)) {
-    process.stderr.write(`there is no such mutant: ${mutants.map(({ name }) => `\n  ${name}`).join('')}\n`);
-    return 2;
-  }
+interface Options {
+  readonly first: number;
+  readonly count: number;
+  readonly seconds: number;
+  readonly jobs: number;
+  readonly mutant: string | undefined;
+  readonly story: boolean;
+  readonly coverage: boolean;
+}
 
+/** Or what to say instead of simulating: `help`, or what is wrong. */
+export function optionsOf(argv: readonly string[]): Options | { readonly wrong: string } | 'help' {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: [...argv],
+      options: {
+        seeds: { type: 'string' },
+        seed: { type: 'string' },
+        seconds: { type: 'string' },
+        jobs: { type: 'string' },
+        story: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
+        mutant: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }));
+  } catch (error) {
+    return { wrong: error instanceof Error ? error.message : String(error) };
+  }
+  if (values.help) return 'help';
+  const { mutant, story, coverage } = values;
+  const [first, count, jobs] = [
+    wholeNumber(values.seed ?? '1', 0),
+    wholeNumber(values.seeds ?? (values.seed === undefined ? '200' : '1'), 1),
+    wholeNumber(values.jobs ?? `${availableParallelism()}`, 1),
+  ];
+  if (first === undefined) return { wrong: '--seed is a number' };
+  if (count === undefined) return { wrong: '--seeds is a number from 1 on' };
+  if (jobs === undefined) return { wrong: '--jobs is a number from 1 on' };
+  const seconds = Number(values.seconds ?? '1e9');
+  if (!(seconds > 0)) return { wrong: '--seconds is a number above 0' };
+  if (story && count > 1) return { wrong: '--story is for one seed: --seed S' };
+  if (mutant !== undefined && !mutants.some(({ name }) => name === mutant))
+    return { wrong: `there is no such mutant: ${mutants.map(({ name }) => `\n  ${name}`).join('')}` };
+  return { first, count, seconds, jobs, mutant, story, coverage };
+}
+
+function wholeNumber(text: string, least: number): number | undefined {
+  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(number) && number >= least ? number : undefined;
+}
+
+async function main(): Promise<number> {
+  const options = optionsOf(process.argv.slice(2));
+  if (options === 'help') {
+    process.stdout.write(help);
+    return 0;
+  }
+  if ('wrong' in options) {
+    process.stderr.write(`sim: ${options.wrong}\nsim: --help shows all options\n`);
+    return 2;
+  }
+  const { first, count, seconds, jobs, mutant, story, coverage } = options;
   const begun = performance.now();
-  const telling = values.story && count === 1;
   const until = Date.now() + seconds * 1_000;
   const stretches: Stretch[] = [];
   for (let seed = first; seed < first + count; seed += seedsOfStretch)
-    stretches.push({ first: seed, count: Math.min(seedsOfStretch, first + count - seed), until, mutant, telling });
+    stretches.push({
+      first: seed,
+      count: Math.min(seedsOfStretch, first + count - seed),
+      until,
+      mutant,
+      telling: story,
+    });
   const results = await simulateAll(stretches, jobs);
 
   const broken = results.find((result) => result.broken !== undefined)?.broken;
   if (broken !== undefined) {
     const { seed, failure, lines } = broken;
-    process.stdout.write(`${(values.story ? lines : shortStory(lines, failure)).join('\n')}\n`);
+    process.stdout.write(`${(story ? lines : shortStory(lines, failure)).join('\n')}\n`);
     process.stdout.write(`seed ${seed} breaks: ${failure}\n  npm run sim -- --seed ${seed} --story\n`);
     return 1;
   }
-  if (telling) process.stdout.write(`${results[0]?.lines?.join('\n')}\n`);
-  if (values.coverage) process.stdout.write(`${describeCounts(together(results))}\n`);
+  if (story) process.stdout.write(`${results[0]?.lines?.join('\n')}\n`);
+  if (coverage) process.stdout.write(`${describeCounts(together(results))}\n`);
   const sum = (of: 'done' | 'requests' | 'issued' | 'steps'): number =>
     results.reduce((total, result) => total + result[of], 0);
+  // Nothing simulated is nothing shown.
+  if (sum('done') === 0) {
+    process.stderr.write('sim: --seconds was over before the first seed was begun\n');
+    return 2;
+  }
   const each = ((performance.now() - begun) / sum('done')).toFixed(1);
   process.stdout.write(
     `${sum('done')} seeds clean: ${sum('requests')} requests, ${sum('issued')} issued, ${sum('steps')} steps, ${each} ms a seed\n`,
@@ -114,4 +170,4 @@ function together(results: readonly StretchResult[]): Map<string, number> {
   return counts;
 }
 
-process.exitCode = await main();
+if (import.meta.main) process.exitCode = await main();

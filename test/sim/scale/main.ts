@@ -20,6 +20,8 @@ Examples:
   npm run -s sim:scale -- one-10k            ten thousand requests at once, one cluster, default limits
   npm run -s sim:scale -- many- outage-      five hundred clusters that share one KMS quota; KMS away for a minute
   npm run -s sim:scale -- one- -o json | jq '.[].ratio'
+
+Exit codes: 0, 2 usage.
 `;
 
 async function main(): Promise<number> {
@@ -35,8 +37,7 @@ async function main(): Promise<number> {
       },
     });
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    return 2;
+    return wrong(error instanceof Error ? error.message : String(error));
   }
   const { values, positionals } = parsed;
   if (values.help) {
@@ -47,10 +48,10 @@ async function main(): Promise<number> {
     ({ name }) => positionals.length === 0 || positionals.some((wanted) => matches(wanted, name)),
   );
   const seed = Number(values.seed);
-  if (chosen.length === 0 || !Number.isSafeInteger(seed) || !['table', 'json'].includes(values.output)) {
-    process.stderr.write(`no such scenario, seed or format; --help and --list show what there is\n`);
-    return 2;
-  }
+  const unknown = positionals.find((wanted) => !scenarios.some(({ name }) => matches(wanted, name)));
+  if (unknown !== undefined) return wrong(`no scenario "${unknown}"; --list shows them`);
+  if (!Number.isSafeInteger(seed)) return wrong('--seed is a number');
+  if (!['table', 'json'].includes(values.output)) return wrong('-o is table or json');
   if (values.list) {
     process.stdout.write(chosen.map(({ name }) => `${name}\n`).join(''));
     return 0;
@@ -64,6 +65,11 @@ async function main(): Promise<number> {
   }
   if (values.output === 'json') process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`);
   return 0;
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`sim:scale: ${message}\n`);
+  return 2;
 }
 
 /** A whole name, or a beginning that ends in a dash, is that and nothing more. */
