@@ -32,7 +32,7 @@ const expected: Readonly<
 
 let pool: Pool;
 beforeAll(async () => {
-  pool = await openPool({ watchdogMilliseconds: 3_000 });
+  pool = await openPool({ watchdogMilliseconds: 6_000 });
 });
 afterAll(() => pool.close());
 

@@ -97,7 +97,8 @@ async function planted(plant: Plant, event: ToWorker['event']): Promise<HttpAnsw
     case 'reject':
       throw new Error('planted');
     case 'heap':
-      for (const held: object[] = []; ;) held.push({ held: held.length });
+      // In large pieces: of small ones the collector makes seconds of work before it gives up.
+      for (const held: number[][] = []; ;) held.push(Array.from({ length: 100_000 }, () => held.length));
     case 'buffer':
       return { ...(await ask(event)), headers: { held: String(Buffer.alloc(400 * 1_048_576, 1).at(-1)) } };
     case 'server-error':
