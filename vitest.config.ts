@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config';
  */
 const maxWorkers = Math.min(4, Math.max(2, Math.floor(availableParallelism() / 2)));
 
-/** unit: no network but loopback, seconds. suites: real components, which are begun first, since they take longer. */
+/** unit: no network but loopback, a minute or two. suites: real components, which are begun first, since they take longer. */
 export default defineConfig({
   test: {
     passWithNoTests: false,

@@ -11,7 +11,7 @@ import { terminalFor } from './terminal.ts';
 const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 /** Far more than any scenario takes: a demo that hangs is a demo that fails. */
-const patienceMilliseconds = 15_000;
+const patienceMilliseconds = 30_000;
 
 const helpText = `Shows the whole path of a certificate request on this machine, in seconds: no cloud, cluster or container.
 

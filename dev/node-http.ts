@@ -25,7 +25,7 @@ export interface HttpService {
   readonly close: () => Promise<void>;
 }
 
-/** How long a stop waits for answers under way; the sign function's own limit is 25 s, a demo's patience is less. */
+/** How long a stop waits for answers under way; the sign function's own limit is 25 s, but nobody at a terminal waits for that. */
 const drainMilliseconds = 5_000;
 /** A caller over the limit may go on sending this much while we ignore it, so that it reads our answer, not a reset. */
 const discardBytes = 8 * 1024 * 1024;

@@ -1,11 +1,6 @@
 /**
  * `npm test`: gets the test tools, runs every suite, and holds the run against the committed list of suites, so that a
  * suite that silently stopped running is a failure and not a quieter green.
- *
- *   --unit    only what needs no tool and no network, in seconds
- *   --fast    without the suites marked slow in test/suites.json
- *   --update  rewrites test/suites.json from this run (whole runs only)
- *   anything else is given to vitest (a file name, -t pattern …)
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,6 +8,25 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
+const help = `Gets the test tools, runs every suite, and holds the run against test/suites.json: what did not run is a failure.
+
+Usage: npm test [-- [FILE…] [options]]
+
+  FILE      only test files with this in their name, and no tools are got before
+  --unit    only what needs no tool and no network, in a minute or two
+  --fast    without the suites marked slow in test/suites.json
+  --update  rewrites test/suites.json from this run (whole runs only)
+  --help
+  Anything else is given to vitest: -t PATTERN, --no-file-parallelism …
+
+Examples:
+  npm test
+  npm test -- test/suites/approval
+  npm test -- test/unit/cli -t help
+  npm run test:unit
+
+Exit codes: 0 all that the list has ran and passed, 1 not so.
+`;
 const root = resolve(import.meta.dirname, '..');
 const listFile = join(root, 'test/suites.json');
 
@@ -32,17 +46,33 @@ interface Report {
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   strict: false,
-  options: { unit: { type: 'boolean' }, fast: { type: 'boolean' }, update: { type: 'boolean' } },
+  options: {
+    unit: { type: 'boolean' },
+    fast: { type: 'boolean' },
+    update: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  },
 });
 const { suites } = JSON.parse(readFileSync(listFile, 'utf8')) as SuiteList;
 const slow = Object.entries(suites).flatMap(([file, { slow: isSlow }]) => (isSlow === true ? [file] : []));
 const whole = positionals.length === 0;
 
-const scratch = mkdtempSync(join(tmpdir(), 'countersign-test-'));
 process.exitCode = await main();
-rmSync(scratch, { recursive: true, force: true });
 
 async function main(): Promise<number> {
+  if (values['help'] === true) {
+    process.stdout.write(help);
+    return 0;
+  }
+  const scratch = mkdtempSync(join(tmpdir(), 'countersign-test-'));
+  try {
+    return await run(scratch);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function run(scratch: string): Promise<number> {
   if (values['unit'] !== true && whole) {
     const { installAll } = await import('./tools/install.ts');
     await installAll();
