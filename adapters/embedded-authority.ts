@@ -12,21 +12,15 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CaOrigin } from '../core/ca-authority.ts';
 import { caValidity, checkCaCertificate, issueCaCertificate } from '../core/ca-certificate.ts';
-import { toPem } from '../core/certificate.ts';
 import type { Authority } from '../core/certificate.ts';
 import type { CaConfiguration } from '../core/configuration.ts';
 import { serialFrom, serialOctets } from '../core/lifetime.ts';
-import type { Instant, SignatureAlgorithm } from '../core/ports.ts';
+import type { SignatureAlgorithm } from '../core/ports.ts';
+import { toPem } from '../core/pem.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
 import { embeddedSigner, generateKey, publicKeyInfo, signatureAlgorithms } from './embedded-signer.ts';
-
-/** Where time and chance come from. */
-export interface CaOrigin {
-  readonly now: Instant;
-  /** Cryptographically strong. */
-  readonly randomBytes: (count: number) => Uint8Array;
-}
 
 /** The steps of writing, in the order they are taken; a test lets each of them fail. */
 export interface CaFiles {

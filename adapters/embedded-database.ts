@@ -22,7 +22,7 @@ export interface DatabaseKind {
 }
 
 /** Every transaction is a fraction of a millisecond; who waits this long for the lock waits for a hung process. */
-export const defaultLockTimeoutMilliseconds = 5_000;
+const defaultLockTimeoutMilliseconds = 5_000;
 
 /** Opens or creates the file, which nobody else may read; `:memory:` for one that ends with the process. */
 export function openDatabase(

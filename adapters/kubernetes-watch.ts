@@ -1,7 +1,7 @@
 import type { ApiRefusal, JsonObject, WatchEvent } from '../core/ports.ts';
 
 /** An object is 1.5 MiB in etcd at most, in JSON with its base64 a third more. */
-export const maxLineBytes = 8 * 1_048_576;
+const maxLineBytes = 8 * 1_048_576;
 
 const newline = 0x0a;
 

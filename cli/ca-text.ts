@@ -1,6 +1,7 @@
 /** How a CA is shown, wherever its key lies. */
 import { X509Certificate } from 'node:crypto';
-import { certificateFacts, toPem } from '../core/certificate.ts';
+import { certificateFacts } from '../core/certificate-facts.ts';
+import { toPem } from '../core/pem.ts';
 import { json, table } from './output.ts';
 
 export interface ShownCa {

@@ -85,6 +85,7 @@ function fault(why: CaFault, message: string): LoadedCa & { readonly ok: false }
   return { ok: false, why, message };
 }
 
+/** Where time and chance come from. */
 export interface CaOrigin {
   readonly now: Instant;
   /** Cryptographically strong. */

@@ -11,6 +11,7 @@
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './certificate-facts.ts';
 import { assembleCertificate } from './certificate.ts';
+import { backdate } from './lifetime.ts';
 import type { Instant, SignatureAlgorithm, Signer } from './ports.ts';
 import { encodeSubject } from './subject.ts';
 import {
@@ -74,12 +75,10 @@ export async function issueCaCertificate(template: Omit<CaTemplate, 'algorithm'>
   return certificate;
 }
 
-/** The 5 minutes that leaves are backdated by, so that even the first leaf starts within its CA's time. */
-const backdateSeconds = 5 * 60;
-
+/** Backdated as leaves are, so that even the first leaf starts within its CA's time. */
 export function caValidity(now: Instant, seconds: number): { readonly notBefore: Instant; readonly notAfter: Instant } {
   const start = Math.floor(now / 1000);
-  return { notBefore: (start - backdateSeconds) * 1000, notAfter: (start + seconds) * 1000 };
+  return { notBefore: (start - backdate) * 1000, notAfter: (start + seconds) * 1000 };
 }
 
 function encodeCaSubject({ commonName, organization, organizationalUnit, country }: CaSubject): Uint8Array {

@@ -5,7 +5,7 @@ import type { CertificateFacts } from './certificate-facts.ts';
 import { issuerOf } from './certificate.ts';
 import type { Authority, Issuer } from './certificate.ts';
 import type { CertificateRequest } from './csr.ts';
-import { contentOf, readDer } from './der.ts';
+import { contentOf, emptySequence, readDer } from './der.ts';
 import { algorithmIdentifier, extensionType, keyIdentifier } from './tbs-certificate.ts';
 
 /**
@@ -82,9 +82,6 @@ const leafExtensions: readonly string[] = [
   extensionType.authorityKeyIdentifier,
   extensionType.subjectAltName,
 ];
-
-/** DER of an empty SEQUENCE: constraints that say nothing, the name of nobody. */
-const emptySequence = Uint8Array.of(0x30, 0x00);
 
 function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[] {
   const { extensions } = facts;

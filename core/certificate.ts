@@ -18,6 +18,7 @@ import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './certificate-facts.ts';
 import type { CertificateFacts } from './certificate-facts.ts';
 import type { CertificateRequest } from './csr.ts';
+import { emptySequence } from './der.ts';
 import { bitString, objectIdentifier, sequence } from './der-encoder.ts';
 import type { Instant, SignatureAlgorithm, Signer } from './ports.ts';
 import { encodeSubjectAltNames } from './subject-alt-names.ts';
@@ -34,9 +35,6 @@ import {
 } from './tbs-certificate.ts';
 import { isKnownUsage, usageTable } from './usages.ts';
 import type { UsageMeaning } from './usages.ts';
-
-export { certificateFacts } from './certificate-facts.ts';
-export { toPem } from './pem.ts';
 
 /** A CA that issues: its certificate, the certificates between it and the root (never the root), and its key. */
 export interface Authority {
@@ -79,7 +77,7 @@ export function buildTbs(
       noCa,
       subjectKeyIdentifierExtension(request.publicKey.spki),
       ...(pointer === undefined ? [] : [pointer]),
-      ...subjectAltNameExtensions(request, subject.length === emptySequence),
+      ...subjectAltNameExtensions(request, subject.length === emptySequence.length),
     ],
   });
 }
@@ -88,9 +86,6 @@ export function buildTbs(
 export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algorithm: SignatureAlgorithm): Uint8Array {
   return sequence(tbs, algorithmIdentifier(algorithm), bitString(signature));
 }
-
-/** Octets of the DER of a SEQUENCE of nothing: the Name of nobody. */
-const emptySequence = 2;
 
 /** Every leaf's. */
 const noCa = basicConstraintsExtension();

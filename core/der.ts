@@ -186,6 +186,9 @@ function checkOid(source: Uint8Array, start: number, end: number): string | unde
   return (source[end - 1] ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
 }
 
+/** DER of a SEQUENCE of nothing: constraints that say nothing, the Name of nobody. */
+export const emptySequence = Uint8Array.of(0x30, 0x00);
+
 export function contentOf({ source, contentStart, end }: DerElement): Uint8Array {
   return source.subarray(contentStart, end);
 }

@@ -6,7 +6,7 @@
  */
 import { sha256 } from './binding.ts';
 import { checkCertificate } from './certificate-check.ts';
-import { assembleCertificate, buildTbs, toPem } from './certificate.ts';
+import { assembleCertificate, buildTbs } from './certificate.ts';
 import type { Authority, LeafTemplate } from './certificate.ts';
 import type { ClusterConfiguration } from './configuration.ts';
 import { decodeRequest } from './csr.ts';
@@ -16,6 +16,7 @@ import { notAfterOf, serialFrom, validity } from './lifetime.ts';
 import type { Validity } from './lifetime.ts';
 import { refused, violation } from './outcome.ts';
 import type { SignOutcome, Violations } from './outcome.ts';
+import { toPem } from './pem.ts';
 import { CertificateDefectError } from './ports.ts';
 import type { CertificateLedger, FreshKey, Instant, Intent, IssuingRecord } from './ports.ts';
 import { checkProfile, defaultSignerName } from './profiles.ts';

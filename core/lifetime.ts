@@ -3,7 +3,7 @@ import { certificateFacts } from './certificate-facts.ts';
 import type { Instant } from './ports.ts';
 
 /** Certificates start in the past, for machines whose clocks run late. Seconds. */
-const backdate = 5 * 60;
+export const backdate = 5 * 60;
 /** From here on the time given away at the start is taken off the end: 1 % of the life. Below it is added. Seconds. */
 const short = 8 * 60 * 60;
 /** Nobody gets less, unless the profile itself gives less: twice the backdating. Seconds. */

@@ -1,7 +1,8 @@
 /** The part of a kubelet that asks for a certificate: a key that stays here, and a request (RFC 2986) for it. */
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { assembleCertificate, toPem } from '../core/certificate.ts';
+import { assembleCertificate } from '../core/certificate.ts';
+import { toPem } from '../core/pem.ts';
 import { providerIdType } from '../core/csr.ts';
 import { explicit, objectIdentifier, sequence, setOf } from '../core/der-encoder.ts';
 import { evidenceLabels } from '../core/evidence.ts';

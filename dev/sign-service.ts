@@ -1,7 +1,7 @@
 /** The sign and attest handlers over embedded stores and keys: what Lambda, DynamoDB and KMS are in an AWS account. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { ec2Endpoint } from '../adapters/ec2.ts';
 import { openEmbeddedAttestations } from '../adapters/embedded-attestations.ts';
 import type { EmbeddedAttestations } from '../adapters/embedded-attestations.ts';
@@ -20,6 +20,7 @@ import type { Authority } from '../core/certificate.ts';
 import type { ClusterAttestation } from '../core/attestation-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import type { JsonObject } from '../core/ports.ts';
+import { version } from '../core/version.ts';
 import { createAttestHandler, maxCallBytes } from '../lambdas/attest/handler.ts';
 import { createSignHandler, tooLarge } from '../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../adapters/lambda-log.ts';
@@ -83,7 +84,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   });
   const sign = createSignHandler({
     ...shared,
-    version: packageVersion(),
+    version,
     ledger: (cluster) => state(cluster).store.ledger,
     authority: async (cluster, ca) => authority(cluster, ca),
     attestations: (cluster) => {
@@ -150,11 +151,4 @@ function awsPorts({ aws: settings }: ClusterAttestation, standIn: AwsPorts | und
 function present<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`no ${what}`);
   return value;
-}
-
-export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8')) as {
-    version: string;
-  };
-  return version;
 }

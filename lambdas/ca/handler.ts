@@ -7,7 +7,8 @@
 import type { ResourceResponse } from '../../adapters/cloudformation-response.ts';
 import { createAuthority, loadAuthority } from '../../core/ca-authority.ts';
 import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca-authority.ts';
-import { certificateFacts, toPem } from '../../core/certificate.ts';
+import { certificateFacts } from '../../core/certificate-facts.ts';
+import { toPem } from '../../core/pem.ts';
 import type { CaConfiguration } from '../../core/configuration.ts';
 import type { Instant } from '../../core/ports.ts';
 

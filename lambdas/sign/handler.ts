@@ -2,7 +2,8 @@
  * The signing API of one or more clusters over HTTP: docs/signing-api.md. It reads the call, asks core/issue.ts and
  * says what came of it; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
  */
-import { certificateFacts, toPem } from '../../core/certificate.ts';
+import { certificateFacts } from '../../core/certificate-facts.ts';
+import { toPem } from '../../core/pem.ts';
 import type { Authority } from '../../core/certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { issue } from '../../core/issue.ts';

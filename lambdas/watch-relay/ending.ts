@@ -13,9 +13,9 @@ import { approvedAt } from './status.ts';
  * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
  * in-tree signer's 1 000 s, since a kubelet waits 15 minutes for its certificate and an outage may end any minute.
  */
-export const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
+const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
 /** Between two looks whether a requester has been given leave: as the in-tree approver, seldom in the end. */
-export const leaveBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
+const leaveBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
 /** The owner of a request hears of a delay after that many tries: about a minute. */
 const triesBeforeEvent = 10;
 

@@ -2,6 +2,7 @@ import type { ApiAnswer, Instant, JsonObject } from '../../core/ports.ts';
 import { deadline, sleep } from './clock.ts';
 import type { Clock, Random } from './clock.ts';
 import type { Log } from './log.ts';
+import { text } from './result.ts';
 import { microTime } from './status.ts';
 
 /** One Lease of coordination.k8s.io/v1. As RequestApi: a refusal is a value, anything unclear is thrown. */
@@ -177,8 +178,4 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
 function specOf(lease: JsonObject | undefined): JsonObject {
   const spec = lease?.['spec'];
   return typeof spec === 'object' && spec !== null ? (spec as JsonObject) : {};
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -4,6 +4,7 @@ import { resourceVersionOf } from './candidate.ts';
 import { fullJitter, sleep } from './clock.ts';
 import type { Backoff, Clock, Random } from './clock.ts';
 import type { Log } from './log.ts';
+import { text } from './result.ts';
 
 /** As client-go: the server ends each watch after a while, spread so that not all clients return together. */
 const watchSeconds = { least: 300, spread: 300 };
@@ -197,8 +198,4 @@ function listenForSilence(clock: Clock): { signal: AbortSignal; heard: () => voi
     },
     stop: () => cancel(),
   };
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

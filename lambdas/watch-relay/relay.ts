@@ -1,8 +1,8 @@
 /**
- * The relay: sees requests, approves or denies those it is told to decide about, by the cluster's review and the attest
- * function's verdict, has each approved one answered by the sign function, and writes the answers back. It holds no key,
- * and what it approves is signed only if the sign function finds the same. Read `runSession` in session.ts, `relayRequest`
- * in work.ts and `decideRequest` in approval.ts; the rest serves these.
+ * The relay: sees requests, approves or denies those it is told to decide about, by the cluster's review, its own rules
+ * and attest's verdict, has each approved one answered by the sign function, and writes the answers back. It holds no
+ * key, and what it approves is signed only if the sign function finds the same. Read `runSession` in session.ts,
+ * `relayRequest` in work.ts and `decideRequest` in approval.ts; the rest serves these.
  */
 import { createHealth } from './health.ts';
 import type { Health } from './health.ts';

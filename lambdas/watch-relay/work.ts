@@ -18,8 +18,6 @@ import { done, retry, retryOf, text } from './result.ts';
 import type { WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from './status.ts';
 
-export type WorkPorts = ApprovalPorts;
-
 /** PUTs of one try. Each conflict is a change by somebody else, which is rare in an approved request's life. */
 const maxWrites = 3;
 
@@ -27,7 +25,7 @@ const maxWrites = 3;
 export async function relayRequest(
   key: RequestKey,
   passedBy: JsonObject | undefined,
-  ports: WorkPorts,
+  ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
   const found = passedBy === undefined ? await read(key, ports, signal) : { kind: 'object' as const, object: passedBy };
@@ -48,7 +46,7 @@ async function signRequest(
   key: RequestKey,
   object: JsonObject,
   request: Uint8Array,
-  ports: WorkPorts,
+  ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
   let answer: SignAnswer;
@@ -110,7 +108,7 @@ async function write(
   object: JsonObject,
   ending: Ending,
   key: RequestKey,
-  ports: WorkPorts,
+  ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
   let current = object;
@@ -142,7 +140,7 @@ async function write(
 
 async function read(
   key: RequestKey,
-  { api }: WorkPorts,
+  { api }: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<{ readonly kind: 'object'; readonly object: JsonObject } | WorkResult> {
   try {

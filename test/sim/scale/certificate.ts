@@ -1,7 +1,8 @@
 /** One request of each kind and its certificate, for all of a run: the relay looks at both, and no decision hangs on more. */
 import { sign } from 'node:crypto';
 import { caValidity, issueCaCertificate } from '../../../core/ca-certificate.ts';
-import { assembleCertificate, buildTbs, toPem } from '../../../core/certificate.ts';
+import { assembleCertificate, buildTbs } from '../../../core/certificate.ts';
+import { toPem } from '../../../core/pem.ts';
 import type { Authority } from '../../../core/certificate.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import { decodeRequest } from '../../../core/csr.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID, X509Certificate } from 'node:crypto';
 import type { HttpEvent } from '../../../adapters/lambda-http.ts';
-import { toPem } from '../../../core/certificate.ts';
+import { toPem } from '../../../core/pem.ts';
 import { errorAnswer } from '../../../adapters/lambda-answers.ts';
 import * as der from '../../harness/der-writer.ts';
 import { encodeSubject, newKey } from '../../harness/requests.ts';

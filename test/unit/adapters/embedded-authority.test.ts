@@ -21,7 +21,8 @@ import {
   loadEmbeddedCa,
   temporaryCa,
 } from '../../../adapters/embedded-authority.ts';
-import type { CaFiles, CaOrigin } from '../../../adapters/embedded-authority.ts';
+import type { CaFiles } from '../../../adapters/embedded-authority.ts';
+import type { CaOrigin } from '../../../core/ca-authority.ts';
 import type { CaConfiguration } from '../../../core/configuration.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import { visitEveryFault } from '../../contract/faulty.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { temporaryCa } from '../../../adapters/embedded-authority.ts';
 import type { FunctionCall } from '../../../cli/function-call.ts';
 import { caConfiguration } from '../../../core/configuration.ts';
-import { toPem } from '../../../core/certificate.ts';
+import { toPem } from '../../../core/pem.ts';
 import { now, run } from './run.ts';
 
 const checked = caConfiguration('nodes', { subject: { commonName: 'prod nodes' } });
