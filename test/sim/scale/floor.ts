@@ -5,7 +5,7 @@
  */
 import type { Service } from './account.ts';
 import { throughAt } from './gate.ts';
-import type { Closed, Gate } from './gate.ts';
+import type { Gate } from './gate.ts';
 import { apiServer, dynamodb, ec2, kms, lambda, networkMilliseconds, sts } from './numbers.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Wanted } from './wanted.ts';
@@ -71,8 +71,8 @@ export interface Bounds {
   readonly floor: { readonly seconds: number; readonly quota: string };
 }
 
-/** A gate, and the least time from there to the certificate. */
-type Stage = Gate & { readonly after: number };
+/** A gate, the least time from there to the certificate, and how many may be between both while nobody is answered. */
+type Stage = Gate & { readonly after: number; readonly underWay: number };
 
 /** `partitionsOf`: which partitions of its cluster's table a request needs. */
 export function boundsOf(
@@ -80,14 +80,15 @@ export function boundsOf(
   wanted: readonly Wanted[],
   partitionsOf: (wanted: Wanted) => readonly number[],
 ): Bounds {
-  const { outage, away, reservedConcurrency, clusters } = scenario;
+  const { outage, away } = scenario;
   const sorted = wanted.toSorted((a, b) => a.at - b.at);
   const stages = stagesOf(scenario, sorted, partitionsOf);
-  // While nobody is answered nothing can be signed; who waits in a function may be the first ones afterwards.
+  // While nobody is answered nothing can be signed.
   const [from, to] = outage ?? [away?.from ?? 0, away?.until ?? 0];
-  const closed: Closed = { from, to, underWay: 2 * clusters * reservedConcurrency };
   const begin = sorted[0]?.at ?? 0;
-  const floors = stages.map((stage) => [stage.name, throughAt(stage, closed) + stage.after - begin] as const);
+  const floors = stages.map(
+    (stage) => [stage.name, throughAt(stage, { from, to, underWay: stage.underWay }) + stage.after - begin] as const,
+  );
   const paces = [
     ...stages.map(
       (stage) =>
@@ -100,7 +101,7 @@ export function boundsOf(
 }
 
 function stagesOf(
-  { throttle, reservedConcurrency, tableWriteUnits, account, joins }: Scenario,
+  { throttle, reservedConcurrency, tableWriteUnits, account, joins, clusters, outage, away }: Scenario,
   sorted: readonly Wanted[],
   partitionsOf: (wanted: Wanted) => readonly number[],
 ): readonly Stage[] {
@@ -126,8 +127,19 @@ function stagesOf(
   const { signaturesPerSecond, describes } = account;
   const calls = reservedConcurrency * lambda.callsPerSecondEach;
   const units = Math.min(tableWriteUnits, dynamodb.partitionWriteUnits);
+  // Who waits in a function for KMS may be the first one afterwards; while the front door is shut nobody comes in.
+  const waiting = outage === undefined && away?.from === 0 ? 0 : reservedConcurrency;
+  const underWay = joins === true ? Number.POSITIVE_INFINITY : waiting;
+  const beforeKey = outage === undefined ? clusters * underWay : 0;
   const stages: Stage[] = [
-    { name: 'KMS signatures', ...bucket(signaturesPerSecond), each: 1, asks: atKey, after: fromKey },
+    {
+      name: 'KMS signatures',
+      ...bucket(signaturesPerSecond),
+      each: 1,
+      asks: atKey,
+      after: fromKey,
+      underWay: beforeKey,
+    },
     ...[...atDoor.values()].flatMap((asks) => [
       {
         name: 'front door',
@@ -135,15 +147,16 @@ function stagesOf(
         each: joins === true ? 2 : 1,
         asks,
         after: fromDoor,
+        underWay,
       },
-      { name: 'calls of the function', ...bucket(calls), each: 1, asks, after: fromDoor },
+      { name: 'calls of the function', ...bucket(calls), each: 1, asks, after: fromDoor, underWay },
     ]),
   ];
   if (joins === true) {
-    const each = 1;
+    const proof = { each: 1, asks: atAws, after: fromAws, underWay };
     const { perSecond, atOnce } = describes;
-    stages.push({ name: 'EC2 DescribeInstances', ...bucket(perSecond, atOnce), each, asks: atAws, after: fromAws });
-    stages.push({ name: 'STS', ...bucket(sts.callsPerSecond), each, asks: atAws, after: fromAws });
+    stages.push({ name: 'EC2 DescribeInstances', ...bucket(perSecond, atOnce), ...proof });
+    stages.push({ name: 'STS', ...bucket(sts.callsPerSecond), ...proof });
     // Nodes ask again with another UID, which falls elsewhere.
     return stages;
   }
@@ -154,6 +167,7 @@ function stagesOf(
       each: dynamodb.intentUnits + dynamodb.recordUnits,
       asks,
       after: fromTable,
+      underWay,
       // Once for what a peak leaves, and once for heat, with which the first minute may have ended.
       doublesInMinutes: [dynamodb.doublesInMilliseconds / 60_000, dynamodb.splitsAfterMinutes - 1],
     });
