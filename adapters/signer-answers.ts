@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isRefusalCode, violation } from '../core/outcome.ts';
-import type { IgnoredWhy, Violation } from '../core/outcome.ts';
+import type { BusyWhy, IgnoredWhy, Violation } from '../core/outcome.ts';
 import type { AttestAnswer, AttestVerdict, JsonObject, NoAnswer, SignAnswer } from '../core/ports.ts';
 
 export interface RawAnswer {
@@ -15,8 +15,11 @@ export interface RawAnswer {
 }
 
 /** Of ours and of API Gateway alike: no more now, or not to you. */
-function withoutAnswer({ status, body }: RawAnswer): NoAnswer | undefined {
-  if (status === 429 || status === 503) return { kind: 'busy', ...retryAfter(parse(body)) };
+function withoutAnswer({ status, headers, body }: RawAnswer): NoAnswer | undefined {
+  if (status === 429 || status === 503) {
+    const json = parse(body);
+    return { kind: 'busy', ...(headers[outcomeHeader] === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
+  }
   if (status === 401 || status === 403) return { kind: 'unauthorized', message: `HTTP ${status}` };
   return undefined;
 }
@@ -114,11 +117,8 @@ function isIgnoredWhy(reason: unknown): reason is IgnoredWhy {
 /** All or none: a reason we do not know may mean "wait" in the newer version that wrote it. */
 function violationsIn(json: JsonObject | undefined): readonly Violation[] {
   if (json?.['kind'] !== 'Status' || json['status'] !== 'Failure') return [];
-  const details = json['details'];
-  const causes = isObject(details) ? details['causes'] : undefined;
-  if (!Array.isArray(causes)) return [];
   const violations: Violation[] = [];
-  for (const cause of causes as readonly unknown[]) {
+  for (const cause of causesIn(json)) {
     if (!isObject(cause)) return [];
     const { reason, message } = cause;
     if (!isRefusalCode(reason) || typeof message !== 'string') return [];
@@ -127,12 +127,36 @@ function violationsIn(json: JsonObject | undefined): readonly Violation[] {
   return violations;
 }
 
+function causesIn(json: JsonObject | undefined): readonly unknown[] {
+  const details = json?.['details'];
+  const causes = isObject(details) ? details['causes'] : undefined;
+  return Array.isArray(causes) ? causes : [];
+}
+
 function certificateIn(json: JsonObject | undefined): string | undefined {
   const status = json?.['status'];
   const encoded = isObject(status) ? status['certificate'] : undefined;
   if (typeof encoded !== 'string' || encoded === '') return undefined;
   const bytes = Buffer.from(encoded, 'base64');
   return bytes.toString('base64') === encoded ? bytes.toString('utf8') : undefined;
+}
+
+const busyWhys: Readonly<Record<BusyWhy, true>> = {
+  InProgress: true,
+  Throttled: true,
+  Unavailable: true,
+  Internal: true,
+};
+
+/** Of an older or newer version that gives no reason we know, nothing. */
+function busyWhy(json: JsonObject | undefined): { why?: BusyWhy } {
+  const [cause] = causesIn(json);
+  const reason = isObject(cause) ? cause['reason'] : undefined;
+  return isBusyWhy(reason) ? { why: reason } : {};
+}
+
+function isBusyWhy(reason: unknown): reason is BusyWhy {
+  return typeof reason === 'string' && Object.hasOwn(busyWhys, reason);
 }
 
 function retryAfter(json: JsonObject | undefined): { retryAfterSeconds?: number } {

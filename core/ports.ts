@@ -3,7 +3,7 @@
  * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
  * taken effect or not, and callers must be right in both cases.
  */
-import type { IgnoredWhy, RefusalCode, Violations } from './outcome.ts';
+import type { BusyWhy, IgnoredWhy, RefusalCode, Violations } from './outcome.ts';
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
@@ -228,7 +228,8 @@ export interface SigningEndpoint {
 
 /** Why no answer of the far side's own came, or not now. None of them is ever final for a request. */
 export type NoAnswer =
-  | { readonly kind: 'busy'; readonly retryAfterSeconds?: number }
+  /** Why, as the function says; whoever stands before it says nothing, and means that it is asked too often. */
+  | { readonly kind: 'busy'; readonly why?: BusyWhy; readonly retryAfterSeconds?: number }
   /** 401, 403, or no credentials to ask with: about the caller. */
   | { readonly kind: 'unauthorized'; readonly message: string }
   /** Anything else, from whoever answered: a proxy, a front door, a newer version. */

@@ -4,26 +4,33 @@ import type { RetryCause } from './result.ts';
 
 /**
  * `alarm`: somebody has to mend something, as the `first` one shows or only those that keep coming.
- * `congestion`: there are too many of us at once, or nobody is there.
+ * `others`: what it says of other requests. `crowded`: too many are under way for it, of us or of others who share its
+ * quotas. `failing`: they may fail likewise, but there is no crowd to make room for: a right that is missing or a CA that
+ * cannot sign is one signer's trouble, and the other signers' requests must not wait for it.
  */
 export const causes: Readonly<
-  Record<RetryCause, { readonly alarm: 'never' | 'first' | 'lasting'; readonly congestion: boolean }>
+  Record<
+    RetryCause,
+    { readonly alarm: 'never' | 'first' | 'lasting'; readonly others: 'nothing' | 'crowded' | 'failing' }
+  >
 > = {
-  EndpointBusy: { alarm: 'never', congestion: true },
-  EndpointUnreachable: { alarm: 'never', congestion: true },
-  EndpointUnauthorized: { alarm: 'first', congestion: true },
-  EndpointUnexpected: { alarm: 'first', congestion: true },
-  CertificateUnusable: { alarm: 'first', congestion: false },
+  EndpointBusy: { alarm: 'never', others: 'crowded' },
+  EndpointFailing: { alarm: 'never', others: 'failing' },
+  EndpointUnreachable: { alarm: 'never', others: 'failing' },
+  EndpointUnauthorized: { alarm: 'first', others: 'failing' },
+  EndpointUnexpected: { alarm: 'first', others: 'failing' },
+  CertificateUnusable: { alarm: 'first', others: 'nothing' },
+  InProgress: { alarm: 'never', others: 'nothing' },
   // As configured: the cluster's authorization says no, and may say yes tomorrow.
-  NotPermitted: { alarm: 'never', congestion: false },
-  ApiBusy: { alarm: 'never', congestion: true },
-  ApiUnreachable: { alarm: 'never', congestion: true },
+  NotPermitted: { alarm: 'never', others: 'nothing' },
+  ApiBusy: { alarm: 'never', others: 'crowded' },
+  ApiUnreachable: { alarm: 'never', others: 'failing' },
   // An API server that has just started knows no roles and no accounts yet, and until it has read them it answers 403
   // and 401 to everybody (its RBAC authorizer looks into its cache and does not wait for it).
-  ApiForbidden: { alarm: 'lasting', congestion: true },
-  ApiRejected: { alarm: 'first', congestion: false },
-  ApiConflict: { alarm: 'never', congestion: false },
-  Internal: { alarm: 'first', congestion: false },
+  ApiForbidden: { alarm: 'lasting', others: 'failing' },
+  ApiRejected: { alarm: 'first', others: 'nothing' },
+  ApiConflict: { alarm: 'never', others: 'nothing' },
+  Internal: { alarm: 'first', others: 'nothing' },
 };
 
 /** From the first denial on. An API server reads its roles within seconds of its start. */

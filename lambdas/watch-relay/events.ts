@@ -101,10 +101,12 @@ function notes(violations: Violations): string {
 
 const delays: Readonly<Record<RetryCause, string>> = {
   EndpointBusy: 'the signing endpoint is busy',
+  EndpointFailing: 'the signing endpoint cannot answer now',
   EndpointUnreachable: 'the signing endpoint cannot be reached',
   EndpointUnauthorized: 'the signing endpoint does not accept the relay',
   EndpointUnexpected: 'the signing endpoint gives an answer that is not its own',
   CertificateUnusable: 'the signing endpoint gave a certificate that is not for this request',
+  InProgress: 'the signing endpoint is at it already',
   NotPermitted: 'its requester may not have such requests approved (SubjectAccessReview)',
   ApiBusy: 'the API server is busy',
   ApiUnreachable: 'the API server cannot be reached',

@@ -5,6 +5,8 @@ import type { Backoff, Clock, Random } from './clock.ts';
 const pause: Backoff = { baseMilliseconds: 200, capMilliseconds: 5_000 };
 /** After so long without work nobody knows any more what the endpoint takes. */
 const idleMilliseconds = 10_000;
+/** Of the maximum, to begin with: one where it is 32, and five hundred clusters may begin at once with one quota. */
+const startShare = 32;
 /**
  * Until there are two at once the limit grows so much with each success. It is slow there on purpose: many relays share
  * one quota of their account, and each of them meets it for the first time with what it has under way.
@@ -19,7 +21,7 @@ const carefulSteps = 0.05;
 const silentMilliseconds = 1_000;
 /** Of the calls that the share of refusals is taken from. */
 const remembered = 32;
-/** Refusals in a row that say something about the others who ask; with more of them it is an outage. */
+/** Refusals in a row that say something about the others who ask; with more of them nobody is let through. */
 const contention = 3;
 /** A pause for the others: that much at most, and so much by the square of the share of refusals. */
 const longestTurnMilliseconds = 8_000;
@@ -27,8 +29,8 @@ const turnMilliseconds = 500_000;
 
 /**
  * How many requests may be under way at once: halved when the far side says it is busy, one more after each round of
- * successes, as TCP does (AIMD, RFC 5681), and found out from one on. No rate is fixed anywhere: the limit finds what
- * the endpoint can take.
+ * successes, as TCP does (AIMD, RFC 5681), and found out from a thirty-second of the maximum on. No rate is fixed
+ * anywhere: the limit finds what the endpoint can take.
  *
  * Where even one at a time is too much, others want the same quota. Then relays take turns without speaking to one
  * another: who is refused pauses, the longer the more of its calls were refused lately, which all of them see alike; who
@@ -44,6 +46,13 @@ export interface ConcurrencyLimiter {
    * are still to be done.
    */
   congested(startedAt: number, waiting: number): void;
+  /**
+   * It ended without an answer, but not for being one too many: that leaves nothing for others to take meanwhile, and may
+   * be the trouble of a few requests, of one signer for example.
+   */
+  failed(startedAt: number): void;
+  /** Nothing is asked any more. */
+  close(): void;
 }
 
 export function createConcurrencyLimiter(
@@ -52,27 +61,26 @@ export function createConcurrencyLimiter(
   random: Random,
   onAdmit: () => void,
 ): ConcurrencyLimiter {
-  let limit = 1;
+  /** Whoever lets many be under way at once has an endpoint that bears a few from the start. */
+  const start = Math.max(1, maximum / startShare);
+  let limit = start;
   /** Up to here the limit doubles with each round. */
   let threshold = maximum;
   let loweredAt = Number.NEGATIVE_INFINITY;
-  /** Since there is work again. */
-  let begunAt = clock.monotonic();
-  let done = 0;
-  let lastAt = begunAt;
-  /** Of the last calls, and how many there were to take it from. */
-  let refused = 0;
-  let calls = 0;
-  /** Refusals since the last success. */
+  let work = begun(clock.monotonic());
+  let lastAt = work.begunAt;
+  /** Calls without an answer since the last success, and whether the limit was lowered for them. */
   let inARow = 0;
+  let lowered = false;
   let cancelPause: (() => void) | undefined;
   /** When there was an answer last, or since when there is something to answer. */
-  let heardAt = begunAt;
+  let heardAt = work.begunAt;
   let cancelPatience: (() => void) | undefined;
+  let closed = false;
 
   function remember(refusal: 0 | 1): void {
-    calls = Math.min(remembered, calls + 1);
-    refused += (refusal - refused) / (calls + 1);
+    work.calls = Math.min(remembered, work.calls + 1);
+    work.refused += (refusal - work.refused) / (work.calls + 1);
   }
 
   function step(): number {
@@ -80,11 +88,43 @@ export function createConcurrencyLimiter(
     return limit < 2 ? carefulSteps : 1 / limit;
   }
 
+  function unanswered(): number {
+    lastAt = clock.monotonic();
+    heardAt = lastAt;
+    inARow += 1;
+    return lastAt;
+  }
+
+  /** Whether it was down to one already, and only time helps. `least`: what it may grow to quickly again. */
+  function lower(now: number, startedAt: number, least: number): boolean {
+    if (startedAt < loweredAt) return false;
+    loweredAt = now;
+    // Only how it was before the trouble began says what to come back to.
+    if (!lowered && work.done > 0) threshold = Math.max(least, limit / 2);
+    lowered = true;
+    const atOne = limit < 2;
+    limit = Math.max(1, limit / 2);
+    return atOne;
+  }
+
+  /** Longer with each failure: nobody is answered. */
+  function gap(): number {
+    return work.done > 0 && inARow === 1 ? 0 : fullJitter(Math.max(0, inARow - 2), pause, random);
+  }
+
   /** How long to leave the endpoint to others, but no longer than what waits will take; nothing before it has answered. */
   function turn(now: number, waiting: number): number {
-    if (done === 0) return 0;
-    const rest = ((waiting + 1) * (now - begunAt)) / done;
-    return random() * Math.min(longestTurnMilliseconds, turnMilliseconds * refused ** 2, rest);
+    if (work.done === 0) return 0;
+    const rest = ((waiting + 1) * (now - work.begunAt)) / work.done;
+    return random() * Math.min(longestTurnMilliseconds, turnMilliseconds * work.refused ** 2, rest);
+  }
+
+  function rest(milliseconds: number): void {
+    cancelPause?.();
+    cancelPause = clock.after(Math.ceil(milliseconds), () => {
+      cancelPause = undefined;
+      onAdmit();
+    });
   }
 
   /** Comes back when the silence will have lasted long enough for one more. */
@@ -100,15 +140,12 @@ export function createConcurrencyLimiter(
     limit: () => Math.floor(limit),
 
     admits(inFlight) {
-      if (cancelPause !== undefined) return false;
+      if (closed || cancelPause !== undefined) return false;
       const now = clock.monotonic();
       if (inFlight === 0 && now - lastAt > idleMilliseconds) {
-        limit = 1;
+        limit = start;
         threshold = maximum;
-        begunAt = now;
-        done = 0;
-        refused = 0;
-        calls = 0;
+        work = begun(now);
       }
       lastAt = now;
       if (inFlight === 0) heardAt = now;
@@ -124,32 +161,41 @@ export function createConcurrencyLimiter(
       lastAt = clock.monotonic();
       heardAt = lastAt;
       inARow = 0;
-      done += 1;
+      lowered = false;
+      work.done += 1;
       remember(0);
       limit = Math.min(maximum, limit + step());
     },
 
     congested(startedAt, waiting) {
-      const now = clock.monotonic();
-      lastAt = now;
-      heardAt = now;
-      inARow += 1;
+      const now = unanswered();
       if (inARow <= contention) remember(1);
-      if (startedAt < loweredAt) return;
-      loweredAt = now;
-      // Only how it was before the trouble began says what to come back to.
-      if (inARow === 1 && done > 0) threshold = Math.max(1, limit / 2);
-      if (limit >= 2) {
-        limit = Math.max(1, limit / 2);
-        return;
-      }
-      limit = 1;
-      const gap = done > 0 && inARow === 1 ? 0 : fullJitter(Math.max(0, inARow - 2), pause, random);
+      const atOne = lower(now, startedAt, 1);
+      if (atOne) rest(Math.max(turn(now, waiting), gap()));
+    },
+
+    failed(startedAt) {
+      const now = unanswered();
+      // As many as were under way fail, and not one is answered: not some of them, but the endpoint.
+      if (inARow > Math.max(contention, limit) && lower(now, startedAt, 2)) rest(gap());
+    },
+
+    close() {
+      closed = true;
       cancelPause?.();
-      cancelPause = clock.after(Math.ceil(Math.max(turn(now, waiting), gap)), () => {
-        cancelPause = undefined;
-        onAdmit();
-      });
+      cancelPatience?.();
     },
   };
+}
+
+/** Since there is work again: when it began, what is done of it, and of the last calls how many were refused. */
+interface Work {
+  readonly begunAt: number;
+  done: number;
+  calls: number;
+  refused: number;
+}
+
+function begun(now: number): Work {
+  return { begunAt: now, done: 0, calls: 0, refused: 0 };
 }

@@ -99,9 +99,12 @@ export function createRelayMetrics() {
     signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),
     attested: (outcome: string, seconds: number) => attesting.observe({ outcome }, seconds),
     leads: (yes: boolean) => leader.set(yes ? 1 : 0),
-    /** Who to ask for the gauges from now on: the session at work. */
-    watchGauges: (read: () => RelayGauges) => {
+    /** Who to ask for the gauges from now on, until told otherwise: the session at work. */
+    watchGauges(read: () => RelayGauges): () => void {
       gauges = read;
+      return () => {
+        if (gauges === read) gauges = () => idle;
+      };
     },
     /** The text format of Prometheus. */
     async exposition(): Promise<string> {

@@ -1,5 +1,5 @@
 /** How one try of one request can end. */
-import type { RefusalCode, Violations } from '../../core/outcome.ts';
+import type { BusyWhy, RefusalCode, Violations } from '../../core/outcome.ts';
 import type { JsonObject, NoAnswer } from '../../core/ports.ts';
 
 /** How a request leaves the relay for good, or until somebody changes it. */
@@ -17,11 +17,13 @@ export type End =
 
 /** Why a request comes back later. Metric label, log field, and the word in the Event about a delay. */
 export type RetryCause =
-  | 'EndpointBusy'
+  | 'EndpointBusy' // asked too often: it, or what it depends on
+  | 'EndpointFailing' // what it depends on fails, or it does
   | 'EndpointUnreachable' // no answer: connection or timeout
   | 'EndpointUnauthorized' // 401, 403, or no credentials
   | 'EndpointUnexpected' // an answer that is not ours
   | 'CertificateUnusable' // issued, but not for this key, or not a certificate
+  | 'InProgress' // another try of the same request is under way there
   | 'NotPermitted' // the requester may not have it approved (SubjectAccessReview)
   | 'ApiBusy'
   | 'ApiUnreachable'
@@ -69,8 +71,8 @@ export function retry(cause: RetryCause, detail: string): Retry {
 export function retryOf(answer: NoAnswer): Retry {
   switch (answer.kind) {
     case 'busy': {
-      const { retryAfterSeconds: afterSeconds } = answer;
-      return { ...retry('EndpointBusy', 'busy'), ...(afterSeconds === undefined ? {} : { afterSeconds }) };
+      const { why = 'Throttled', retryAfterSeconds: afterSeconds } = answer;
+      return { ...retry(busyCauses[why], why), ...(afterSeconds === undefined ? {} : { afterSeconds }) };
     }
     case 'unauthorized':
       return retry('EndpointUnauthorized', answer.message);
@@ -78,6 +80,13 @@ export function retryOf(answer: NoAnswer): Retry {
       return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
   }
 }
+
+const busyCauses: Readonly<Record<BusyWhy, RetryCause>> = {
+  Throttled: 'EndpointBusy',
+  Unavailable: 'EndpointFailing',
+  Internal: 'EndpointFailing',
+  InProgress: 'InProgress',
+};
 
 export function text(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -69,7 +69,7 @@ export async function runSession(
     asked: createAskedOnce(askedUids),
   };
   const { queue, held, limiters, events } = session;
-  metrics.watchGauges(() => ({
+  const unwatch = metrics.watchGauges(() => ({
     waiting: queue.counts(),
     longestLine: queue.longestLine(),
     inFlight: running.size,
@@ -133,6 +133,9 @@ export async function runSession(
   }
   calls.abort(new Error('the relay stops'));
   await Promise.all(running);
+  // Whoever stands by has nothing under way and holds nothing: neither shown, nor kept for showing it.
+  for (const step of steps) limiters[step].close();
+  unwatch();
 }
 
 /** An object came by. Only one with something to do is remembered: key in the queue, object while there is room. */
@@ -220,8 +223,10 @@ async function attend(
     finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
-    if (causes[result.cause].congestion)
-      session.limiters[taken.step].congested(begun, session.queue.waiting(taken.step));
+    const limiter = session.limiters[taken.step];
+    const { others } = causes[result.cause];
+    if (others === 'crowded') limiter.congested(begun, session.queue.waiting(taken.step));
+    else if (others === 'failing') limiter.failed(begun);
     comeBack(taken, result, session, ports);
   }
 }

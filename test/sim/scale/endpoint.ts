@@ -37,12 +37,16 @@ export function createEndpoint(
   const signs = createEnvironments({ timeline }, account, options.reservedConcurrency);
   const attests = createEnvironments({ timeline }, account, options.reservedConcurrency);
   const deeds = new Map<string, Deed>();
+  /** Of the front door, which gives no reason. */
   const busy = (retryAfterSeconds?: number): Busy => ({
     kind: 'busy',
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
   /** As adapters/lambda-log.ts says it. */
-  const later = (error: unknown): Busy => busy(error instanceof Throttled ? 1 : 1 + chance.below(4));
+  const later = (error: unknown): Busy =>
+    error instanceof Throttled
+      ? { kind: 'busy', why: 'Throttled', retryAfterSeconds: 1 }
+      : { kind: 'busy', why: 'Unavailable', retryAfterSeconds: 1 + chance.below(4) };
 
   /** Through the front door, which all functions of a cluster share. */
   async function enter<T>(serve: () => Promise<T | Busy>): Promise<T | Busy> {
@@ -104,7 +108,7 @@ export function createEndpoint(
     await attestations.standing(uid);
     const outcome = await signDeed(portsOf(uid));
     await account.wait(work / 2);
-    if (outcome === 'inProgress') return busy(1);
+    if (outcome === 'inProgress') return { kind: 'busy', why: 'InProgress', retryAfterSeconds: 1 };
     const certificatePem = options.certificates.get(request);
     if (certificatePem === undefined) throw new Error('a request of none of the kinds');
     return { kind: 'issued', certificatePem };

@@ -134,6 +134,9 @@ describe('what an answer means', () => {
     ['unknown cluster', 404, 'invalid', status(), unexpected],
     ['busy', 503, 'busy', { retryAfterSeconds: 4 }, { kind: 'busy', retryAfterSeconds: 4 }],
     ['busy with nonsense', 503, 'busy', { retryAfterSeconds: -1 }, { kind: 'busy' }],
+    ['busy for a reason', 503, 'busy', because('Unavailable'), { kind: 'busy', why: 'Unavailable' }],
+    ['busy for a reason of another version', 503, 'busy', because('toString'), { kind: 'busy' }],
+    ["somebody else's reason", 503, undefined, because('Unavailable'), { kind: 'busy' }],
     ["the front door's 503", 503, undefined, { message: 'Service Unavailable' }, { kind: 'busy' }],
     ["the front door's throttle", 429, undefined, { message: 'Too Many Requests' }, { kind: 'busy' }],
     ['401', 401, undefined, {}, { kind: 'unauthorized', message: 'HTTP 401' }],
@@ -441,3 +444,7 @@ test.each([
 ])('%s is no endpoint', (base) => {
   expect(() => signUrl(base)).toThrow(/URL/);
 });
+
+function because(reason: string): object {
+  return { kind: 'Status', status: 'Failure', details: { causes: [{ reason, message: 'try again' }] } };
+}

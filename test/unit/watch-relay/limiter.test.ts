@@ -110,6 +110,55 @@ test('others want the same: whoever is refused more often pauses longer, and nev
   expect(await pauseAfter(10, 6, 0)).toBeLessThan(often / 4);
 });
 
+test('some that fail, for no crowd: neither fewer at once nor a pause, however many they are in the end', async () => {
+  const { clock, limiter } = setUpOpen(16);
+  for (let i = 0; i < 100; i += 1) {
+    await clock.advance(100);
+    for (let failures = 0; failures < 16; failures += 1) limiter.failed(clock.monotonic());
+    expect(limiter.limit()).toBe(16);
+    expect(limiter.admits(15)).toBe(true);
+    limiter.succeeded();
+  }
+});
+
+test('as many as are under way fail: fewer, then growing gaps; two at once soon again', async () => {
+  const { clock, limiter, admitted } = setUpOpen(4);
+  for (let failures = 0; failures < 4; failures += 1) limiter.failed(clock.monotonic());
+  expect(limiter.limit()).toBe(4);
+  await clock.advance(10);
+  limiter.failed(clock.monotonic());
+  expect(limiter.limit()).toBe(2);
+  limiter.failed(clock.monotonic());
+  expect(limiter.limit()).toBe(1);
+  const gaps: number[] = [];
+  for (let i = 0; i < 4; i += 1) {
+    limiter.failed(clock.monotonic());
+    const [from, before] = [clock.monotonic(), admitted()];
+    await clock.until(() => admitted() > before);
+    gaps.push(clock.monotonic() - from);
+  }
+  expect(gaps).toEqual([2_500, 2_500, 2_500, 2_500]);
+  for (let i = 0; i < 4; i += 1) limiter.succeeded();
+  expect(limiter.limit()).toBe(2);
+});
+
+test('begins with a thirty-second of what it may have', () => {
+  expect([1, 16, 32, 63, 64, 128].map((maximum) => setUp(maximum).limiter.limit())).toEqual([1, 1, 1, 1, 2, 4]);
+});
+
+test('once closed it lets nobody through and waits for nothing', async () => {
+  for (const waits of ['pause', 'patience']) {
+    const { clock, limiter, admitted } = setUp(4);
+    if (waits === 'pause') limiter.congested(clock.monotonic(), 10);
+    else expect([limiter.admits(0), limiter.admits(1)]).toEqual([true, false]);
+    const before = admitted();
+    limiter.close();
+    await clock.advance(60_000);
+    expect(admitted()).toBe(before);
+    expect(limiter.admits(0)).toBe(false);
+  }
+});
+
 test('after a refusal at one the second at once is tried only once in twenty', async () => {
   const { clock, limiter } = setUp(16);
   for (let i = 0; i < 3; i += 1) limiter.succeeded();

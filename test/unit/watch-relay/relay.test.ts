@@ -239,6 +239,25 @@ describe('an endpoint', () => {
     expect(world.server.crimes).toEqual([]);
   });
 
+  test.each([
+    ['whose CA of one signer is broken', { kind: 'busy', why: 'Internal', retryAfterSeconds: 2 }],
+    ['that does not let one signer in', { kind: 'unauthorized', message: 'HTTP 403' }],
+    ['that is at work on many already', { kind: 'busy', why: 'InProgress', retryAfterSeconds: 1 }],
+  ] satisfies readonly [string, SignAnswer][])('%s goes on answering for the other signer', async (_, answer) => {
+    const world = setUp({
+      options: { concurrency: 64 },
+      endpoint: { latency: () => 50, answer: (name) => (name.startsWith('broken') ? answer : issued) },
+    });
+    const names = Array.from({ length: 300 }, (__, i) => `r${i}`);
+    for (let i = 0; i < 50; i += 1) world.server.create(object(`broken${i}`, { signer: otherSigner }));
+    for (const name of names) world.server.create(object(name));
+    world.start();
+    const from = world.clock.monotonic();
+    await world.clock.until(() => names.every(world.answered), 900_000);
+    // Alone they take 2 s; as much as others who wanted the same quota got once, they took three minutes.
+    expect(world.clock.monotonic() - from).toBeLessThan(15_000);
+  });
+
   test('that asks for time gets it', async () => {
     const world = setUp({
       endpoint: { answer: (_, call) => (call === 1 ? { kind: 'busy', retryAfterSeconds: 7 } : issued) },
