@@ -5,8 +5,8 @@ import type { Backoff, Clock, Random } from './clock.ts';
 const pause: Backoff = { baseMilliseconds: 200, capMilliseconds: 5_000 };
 /** After so long without work nobody knows any more what the endpoint takes. */
 const idleMilliseconds = 10_000;
-/** Of the maximum, to begin with: one where it is 32, and five hundred clusters may begin at once with one quota. */
-const startShare = 32;
+/** Of the maximum, to begin with: one where it is 32, and hundreds of clusters may begin at once with one quota. */
+const startShare = 64;
 /**
  * Until there are two at once the limit grows so much with each success. It is slow there on purpose: many relays share
  * one quota of their account, and each of them meets it for the first time with what it has under way.
@@ -29,7 +29,7 @@ const turnMilliseconds = 500_000;
 
 /**
  * How many requests may be under way at once: halved when the far side says it is busy, one more after each round of
- * successes, as TCP does (AIMD, RFC 5681), and found out from a thirty-second of the maximum on. No rate is fixed
+ * successes, as TCP does (AIMD, RFC 5681), and found out from a sixty-fourth of the maximum on. No rate is fixed
  * anywhere: the limit finds what the endpoint can take.
  *
  * Where even one at a time is too much, others want the same quota. Then relays take turns without speaking to one
