@@ -14,7 +14,7 @@ const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 
 const quietSeconds = 30;
 /** A leader renews 2 s after the last time and no sooner, a standby looks after 2 to 4.4 s (leader.ts). */
-const mostLeaseCalls = quietSeconds / 2 + 1;
+const leaseSeconds = 2;
 const signers = 3;
 /** Short enough to see several ends; the last bookmark comes 2 s before each. */
 const shortWatchSeconds = 4;
@@ -55,6 +55,7 @@ describe.skipIf(skip)('calls to know of requests', () => {
     await eventually(async () => (await leader.metric('leader')) === 1, 'it leads');
     await start(...elected);
     await eventually(() => (counted()['API server: watch certificatesigningrequests'] ?? 0) === signers, 'it watches');
+    const from = performance.now();
     const before = counted();
     await sleep(quietSeconds * 1_000);
     const {
@@ -62,6 +63,8 @@ describe.skipIf(skip)('calls to know of requests', () => {
       'API server: get leases': looked,
       ...others
     } = difference(counted(), before);
+    // A busy machine sleeps longer.
+    const mostLeaseCalls = (performance.now() - from) / 1_000 / leaseSeconds + 1;
     expect(others).toEqual({});
     for (const calls of [renewed, looked]) {
       expect(calls).toBeGreaterThan(0);
