@@ -5,8 +5,6 @@ import type { Backoff, Clock, Random } from './clock.ts';
 const pause: Backoff = { baseMilliseconds: 200, capMilliseconds: 5_000 };
 /** After so long without work nobody knows any more what the endpoint takes. */
 const idleMilliseconds = 10_000;
-/** Of the maximum, to begin with: one where it is 32, and hundreds of clusters may begin at once with one quota. */
-const startShare = 64;
 /**
  * Until there are two at once the limit grows so much with each success. It is slow there on purpose: many relays share
  * one quota of their account, and each of them meets it for the first time with what it has under way.
@@ -29,8 +27,8 @@ const turnMilliseconds = 500_000;
 
 /**
  * How many requests may be under way at once: halved when the far side says it is busy, one more after each round of
- * successes, as TCP does (AIMD, RFC 5681), and found out from a sixty-fourth of the maximum on. No rate is fixed
- * anywhere: the limit finds what the endpoint can take.
+ * successes, as TCP does (AIMD, RFC 5681), and found out from one on. No rate is fixed anywhere: the limit finds what the
+ * endpoint can take.
  *
  * Where even one at a time is too much, others want the same quota. Then relays take turns without speaking to one
  * another: who is refused pauses, the longer the more of its calls were refused lately, which all of them see alike; who
@@ -61,9 +59,7 @@ export function createConcurrencyLimiter(
   random: Random,
   onAdmit: () => void,
 ): ConcurrencyLimiter {
-  /** Whoever lets many be under way at once has an endpoint that bears a few from the start. */
-  const start = Math.max(1, maximum / startShare);
-  let limit = start;
+  let limit = 1;
   /** Up to here the limit doubles with each round. */
   let threshold = maximum;
   let loweredAt = Number.NEGATIVE_INFINITY;
@@ -143,7 +139,7 @@ export function createConcurrencyLimiter(
       if (closed || cancelPause !== undefined) return false;
       const now = clock.monotonic();
       if (inFlight === 0 && now - lastAt > idleMilliseconds) {
-        limit = start;
+        limit = 1;
         threshold = maximum;
         work = begun(now);
       }

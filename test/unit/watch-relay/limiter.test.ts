@@ -142,12 +142,6 @@ test('as many as are under way fail: fewer, then growing gaps; two at once soon 
   expect(limiter.limit()).toBe(2);
 });
 
-test('begins with a sixty-fourth of what it may have', () => {
-  expect([1, 16, 32, 64, 127, 128, 256].map((maximum) => setUp(maximum).limiter.limit())).toEqual([
-    1, 1, 1, 1, 1, 2, 4,
-  ]);
-});
-
 test('once closed it lets nobody through and waits for nothing', async () => {
   for (const waits of ['pause', 'patience']) {
     const { clock, limiter, admitted } = setUp(4);
