@@ -1,6 +1,6 @@
 /**
  * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
- * and every Kubernetes tool, and `error`, the only part the webhook client shows. http-api.md
+ * and every Kubernetes tool, and `error`, the only part the webhook client shows. docs/signing-api.md
  */
 import { httpStatus, refusalMessage, refused, violation } from '../core/outcome.ts';
 import type { AttestOutcome } from '../core/attest.ts';
@@ -68,7 +68,7 @@ const ignoredMessages: Readonly<Record<IgnoredWhy, string>> = {
   AlreadyIssued: 'the request has its certificate',
 };
 
-/** What attest concluded, in the words the relay writes into conditions. Any conclusion is a 200 (contracts.md, HTTP). */
+/** What attest concluded, in the words the relay writes into conditions. Any conclusion is a 200. */
 export function verdictAnswer(outcome: AttestOutcome): HttpAnswer {
   return jsonAnswer(200, verdictBody(outcome), outcomeHeader('verdict'));
 }

@@ -1,5 +1,5 @@
 /**
- * What the sign and attest functions said (contracts.md, HTTP). Only an answer that is ours beyond doubt can end a
+ * What the sign and attest functions said (docs/signing-api.md). Only an answer that is ours beyond doubt can end a
  * request or decide about it: the header, the status that belongs to it, and a body that keeps its form. Everything else
  * is somebody else talking.
  */

@@ -132,7 +132,7 @@ export function signUrl(base: string): URL {
 function pathUrl(base: string, name: 'sign' | 'attest'): URL {
   const url = new URL(base);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new Error('the URL must be http or https');
-  // A password in a URL ends in logs; a query is dropped by some clients of the protocol (http-api.md).
+  // A password in a URL ends in logs; a query is dropped by some clients of the protocol.
   if (url.username !== '' || url.password !== '') throw new Error('the URL must not carry credentials');
   if (url.search !== '' || url.hash !== '') throw new Error('the URL must not have a query or fragment');
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${name}`;

@@ -10,7 +10,7 @@ import type { Violations } from './outcome.ts';
 import type { Instant } from './ports.ts';
 
 /**
- * The machine behind a node name. Source: attestation.md §6.4.
+ * The machine behind a node name. docs/attestation.md, Trust on first use.
  *
  *   (none) ──claim──► active ──claim of another machine──► retired
  *                       │ ──revoke──► revoked        reset: the record moves to the audit items, (none) again
@@ -43,7 +43,7 @@ export interface IdentityRecord {
 /** What attest concluded about one request; kept 25 h, longer than a pending request lives. */
 export interface Verdict {
   readonly uid: string;
-  /** contracts.md, Request digest: a verdict speaks about these very bytes and nothing else. */
+  /** request-digest.ts: a verdict speaks about these very bytes and nothing else. */
   readonly requestDigest: string;
   readonly signerName: string;
   readonly decision: 'approve' | 'deny' | 'challenge';

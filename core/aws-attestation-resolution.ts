@@ -85,7 +85,7 @@ function checkRoles(
   });
 }
 
-/** An account alone admits whatever anybody starts in it, under whatever name (attestation.md §6.5). */
+/** An account alone admits whatever anybody starts in it, under whatever name (docs/attestation/aws.md). */
 function checkNarrowed(input: AwsAttestationInput, at: Path, report: Report): void {
   (input.instanceProfiles ?? []).forEach((pattern, index) => {
     if (/^\*+$/.test(pattern)) report('error', [...at, 'instanceProfiles', index], 'is every instance profile');

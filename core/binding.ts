@@ -1,5 +1,5 @@
 /**
- * The one digest that ties evidence to a request (attestation.md §6.1). Whatever platform signs it, a captured proof can
+ * The one digest that ties evidence to a request (docs/attestation.md). Whatever platform signs it, a captured proof can
  * then only ever certify the same key, for the same node, from the same signer, in the same deployment.
  *
  *   B = SHA-256( "csr-attest/v1" 00 L(audience) L(signerName) L(nodeName) L(nonce) SHA-256(SPKI) )

@@ -80,7 +80,7 @@ export type DecodedRequest =
 
 export type { Violation };
 
-/** In this order, each at most once, the first one always; a closed list (attestation.md §6.2). */
+/** In this order, each at most once, the first one always; a closed list (docs/attestation.md). */
 const pemLabels = [
   'CERTIFICATE REQUEST',
   'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',

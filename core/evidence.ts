@@ -1,4 +1,4 @@
-/** The evidence blocks of a request (attestation.md §6.2): which provider's, which version, and its undecoded data. */
+/** The evidence blocks of a request (docs/attestation.md): which provider's, which version, and its undecoded data. */
 import type { EvidenceBlock } from './csr.ts';
 import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';

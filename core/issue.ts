@@ -37,7 +37,7 @@ export interface IssuePorts {
   readonly attestations?: AttestationReader;
 }
 
-/** Longer than the function may run (25 s), so a lease never ends under a worker that is still alive. contracts.md */
+/** Longer than the function may run (25 s), so a lease never ends under a worker that is still alive. */
 export const leaseMilliseconds = 30_000;
 /** How much earlier a mended clock may make a new notAfter without the recorded one counting as forbidden. */
 const clockLeewayMilliseconds = 300_000;

@@ -67,7 +67,7 @@ export function refused(first: Violation, ...more: readonly Violation[]): SignOu
   return { kind: 'refused', violations: [first, ...more] };
 }
 
-/** The reason of the whole refusal (condition reason): that of the first rule broken. Source: contracts.md, Conditions. */
+/** The reason of the whole refusal (condition reason): that of the first rule broken. */
 export function refusalReason(violations: Violations): RefusalCode {
   return violations[0].code;
 }
@@ -77,7 +77,7 @@ export function refusalMessage(violations: Violations): string {
   return violations.map(({ message }) => message).join('; ');
 }
 
-/** HTTP status of an outcome (http-api.md). Refusals are never 2xx: the webhook client takes any 2xx as success. */
+/** HTTP status (docs/signing-api.md). Refusals are never 2xx: the webhook client takes any 2xx as success. */
 export function httpStatus(outcome: SignOutcome): number {
   switch (outcome.kind) {
     case 'issued':

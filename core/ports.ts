@@ -49,7 +49,7 @@ export type SignatureAlgorithm =
  */
 export interface IssuingRecord {
   readonly uid: string;
-  /** Lower-case hex of contracts.md's request digest: which request this UID stood for first. */
+  /** Lower-case hex of the request digest (request-digest.ts): which request this UID stood for first. */
   readonly requestDigest: string;
   readonly state: 'intent' | 'issued' | 'expired';
   readonly caKeyId: string;

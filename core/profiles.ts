@@ -275,7 +275,7 @@ export function explainProfile(profile: Profile, object: RequestObject, request:
   }));
 }
 
-/** contracts.md, Conditions: the in-tree reason only where the in-tree signer would give it. The texts are the same. */
+/** The in-tree reason only where the in-tree signer would give it. The texts are the same. */
 function codeFor(profile: Profile, rule: Rule): RefusalCode {
   return isInTree(profile) ? rule.code : (rule.codeElsewhere ?? rule.code);
 }

@@ -1,4 +1,4 @@
-/** What the node sent as evidence, judged as far as that goes without asking anybody (attestation.md §6.5). */
+/** What the node sent as evidence, judged as far as that goes without asking anybody (docs/attestation.md). */
 import type { AttestationProvider, Examined, Machine, Refused } from './attestation/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { bindingDigest } from './binding.ts';

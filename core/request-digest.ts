@@ -1,5 +1,5 @@
 /**
- * Names one request for good: the same UID with another digest is another request (contracts.md, Request digest).
+ * Names one request for good: the same UID with another digest is another request.
  *
  *   SHA-256( L(cluster) L(uid) L(signerName) L(username) N(groups) L(group)… N(usages) L(usage)… L(expiration) L(request) )
  *

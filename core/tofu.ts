@@ -1,6 +1,6 @@
 /**
  * Trust on first use: may this machine, with this key, be this node, given what is on record? The table of
- * attestation.md §6.4, row by row. Pure: what it decides on was read before, and the claim that follows holds only if
+ * docs/attestation.md, row by row. Pure: what it decides on was read before, and the claim that follows holds only if
  * all of it still stands.
  */
 import type { IdentityRecord } from './attestation-store.ts';

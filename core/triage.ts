@@ -3,7 +3,7 @@ import type { IgnoredWhy } from './outcome.ts';
 
 /**
  * Is this request the signer's to answer at all? The API server checks none of this: it stores certificates on
- * unapproved, denied and failed requests (measured, http-api.md), so whoever signs must look.
+ * unapproved, denied and failed requests (measured), so whoever signs must look.
  *
  * A condition counts when present whatever its status says, as for Approved and Denied in Kubernetes' CSR documentation;
  * for Failed too, so that an odd status can only keep us from signing.

@@ -56,7 +56,7 @@ export interface VerdictQuestion {
   readonly profile: Profile;
   readonly request: CertificateRequest;
   readonly uid: string;
-  /** contracts.md, Request digest. */
+  /** request-digest.ts. */
   readonly digest: string;
   readonly now: Instant;
 }

@@ -77,7 +77,7 @@ interface Fields {
   readonly nonce: string;
 }
 
-/** aws/v1 of attestation.md §6.2. There is no field for the document: it is inside what the region signed. */
+/** aws/v1 (docs/attestation/aws.md). There is no field for the document: it is inside what the region signed. */
 function readFields(data: Uint8Array): Fields | Problem {
   const read = readEvidence(data, { required: ['v', 'rsa2048', 'sts'], optional: ['nonce'] });
   if ('problem' in read) return read;

@@ -19,7 +19,7 @@ export interface AttestationProvider {
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
-  /** Whether stop and start let a machine come back with a new key without renewing (attestation.md §6.4, allowRestart). */
+  /** Whether stop and start let a machine come back with a new key without renewing (allowRestart). */
   readonly allowRestart: boolean;
   /** Decodes and verifies what needs nobody else: no network, no clock but `now`. Never throws. */
   examine(evidence: Evidence): Examined | Refused;
@@ -39,7 +39,7 @@ export interface Evidence {
   readonly request: CertificateRequest;
   readonly nodeName: string;
   readonly clusterName: string;
-  /** B of attestation.md §6.1 in lower-case hex, computed by us; the nonce is what the evidence says was used. */
+  /** B of docs/attestation.md in lower-case hex, computed by us; the nonce is what the evidence says was used. */
   readonly binding: (nonce: string) => string;
   readonly now: Instant;
 }

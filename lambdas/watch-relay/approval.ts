@@ -42,7 +42,7 @@ export interface ApprovalPorts {
   readonly asked: AskedOnce;
 }
 
-/** The annotation that names the machine an approval is for. contracts.md, Conditions. */
+/** The annotation that names the machine an approval is for. */
 const identityAnnotation = 'countersign.dev/identity';
 const approvedReason = 'AutoApproved';
 

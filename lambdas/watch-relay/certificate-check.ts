@@ -10,7 +10,7 @@ const requestBlock =
 
 /**
  * Why this must not be written as the answer to that request; `undefined` if it may. The API server stores any
- * certificate on any request (measured, http-api.md), so this is the last look before a requester trusts it: a mixed
+ * certificate on any request (measured), so this is the last look before a requester trusts it: a mixed
  * up answer, a proxy's page or half a chain ends here. Who may be named in it is the sign function's business.
  */
 export function certificateProblem(pem: string, request: Uint8Array): string | undefined {

@@ -35,7 +35,7 @@ export function withDecision(object: JsonObject, decision: DecisionCondition, no
 
 /**
  * The object as received with one more condition. All others stay, in order: the API server refuses an update that
- * loses one. `Failed` must be "True" (measured, http-api.md); lastTransitionTime is filled in by the server.
+ * loses one. `Failed` must be "True" (measured); lastTransitionTime is filled in by the server.
  */
 export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
   const failed = { type: 'Failed', reason: refusalReason(violations), message: refusalMessage(violations) };

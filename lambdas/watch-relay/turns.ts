@@ -3,7 +3,8 @@
  * requests of one token delay that token and nobody else. Nodes that are in the cluster already come first, since
  * theirs are certificates that expire; but never only they, so that one who floods as a node starves nobody. Within a
  * line what is begun is finished first: of a thousand nodes the first has its certificate at once, and not when the last
- * one is approved; but not only that either, since it may fail and come back for ever. What cannot be worked on now, since whoever is asked for it bears no more, holds up nothing else.
+ * one is approved; but never only that either, since it may fail and come back for ever. What cannot be worked on now,
+ * since whoever is asked for it bears no more, holds up nothing else.
  */
 
 /** What is to be done next with a request: have it signed, have its machine prove itself, or decide by rules alone. */

@@ -1,6 +1,6 @@
 /**
- * The webhook protocol (http-api.md) for clients that can neither sign their calls nor show a token of ours: they ask
- * the relay, and the relay asks the endpoint as itself.
+ * The webhook protocol (docs/signing-api.md) for clients that can neither sign their calls nor show a token of ours: they
+ * ask the relay, and the relay asks the endpoint as itself.
  *
  * Nothing of what is posted reaches the endpoint. It only names a request; that request is read from the API server,
  * must be the very one that was posted, and is what is forwarded. So a stolen client credential can have approved

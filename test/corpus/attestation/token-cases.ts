@@ -1,4 +1,4 @@
-/** STS tokens: the hostile list of attestation.md §1b and more, each with the check that must catch it. */
+/** STS tokens: the known ways to forge them and more, each with the check that must catch it. */
 import { createHmac } from 'node:crypto';
 import { binding, clusterName, credentials, now, region } from './aws-machine.ts';
 import type { Case } from './judge.ts';

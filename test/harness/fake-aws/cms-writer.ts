@@ -1,7 +1,7 @@
 /**
  * The CMS of an identity document as AWS itself writes it, which OpenSSL's differs from in small things: NULL parameters,
  * `sha256WithRSAEncryption` as the signature's algorithm, and CMSAlgorithmProtection (RFC 6211) among the signed attributes
- * (attestation.md §1a, from genuine documents). And what neither would write: any attributes, any algorithm.
+ * (as in genuine documents). And what neither would write: any attributes, any algorithm.
  */
 import { createHash, sign } from 'node:crypto';
 import * as der from '../der-writer.ts';

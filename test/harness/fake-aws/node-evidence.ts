@@ -1,6 +1,6 @@
 /**
  * What a node agent makes of its instance: the whole `spec.request`, CSR first, then the blocks of its evidence
- * (attestation.md §6.2). Everything is computed here from the documents, the binding digest among it: a mistake of the
+ * (docs/attestation.md). Everything is computed here from the documents, the binding digest among it: a mistake of the
  * product's must not be made twice.
  */
 import { createHash } from 'node:crypto';
@@ -94,7 +94,7 @@ function block(name: string, content: Buffer): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** B of attestation.md §6.1, in lower-case hex. */
+/** B of docs/attestation.md, in lower-case hex. */
 export function bindingOf(bound: {
   readonly audience: string;
   readonly signerName: string;

@@ -1,7 +1,7 @@
 /**
  * Stands for the key by which each AWS region signs instance identity documents. AWS's own keys are nobody's to have, so
  * each fake region has an RSA-2048 key and a self-signed certificate like theirs: all regions share one name, and the
- * serial number alone says which region's it is. Signed by the real OpenSSL in AWS's encoding (attestation.md §1a: BER of
+ * serial number alone says which region's it is. Signed by the real OpenSSL in AWS's encoding (measured: BER of
  * indefinite length, content inside, no certificate inside), because DER fixtures would leave that decoder untested.
  */
 import { execFileSync } from 'node:child_process';

@@ -164,7 +164,7 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
       const started = instance(instanceId);
       documents.set(instanceId, { region: started.region, text: identityDocument(started) });
     },
-    // Neither launch time nor document move (attestation.md §1a, Vault).
+    // Neither launch time nor document move (as Vault's provider found).
     reboot: (instanceId) => change(instanceId, {}),
     swapRootVolume(instanceId) {
       const { volumes, rootDeviceName } = instance(instanceId);

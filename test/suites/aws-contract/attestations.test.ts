@@ -238,7 +238,7 @@ describeOnEmulators((name, emulator) => {
       );
     });
 
-    test('the table is what contracts.md says: keys, and a time to live where something expires', async () => {
+    test('the table has what is promised and no more: keys, and a time to live where something expires', async () => {
       const scene = sceneOf(around);
       const nodeName = `a#b%23-${randomUUID()}`;
       const claim: Claim = scene.first(

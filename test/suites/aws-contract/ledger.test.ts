@@ -168,7 +168,7 @@ describeOnEmulators((name, emulator) => {
       }
     });
 
-    test('the table is what contracts.md says: key, indexes, no secret', async () => {
+    test('the table has what is promised and no more: key, indexes, no secret', async () => {
       const intent = intentFixture({
         uid: `a#b%23-${randomUUID()}`,
         serial: '0abc',

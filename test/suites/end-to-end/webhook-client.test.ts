@@ -6,7 +6,7 @@ import { certificatePemOf, type CsrObject } from '../../harness/stack-requests.t
 
 /*
  * The dev server as gcp-controller-manager's webhook client sees it: no relay, no cluster. What that client sends and
- * makes of the answers was measured with the real one (http-api.md).
+ * makes of the answers was measured with the real one.
  */
 let signer: DevServer;
 beforeAll(async () => {

@@ -504,7 +504,7 @@ describe('who may ask', () => {
   });
 });
 
-/** contracts.md, Conditions: no in-tree reason where no in-tree signer answers; the texts are the same. */
+/** No in-tree reason where no in-tree signer answers; the texts are the same. */
 describe('in-tree rules of signers that are not in-tree', () => {
   const rows: readonly [ProfileKind & keyof typeof acceptable, Asked, readonly string[]][] = [
     ['kube-apiserver-client-kubelet', { organizations: ['dev'] }, ['SubjectNotPermitted']],

@@ -30,7 +30,7 @@ const empty: RequestObject = {
   hasCertificate: false,
 };
 
-/** Written out by hand from contracts.md, a line per field; the digests were made with another program. */
+/** Written out by hand, a line per field; the digests were made with another program. */
 describe('vectors', () => {
   test('every field present, lists given unsorted', () => {
     const bytes = [
