@@ -79,7 +79,7 @@ describe('the hijack demo', () => {
     [
       'an STS that is away',
       wrapAws(() => ({ sts: () => Promise.reject(new Error('no STS today')) }), impatient),
-      /not answered in time[^]*EndpointBusy/,
+      /not answered in time[^]*EndpointFailing/,
     ],
     [
       'an EC2 that calls every machine as it likes to be called',
