@@ -24,6 +24,12 @@ const contention = 3;
 /** A pause for the others: that much at most, and so much by the square of the share of refusals. */
 const longestTurnMilliseconds = 8_000;
 const turnMilliseconds = 500_000;
+/**
+ * With so few left there are two or three turns to go, and one pause can make a relay the last of all. After its first
+ * one, which spreads those who met the quota together, it pauses the less the more it is behind.
+ */
+const few = 32;
+const lastTurnsMilliseconds = [400, 4_800] as const;
 
 /**
  * How many requests may be under way at once: halved when the far side says it is busy, one more after each round of
@@ -112,7 +118,11 @@ export function createConcurrencyLimiter(
   function turn(now: number, waiting: number): number {
     if (work.done === 0) return 0;
     const rest = ((waiting + 1) * (now - work.begunAt)) / work.done;
-    return random() * Math.min(longestTurnMilliseconds, turnMilliseconds * work.refused ** 2, rest);
+    const [least, most] = lastTurnsMilliseconds;
+    const behind = Math.max(least, (most * work.done) / (work.done + waiting + 1));
+    const longest = work.turns > 0 && waiting < few ? behind : longestTurnMilliseconds;
+    work.turns += 1;
+    return random() * Math.min(longest, turnMilliseconds * work.refused ** 2, rest);
   }
 
   function rest(milliseconds: number): void {
@@ -190,8 +200,10 @@ interface Work {
   done: number;
   calls: number;
   refused: number;
+  /** Pauses for the others. */
+  turns: number;
 }
 
 function begun(now: number): Work {
-  return { begunAt: now, done: 0, calls: 0, refused: 0 };
+  return { begunAt: now, done: 0, calls: 0, refused: 0, turns: 0 };
 }

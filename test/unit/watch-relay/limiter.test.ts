@@ -155,6 +155,13 @@ test('once closed it lets nobody through and waits for nothing', async () => {
   }
 });
 
+test('with few left, whoever is behind comes back sooner, but for the first pause', async () => {
+  expect(await pauseAfter(1, 1, 17)).toBe(900);
+  expect(await pauseAfter(1, 2, 17)).toBe(240);
+  expect(await pauseAfter(1, 2, 32)).toBeGreaterThan(1_000);
+  expect(await pauseAfter(10, 2, 17)).toBeGreaterThan(600);
+});
+
 test('after a refusal at one the second at once is tried only once in twenty', async () => {
   const { clock, limiter } = setUp(16);
   for (let i = 0; i < 3; i += 1) limiter.succeeded();
