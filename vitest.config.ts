@@ -6,6 +6,8 @@ import { defineConfig } from 'vitest/config';
  * fall due as long as they work. No more than four anywhere: each may have an API server and an emulator of its own.
  */
 const maxWorkers = Math.min(4, Math.max(2, Math.floor(availableParallelism() / 2)));
+/** In CI nobody waits for them, and a red run that means nothing costs more than some minutes. */
+const maxSuites = process.env['CI'] === undefined ? maxWorkers : 1;
 
 /** unit: no network but loopback, a minute or two. suites: real components, which are begun first, since they take longer. */
 export default defineConfig({
@@ -26,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'suites',
           include: ['test/suites/**/*.test.ts'],
-          maxWorkers,
+          maxWorkers: maxSuites,
           // For what hangs; how long something may take is for its own test to say.
           testTimeout: 240_000,
           hookTimeout: 300_000,
