@@ -231,6 +231,8 @@ describe('while it is being made', () => {
     const answers = output.map((text) => text.trim().split('\n').at(-1)?.split(' ') ?? []);
     expect(answers.filter(([created]) => created === 'true')).toHaveLength(1);
     expect(new Set(answers.map(([, keyId]) => keyId)).size).toBe(1);
+    // Two that remove one draft at the same moment may leave it to the next start.
+    await createEmbeddedCa(dir, ca(), origin());
     expect(readdirSync(dir)).toEqual(['ca']);
   }, 30_000);
 });
