@@ -1,6 +1,6 @@
 /** The attestations table of one cluster: no indexes, and what is written together lies in as many places as items. */
 import type { Account, World } from './account.ts';
-import { Throttled } from './account.ts';
+import { createAsking } from './asking.ts';
 import { createCapacity } from './capacity.ts';
 import { attestation, dynamodb, prices } from './numbers.ts';
 import { createQuota } from './quota.ts';
@@ -20,21 +20,7 @@ export function createAttestationTable(
   const writes = createCapacity(timeline, writeUnits);
   const reads = createQuota(timeline, dynamodb.readUnits);
 
-  async function ask(take: () => boolean): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      const milliseconds = account.within(dynamodb.milliseconds);
-      await account.wait(milliseconds / 2);
-      const letThrough = take();
-      await account.wait(milliseconds / 2);
-      try {
-        account.counted('dynamodb', letThrough);
-        return;
-      } catch (error) {
-        if (!(error instanceof Throttled) || attempt === dynamodb.attempts) throw error;
-        await account.wait(chance.next() * dynamodb.throttledDelayMilliseconds * 2 ** (attempt - 1));
-      }
-    }
-  }
+  const ask = createAsking(account, chance);
 
   return {
     read: (units) =>

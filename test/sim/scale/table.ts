@@ -3,7 +3,7 @@
  * Each write also goes to both indexes, and waits for the one that has least left.
  */
 import type { Account, World } from './account.ts';
-import { Throttled } from './account.ts';
+import { createAsking } from './asking.ts';
 import { createCapacity } from './capacity.ts';
 import { dynamodb, prices } from './numbers.ts';
 import { createQuota } from './quota.ts';
@@ -44,21 +44,7 @@ export function createTable({ timeline, random }: World, account: Account, write
       [expiries, keys[serial % keys.length] ?? 0],
     ] as const;
 
-  async function ask(take: () => boolean): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      const milliseconds = account.within(dynamodb.milliseconds);
-      await account.wait(milliseconds / 2);
-      const letThrough = take();
-      await account.wait(milliseconds / 2);
-      try {
-        account.counted('dynamodb', letThrough);
-        return;
-      } catch (error) {
-        if (!(error instanceof Throttled) || attempt === dynamodb.attempts) throw error;
-        await account.wait(chance.next() * dynamodb.throttledDelayMilliseconds * 2 ** (attempt - 1));
-      }
-    }
-  }
+  const ask = createAsking(account, chance);
 
   return {
     write: (spread, units) =>
