@@ -117,12 +117,12 @@ export function createConcurrencyLimiter(
   /** How long to leave the endpoint to others, but no longer than what waits will take; nothing before it has answered. */
   function turn(now: number, waiting: number): number {
     if (work.done === 0) return 0;
-    const rest = ((waiting + 1) * (now - work.begunAt)) / work.done;
+    const remaining = ((waiting + 1) * (now - work.begunAt)) / work.done;
     const [least, most] = lastTurnsMilliseconds;
     const behind = Math.max(least, (most * work.done) / (work.done + waiting + 1));
     const longest = work.turns > 0 && waiting < few ? behind : longestTurnMilliseconds;
     work.turns += 1;
-    return random() * Math.min(longest, turnMilliseconds * work.refused ** 2, rest);
+    return random() * Math.min(longest, turnMilliseconds * work.refused ** 2, remaining);
   }
 
   function rest(milliseconds: number): void {
