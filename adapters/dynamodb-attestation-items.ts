@@ -5,10 +5,15 @@
  *     once#<kind>#<id>     a spent proof                    once#address#<ip>      whose the address is
  *     verdict#<uid>        what was concluded               audit#<ULID>           who did what, when and why
  *     machine#<name>       an entry of the list             machine#*              all entries with a `*`, in one item
+ *     refused#<requester>#<from>   how often that requester was refused from then on (SHA-256 of the user name)
+ *     lock#node#<name>     a locked node name               lock#id#<identity>     a locked machine
  */
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { createHash } from 'node:crypto';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { addressKind, providerAndName } from '../core/attestation-records.ts';
 import type { AuditItem, IdentityRecord } from '../core/attestation-store.ts';
+import type { RefusalCount } from '../core/limits.ts';
+import type { LockSubject } from '../core/locks.ts';
 import type { Instant } from '../core/ports.ts';
 import { attestationsTable, itemKey } from './dynamodb-table.ts';
 import { itemFrom } from './dynamodb-values.ts';
@@ -22,14 +27,23 @@ export const keys = {
   once: (kind: string, id: string) => keyOf(itemKey('once', kind, id)),
   address: (address: string) => keyOf(itemKey('once', addressKind, address)),
   verdict: (uid: string) => keyOf(itemKey('verdict', uid)),
+  lock: (subject: LockSubject) => keyOf(itemKey('lock', ...lockParts(subject))),
   machine: (name: string) => keyOf(itemKey('machine', ...providerAndName(name))),
   /** No exact name has this key: names with `*` are patterns. */
   patterns: keyOf(itemKey('machine', '*')),
+  refused: ({ requester, from }: RefusalCount) =>
+    keyOf(itemKey('refused', createHash('sha256').update(requester).digest('hex'), String(from))),
   audit: (id: string) => keyOf(itemKey('audit', id)),
 };
 
 /** Patterns are attributes of their one item: attributes are set and removed without reading it first. */
 export const patternPrefix = 'pattern:';
+
+/** `lock#node#worker-3`, `lock#id#aws#aws/…`: the separators of a subject are separators of its key. */
+function lockParts(subject: LockSubject): readonly string[] {
+  const [kind, rest] = [subject.slice(0, subject.indexOf('#')), subject.slice(subject.indexOf('#') + 1)];
+  return kind === 'id' ? [kind, ...providerAndName(rest)] : [kind, rest];
+}
 
 export function keyOf(key: string): Item {
   return { [partitionKey]: { S: key } };
@@ -37,7 +51,12 @@ export function keyOf(key: string): Item {
 
 /** An hour after the item has expired by anybody's clock. */
 export function timeToLive(expiresAt: Instant): Item {
-  return { [attestationsTable.timeToLive]: { N: String(Math.ceil(expiresAt / 1000) + 3_600) } };
+  return { [attestationsTable.timeToLive]: cleanUpAt(expiresAt) };
+}
+
+/** The value of that attribute alone. */
+export function cleanUpAt(expiresAt: Instant): AttributeValue {
+  return { N: String(Math.ceil(expiresAt / 1000) + 3_600) };
 }
 
 export interface Condition {
@@ -92,27 +111,22 @@ export function writesOf(tableName: string) {
     ];
   }
 
-  /** Changes of the record only what its end changes, so that nothing of the reader's copy gets into it. */
-  function end(record: IdentityRecord, state: 'retired' | 'revoked'): TransactWriteItem {
-    const condition = isStill(
-      record,
-      ...(state === 'revoked' ? (['active', 'retired'] as const) : ['active' as const]),
-    );
-    const values = { ':end': { S: state }, ':next': { N: String(record.rev + 1) } };
-    const retired = state === 'retired';
+  /** Changes of the record only what its retirement changes, so that nothing of the reader's copy gets into it. */
+  function retire(record: IdentityRecord): TransactWriteItem {
+    const active = isStillActive(record);
     return {
       Update: {
         ...conditional(
-          { ...condition, names: { ...condition.names, ...(retired ? { '#addresses': 'addresses' } : {}) } },
-          { ...values, ...(retired ? { ':none': { L: [] } } : {}) },
+          { ...active, names: { ...active.names, '#addresses': 'addresses' } },
+          { ':retired': { S: 'retired' }, ':next': { N: String(record.rev + 1) }, ':none': { L: [] } },
         ),
         Key: keys.identity(record.identity),
-        UpdateExpression: `SET #state = :end, #rev = :next${retired ? ', #addresses = :none' : ''}`,
+        UpdateExpression: 'SET #state = :retired, #rev = :next, #addresses = :none',
       },
     };
   }
 
-  return { put, remove, check, audit, occupy, free, first, end };
+  return { put, remove, check, audit, occupy, free, first, retire };
 }
 
 function unique(texts: readonly string[]): readonly string[] {
@@ -134,26 +148,25 @@ function isNewOr(other: Condition): Condition {
   return { ...other, expression: `${isNew.expression} OR ${other.expression}` };
 }
 
-/**
- * The record is the one that was read, and in one of these states. `rev` alone would not say so: after a reset, another
- * first use begins at 1 again.
- */
-export function isStill({ rev, firstSeen, nodeName }: IdentityRecord, ...states: IdentityRecord['state'][]): Condition {
-  const allowed = states.map((state, index) => [`:state${index}`, { S: state }] as const);
-  const inState = states.length === 0 ? '' : ` AND #state IN (${allowed.map(([name]) => name).join(', ')})`;
+/** The record is the one that was read. `rev` alone would not say so: after a reset, another first use begins at 1 again. */
+export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition {
   return {
-    expression: `#rev = :rev AND #firstSeen = :firstSeen AND #nodeName = :nodeName${inState}`,
-    names: {
-      '#rev': 'rev',
-      '#firstSeen': 'firstSeen',
-      '#nodeName': 'nodeName',
-      ...(states.length === 0 ? {} : { '#state': 'state' }),
-    },
+    expression: '#rev = :rev AND #firstSeen = :firstSeen AND #nodeName = :nodeName',
+    names: { '#rev': 'rev', '#firstSeen': 'firstSeen', '#nodeName': 'nodeName' },
     values: {
       ':rev': { N: String(rev) },
       ':firstSeen': { N: String(firstSeen) },
       ':nodeName': { S: nodeName },
-      ...Object.fromEntries(allowed),
     },
+  };
+}
+
+/** A retired machine makes no use of its record, and does not retire again. */
+export function isStillActive(record: IdentityRecord): Condition {
+  const { expression, names, values } = isStill(record);
+  return {
+    expression: `${expression} AND #state = :active`,
+    names: { ...names, '#state': 'state' },
+    values: { ...values, ':active': { S: 'active' } },
   };
 }

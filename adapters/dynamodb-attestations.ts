@@ -2,9 +2,9 @@
  * What attestation remembers, in a DynamoDB table. Every write is one transaction whose conditions say what it depends
  * on; every question about several items is one transaction too, so that they are of one moment.
  */
-import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { BatchGetItemCommand, GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClient, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { identityRecordFrom, verdictFrom } from '../core/attestation-records.ts';
+import { identityRecordFrom, lockFrom, verdictFrom } from '../core/attestation-records.ts';
 import type {
   AttestationStore,
   Claim,
@@ -14,11 +14,21 @@ import type {
   Seen,
   Verdict,
 } from '../core/attestation-store.ts';
-import { checkClaim, checkLook } from '../core/claim-check.ts';
+import { checkClaim, checkLook, checkObservation } from '../core/claim-check.ts';
+import { lockOfMachine, subjectsOf } from '../core/locks.ts';
+import type { Lock, LockSubject } from '../core/locks.ts';
 import { nameMatches } from '../core/patterns.ts';
 import { ThrottledError } from '../core/ports.ts';
 import type { Instant } from '../core/ports.ts';
-import { isOf, isStill, keys, patternPrefix, timeToLive, writesOf } from './dynamodb-attestation-items.ts';
+import {
+  cleanUpAt,
+  isOf,
+  isStillActive,
+  keys,
+  patternPrefix,
+  timeToLive,
+  writesOf,
+} from './dynamodb-attestation-items.ts';
 import type { Condition } from './dynamodb-attestation-items.ts';
 import { attestationsTable, tableError } from './dynamodb-table.ts';
 import { newToken, transactGet, transactWrite } from './dynamodb-transactions.ts';
@@ -47,6 +57,20 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     }
   }
 
+  /** Each as it is now, in the order asked; of no one moment. */
+  async function getEach(wanted: readonly Item[]): Promise<readonly (Item | undefined)[]> {
+    let answer;
+    try {
+      const RequestItems = { [tableName]: { Keys: [...wanted], ConsistentRead: true } };
+      answer = await client.send(new BatchGetItemCommand({ RequestItems }));
+    } catch (error) {
+      throw tableError(error);
+    }
+    if ((answer.UnprocessedKeys?.[tableName]?.Keys ?? []).length > 0) throw new ThrottledError('the table is busy');
+    const found = new Map((answer.Responses?.[tableName] ?? []).map((item) => [named(item)[0], item]));
+    return wanted.map((key) => found.get(named(key)[0]));
+  }
+
   /** All of these as they are at one moment, and with them the record of whoever holds the node name then. */
   async function readWithHolder(nodeName: string, wanted: readonly Item[]): Promise<(key: Item) => Item | undefined> {
     let holder: Item | undefined;
@@ -73,6 +97,38 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     },
     async findNode(nodeName) {
       return holderIn(await readWithHolder(nodeName, []), nodeName);
+    },
+    async recall(uid, count, now) {
+      const [verdict, refused] = await getEach([keys.verdict(uid), keys.refused(count)]);
+      const before = verdict === undefined ? undefined : unexpired(verdict, now);
+      return {
+        ...(before === undefined ? {} : { verdict: before }),
+        refusals: refused === undefined ? 0 : Number(refused['refusals']?.N ?? Number.NaN),
+      };
+    },
+    async observe(record) {
+      checkObservation(record);
+      const still = isStillActive({ ...record, rev: record.rev - 1 });
+      const item = writes.put(keys.identity(record.identity), itemFrom(record), still);
+      return (await transactWrite(options, newToken(randomBytes), [item])).written;
+    },
+    async countRefusal(count) {
+      const update = {
+        TableName: tableName,
+        Key: keys.refused(count),
+        UpdateExpression: 'ADD #refusals :one SET #ttl = :ttl',
+        ExpressionAttributeNames: { '#refusals': 'refusals', '#ttl': attestationsTable.timeToLive },
+        ExpressionAttributeValues: { ':one': { N: '1' }, ':ttl': cleanUpAt(count.from) },
+      };
+      try {
+        await client.send(new UpdateItemCommand(update));
+      } catch (error) {
+        throw tableError(error);
+      }
+    },
+    async findLock(subject) {
+      const item = await get(keys.lock(subject));
+      return item === undefined ? undefined : lockOn(item, subject);
     },
     async look(question) {
       checkLook(question);
@@ -112,7 +168,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
   function replaceItems(record: IdentityRecord, newAddresses: readonly string[]): readonly TransactWriteItem[] {
     const { identity, nodeName, rev } = record;
     return [
-      writes.put(keys.identity(identity), itemFrom(record), isStill({ ...record, rev: rev - 1 }, 'active')),
+      writes.put(keys.identity(identity), itemFrom(record), isStillActive({ ...record, rev: rev - 1 })),
       writes.check(keys.node(nodeName), isOf(identity)),
       ...writes.occupy(newAddresses, identity),
     ];
@@ -121,7 +177,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
   /** Its addresses are free again, unless the one that comes after it takes them in the same transaction. */
   function retireItems(retire: IdentityRecord, taken: readonly string[]): readonly TransactWriteItem[] {
     const left = retire.addresses.filter((address) => !taken.includes(address));
-    return [writes.end(retire, 'retired'), ...writes.free(left, retire.identity)];
+    return [writes.retire(retire), ...writes.free(left, retire.identity)];
   }
 }
 
@@ -145,7 +201,7 @@ function exactNames({ machines }: Look): readonly string[] {
 function keysOf(question: Look): readonly Item[] {
   const { identity, once, addresses, machines } = question;
   return [
-    ...(identity === undefined ? [] : [keys.identity(identity)]),
+    ...(identity === undefined ? [] : [keys.identity(identity), keys.lock(lockOfMachine(identity))]),
     ...once.map(({ kind, id }) => keys.once(kind, id)),
     ...addresses.map(keys.address),
     ...exactNames(question).map(keys.machine),
@@ -156,12 +212,14 @@ function keysOf(question: Look): readonly Item[] {
 function seenIn(read: (key: Item) => Item | undefined, question: Look): Seen {
   const { now, identity, nodeName, once, addresses, machines } = question;
   const item = identity === undefined ? undefined : read(keys.identity(identity));
+  const lock = identity === undefined ? undefined : read(keys.lock(lockOfMachine(identity)));
   const holder = holderIn(read, nodeName);
   const patterns = Object.keys(machines.length === 0 ? {} : (read(keys.patterns) ?? {}))
     .filter((name) => name.startsWith(patternPrefix))
     .map((name) => name.slice(patternPrefix.length));
   return {
     ...(item === undefined || identity === undefined ? {} : { identity: recordFrom(item, identity) }),
+    ...(lock === undefined || identity === undefined ? {} : { lock: lockOn(lock, lockOfMachine(identity)) }),
     ...(holder === undefined || holder.identity === identity ? {} : { holder }),
     once: once.map(({ kind, id }) => spentBy(read(keys.once(kind, id)), now)),
     addresses: addresses.map((address) => read(keys.address(address))?.['identity']?.S),
@@ -196,6 +254,12 @@ function recordFrom(item: Item, identity: string): IdentityRecord {
   const record = identityRecordFrom(plainFrom(item));
   if (record.identity !== identity) throw new TypeError('another machine’s record lies under the key of this one');
   return record;
+}
+
+function lockOn(item: Item, subject: LockSubject): Lock {
+  const lock = lockFrom(plainFrom(item));
+  if (!subjectsOf(lock).includes(subject)) throw new TypeError('another lock lies under the key of this one');
+  return lock;
 }
 
 function named(key: Item): readonly [string, Item] {

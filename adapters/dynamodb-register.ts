@@ -1,11 +1,19 @@
 /** What operators do to the attestations table: each change in one transaction with its audit item. */
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { auditItemFrom, identityRecordFrom, machineEntryFrom, verdictFrom } from '../core/attestation-records.ts';
+import {
+  auditItemFrom,
+  identityRecordFrom,
+  lockFrom,
+  machineEntryFrom,
+  verdictFrom,
+} from '../core/attestation-records.ts';
 import type { Plain } from '../core/attestation-records.ts';
+import type { Lock } from '../core/locks.ts';
 import type { AttestationRegister, AuditItem, ChangeWrite, MachineEntry } from '../core/attestation-store.ts';
+import { oldestFirst, subjectsOf } from '../core/locks.ts';
 import { checkAdoption } from '../core/claim-check.ts';
-import { isOf, isStill, keys, patternPrefix, writesOf } from './dynamodb-attestation-items.ts';
+import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './dynamodb-attestation-items.ts';
 import type { DynamoDbAttestationsOptions } from './dynamodb-attestations.ts';
 import { attestationsTable, tableError } from './dynamodb-table.ts';
 import { newToken, transactGet, transactWrite } from './dynamodb-transactions.ts';
@@ -83,9 +91,6 @@ export function dynamoDbRegister(options: DynamoDbAttestationsOptions): Attestat
         ...writes.free(addresses, identity),
       );
     },
-    async revoke(record, audit) {
-      return change(audit, writes.end(record, 'revoked'));
-    },
     async adopt(record, audit) {
       checkAdoption(record);
       const answer = await change(audit, ...writes.first(record));
@@ -105,6 +110,23 @@ export function dynamoDbRegister(options: DynamoDbAttestationsOptions): Attestat
             expression: `attribute_exists(${attestationsTable.partitionKey})`,
           });
       const answer = await change(audit, item);
+      return answer.written ? answer : { written: false, why: 'missing' };
+    },
+    async listLocks() {
+      const locks: Lock[] = [];
+      for await (const item of scan('lock')) locks.push(lockFrom(plainFrom(item)));
+      return oldestFirst(locks);
+    },
+    async lock(lock, audit) {
+      const answer = await change(
+        audit,
+        ...subjectsOf(lock).map((subject) => writes.put(keys.lock(subject), itemFrom(lock), isNew)),
+      );
+      return answer.written ? answer : { written: false, why: 'changed' };
+    },
+    async unlock(lock, audit) {
+      const isIt = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
+      const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), isIt)));
       return answer.written ? answer : { written: false, why: 'missing' };
     },
   };

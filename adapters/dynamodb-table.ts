@@ -7,16 +7,17 @@
  *
  * What each role needs, action by action (a transaction needs those of the writes in it), with dynamodb:LeadingKeys:
  *
- *     attestations  attest    GetItem             id#* node#* once#* verdict#* machine#*
+ *     attestations  attest    GetItem             id#* node#* once#* verdict#* machine#* lock#*
  *                             PutItem             id#* node#* once#* verdict#* audit#*
- *                             UpdateItem          id#*
+ *                             BatchGetItem        verdict#* refused#*
+ *                             UpdateItem          id#* refused#*
  *                             ConditionCheckItem  node#*
  *                             DeleteItem          once#address#*
- *                   sign      GetItem             id#* verdict#*
- *                   operator  GetItem             id#* node#* once#* verdict#* machine#*
- *                             PutItem             id#* node#* once#address#* machine#* audit#*
+ *                   sign      GetItem             lock#*  (and id#* verdict#* where machines prove themselves)
+ *                   operator  GetItem             id#* node#* once#* verdict#* machine#* lock#*
+ *                             PutItem             id#* node#* once#address#* machine#* lock#* audit#*
  *                             UpdateItem          id#* machine#*
- *                             DeleteItem          id#* node#* once#address#* machine#*
+ *                             DeleteItem          id#* node#* once#address#* machine#* lock#*
  *                             Scan                (the whole table: a scan has no leading keys)
  *     certificates  sign      GetItem, PutItem, UpdateItem  uid#*
  *                             UpdateItem          spki#*     (only where a profile has freshKeys)
@@ -38,14 +39,14 @@ export const certificatesTable = {
   },
 } as const;
 
-/** What attestation remembers. */
+/** What attestation remembers, and the locks of every cluster. */
 export const attestationsTable = {
   partitionKey: 'pk',
   /** Seconds since 1970, on verdicts and spent proofs only. It cleans up: what has expired counts as none before that. */
   timeToLive: 'ttl',
 } as const;
 
-type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'audit';
+type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'refused' | 'lock' | 'audit';
 
 /** `kind#value…`. A `#` inside a value would make two keys of one: it is percent-encoded, and so is `%`. */
 export function itemKey(kind: ItemKind, ...values: readonly string[]): string {

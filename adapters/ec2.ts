@@ -186,6 +186,7 @@ function describe(instance: Instance, ownerId: string): InstanceDescription {
     ...(rootType === 'ebs' || rootType === 'instance-store' ? { rootDeviceType: rootType } : {}),
     ...given('rootAttachedAt', root?.Ebs?.AttachTime?.getTime()),
     ...given('interfaceAttachedAt', first?.Attachment?.AttachTime?.getTime()),
+    ...(first === undefined ? { primaryAddresses: [], primaryDnsNames: [] } : primaryOf(first)),
     addresses: [...new Set(interfaces.flatMap(addressesOf))],
     dnsNames: [...new Set(interfaces.flatMap(namesOf))],
   };
@@ -198,6 +199,23 @@ function given<K extends string, V>(key: K, value: V | undefined): { readonly [P
 
 function isFirst({ Attachment: attachment }: InstanceNetworkInterface): boolean {
   return attachment?.DeviceIndex === 0 && (attachment.NetworkCardIndex ?? 0) === 0;
+}
+
+/**
+ * What nobody can assign to the machine while it runs, but for its public address: EC2 fixes the primary private address
+ * of the first interface when the instance is launched. Of several IPv6 addresses only the one that EC2 calls primary.
+ */
+function primaryOf(first: InstanceNetworkInterface): {
+  readonly primaryAddresses: readonly string[];
+  readonly primaryDnsNames: readonly string[];
+} {
+  const { PrivateIpAddress: address, PrivateDnsName: name, Association: association, Ipv6Addresses: v6 = [] } = first;
+  const [sole, ...others] = v6;
+  const primaryV6 = others.length === 0 ? sole : v6.find(({ IsPrimaryIpv6: primary }) => primary === true);
+  return {
+    primaryAddresses: [address, association?.PublicIp, association?.CarrierIp, primaryV6?.Ipv6Address].filter(isText),
+    primaryDnsNames: [name, association?.PublicDnsName].filter(isText),
+  };
 }
 
 function addressesOf(each: InstanceNetworkInterface): readonly string[] {

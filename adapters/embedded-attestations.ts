@@ -4,7 +4,7 @@
  * at. Nothing is ever cleaned up: what has expired counts as none.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { identityRecordFrom, verdictFrom } from '../core/attestation-records.ts';
+import { identityRecordFrom, lockFrom, verdictFrom } from '../core/attestation-records.ts';
 import type { Plain } from '../core/attestation-records.ts';
 import type {
   AttestationRegister,
@@ -16,7 +16,9 @@ import type {
   Look,
   Seen,
 } from '../core/attestation-store.ts';
-import { checkClaim, checkLook } from '../core/claim-check.ts';
+import { checkClaim, checkLook, checkObservation } from '../core/claim-check.ts';
+import { lockOfMachine } from '../core/locks.ts';
+import type { Lock, LockSubject } from '../core/locks.ts';
 import { nameMatches } from '../core/patterns.ts';
 import type { Instant } from '../core/ports.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
@@ -36,7 +38,7 @@ const schema = `
   CREATE TABLE identity (
     identity   TEXT NOT NULL PRIMARY KEY,
     node_name  TEXT NOT NULL,
-    state      TEXT NOT NULL CHECK (state IN ('active', 'retired', 'revoked')),
+    state      TEXT NOT NULL CHECK (state IN ('active', 'retired')),
     first_seen INTEGER NOT NULL,
     rev        INTEGER NOT NULL CHECK (rev >= 1),
     record     TEXT NOT NULL
@@ -67,9 +69,22 @@ const schema = `
     verdict    TEXT NOT NULL
   ) STRICT;
 
+  CREATE TABLE refused (
+    requester TEXT NOT NULL,
+    beginning INTEGER NOT NULL,
+    refusals  INTEGER NOT NULL,
+    PRIMARY KEY (requester, beginning)
+  ) STRICT, WITHOUT ROWID;
+
   CREATE TABLE machine (
     name  TEXT PRIMARY KEY,
     entry TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- One row for each subject that a lock bars.
+  CREATE TABLE lock (
+    subject TEXT PRIMARY KEY,
+    lock    TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE audit (
@@ -80,7 +95,7 @@ const schema = `
   -- Held here too, against a mistake in the statements above it.
   CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
   WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
-    OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'revoked' OR (OLD.state = 'retired' AND NEW.state = 'active')
+    OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'retired'
   BEGIN SELECT RAISE(ABORT, 'the record of a machine may only move forward'); END;
 
   CREATE TRIGGER audit_keeps_its_items BEFORE UPDATE ON audit
@@ -93,7 +108,7 @@ const schema = `
 const attestationsFile: DatabaseKind = {
   name: 'attestation store',
   applicationId: 0x43_53_61_74, // CSat
-  schemaVersion: 1,
+  schemaVersion: 2,
   schema,
 };
 
@@ -164,11 +179,21 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
   const putOnce = database.prepare(
     'INSERT OR REPLACE INTO once (kind, id, request_sha256, expires_at) VALUES (?, ?, ?, ?)',
   );
+  const selectRefusals = database.prepare('SELECT refusals FROM refused WHERE requester = ? AND beginning = ?');
+  const countRefusal = database.prepare(
+    'INSERT INTO refused (requester, beginning, refusals) VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET refusals = refusals + 1',
+  );
   const selectMachines = database.prepare('SELECT name FROM machine');
+
+  const selectLock = database.prepare('SELECT lock FROM lock WHERE subject = ?');
 
   const findVerdict = (uid: string, now: Instant) => {
     const row = selectVerdict.get(uid, now);
     return row === undefined ? undefined : verdictFrom(plain(row, 'verdict'));
+  };
+  const findLock = (subject: LockSubject): Lock | undefined => {
+    const row = selectLock.get(subject);
+    return row === undefined ? undefined : lockFrom(plain(row, 'lock'));
   };
   const spentBy = (kind: string, id: string, now: Instant) => text(selectOnce.get(kind, id, now), 'request_sha256');
   const findHolder = (nodeName: string): IdentityRecord | undefined => {
@@ -181,9 +206,11 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
 
   function see({ now, identity, nodeName, once, addresses, machines }: Look): Seen {
     const record = identity === undefined ? undefined : records.find(identity);
+    const lock = identity === undefined ? undefined : findLock(lockOfMachine(identity));
     const holder = findHolder(nodeName);
     return {
       ...(record === undefined ? {} : { identity: record }),
+      ...(lock === undefined ? {} : { lock }),
       ...(holder === undefined || holder.identity === identity ? {} : { holder }),
       once: once.map(({ kind, id }) => spentBy(kind, id, now)),
       addresses: addresses.map(records.owner),
@@ -225,6 +252,23 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     findVerdict: async (uid, now) => findVerdict(uid, now),
     findIdentity: async (identity) => records.find(identity),
     findNode: async (nodeName) => snapshot(() => findHolder(nodeName)),
+    async recall(uid, { requester, from }, now) {
+      const verdict = findVerdict(uid, now);
+      const refusals = Number(selectRefusals.get(requester, from)?.['refusals'] ?? 0);
+      return { ...(verdict === undefined ? {} : { verdict }), refusals };
+    },
+    async observe(record) {
+      checkObservation(record);
+      return inTurn(() => {
+        if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
+        records.replace(record);
+        return true;
+      });
+    },
+    async countRefusal({ requester, from }) {
+      return inTurn(() => void countRefusal.run(requester, from));
+    },
+    findLock: async (subject) => findLock(subject),
     async look(question) {
       checkLook(question);
       return snapshot(() => see(question));

@@ -109,6 +109,8 @@ async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<
 export async function loadEmbeddedCa(dir: string, name: string): Promise<Authority> {
   refuseInsideLambda('the embedded CA', process.env);
   const folder = folderOf(dir, name);
+  // First, because a folder that another process renames into place between two reads has all of its files.
+  if (await isEmpty(folder)) throw new CaUnusableError('Missing', `there is no CA in ${folder}`);
   const signatureAlgorithm = algorithmIn(await read(folder, 'authority.json'), folder);
   const [keyPem, certificatePem] = [await read(folder, 'key.pem'), await read(folder, 'certificate.pem')];
   try {
@@ -161,9 +163,7 @@ async function read(folder: string, file: string): Promise<string> {
   try {
     return await readFile(join(folder, file), 'utf8');
   } catch (error) {
-    const absent = (error as { code?: unknown }).code === 'ENOENT';
-    if (absent && (await isEmpty(folder))) throw new CaUnusableError('Missing', `there is no CA in ${folder}`);
-    const what = absent ? `no ${file}` : messageOf(error);
+    const what = (error as { code?: unknown }).code === 'ENOENT' ? `no ${file}` : messageOf(error);
     throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${what}`);
   }
 }

@@ -1,8 +1,15 @@
 /** What operators do to the embedded attestation store: each change in one transaction with its audit item. */
 import type { DatabaseSync } from 'node:sqlite';
-import { auditItemFrom, identityRecordFrom, machineEntryFrom, verdictFrom } from '../core/attestation-records.ts';
+import {
+  auditItemFrom,
+  identityRecordFrom,
+  lockFrom,
+  machineEntryFrom,
+  verdictFrom,
+} from '../core/attestation-records.ts';
 import type { Plain } from '../core/attestation-records.ts';
-import type { AttestationRegister, AuditItem, ChangeWrite, IdentityRecord } from '../core/attestation-store.ts';
+import type { AttestationRegister, ChangeWrite } from '../core/attestation-store.ts';
+import { oldestFirst, subjectsOf } from '../core/locks.ts';
 import { checkAdoption } from '../core/claim-check.ts';
 import type { IdentityStatements, InTurn } from './embedded-attestations.ts';
 import type { Row, SqlValue } from './embedded-database.ts';
@@ -17,21 +24,13 @@ export function embeddedRegister(
   const putMachine = database.prepare('INSERT OR REPLACE INTO machine (name, entry) VALUES (?, ?)');
   const deleteMachine = database.prepare('DELETE FROM machine WHERE name = ?');
 
+  const findLock = database.prepare('SELECT lock AS json FROM lock WHERE subject = ?');
+  const putLock = database.prepare('INSERT INTO lock (subject, lock) VALUES (?, ?)');
+  const deleteLock = database.prepare('DELETE FROM lock WHERE subject = ?');
+
   /** Reads what is there when it is asked for, and gives it piece by piece. */
   async function* list<T>(sql: string, from: (plain: Plain) => T, ...values: SqlValue[]): AsyncIterable<T> {
     for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
-  }
-
-  /** Does `work` to a record that is still the one that was read, and leaves the audit item. */
-  function change(record: IdentityRecord, audit: AuditItem, work: (found: IdentityRecord) => boolean) {
-    return inTurn((): ChangeWrite => {
-      const found = records.still(record);
-      if (found === undefined)
-        return { written: false, why: records.find(record.identity) === undefined ? 'missing' : 'changed' };
-      if (!work(found)) return { written: false, why: 'changed' };
-      records.audit(audit);
-      return { written: true };
-    });
   }
 
   return {
@@ -43,19 +42,17 @@ export function embeddedRegister(
       return rows.map((row) => recordOf(row, machineEntryFrom));
     },
     async reset(record, audit) {
-      return change(record, audit, ({ identity, nodeName }) => {
+      return inTurn((): ChangeWrite => {
+        const found = records.still(record);
+        if (found === undefined)
+          return { written: false, why: records.find(record.identity) === undefined ? 'missing' : 'changed' };
+        const { identity, nodeName } = found;
         deleteIdentity.run(identity);
         // A retired machine's name is another's by now.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
-        return true;
-      });
-    },
-    async revoke(record, audit) {
-      return change(record, audit, (found) => {
-        if (found.state === 'revoked') return false;
-        records.replace({ ...found, state: 'revoked', rev: found.rev + 1 });
-        return true;
+        records.audit(audit);
+        return { written: true };
       });
     },
     async adopt(record, audit) {
@@ -81,6 +78,29 @@ export function embeddedRegister(
     async removeMachine(name, audit) {
       return inTurn((): ChangeWrite => {
         if (deleteMachine.run(name).changes === 0) return { written: false, why: 'missing' };
+        records.audit(audit);
+        return { written: true };
+      });
+    },
+    async listLocks() {
+      const rows = database.prepare('SELECT lock AS json FROM lock').all() as Row[];
+      return oldestFirst(rows.map((row) => recordOf(row, lockFrom)));
+    },
+    async lock(lock, audit) {
+      return inTurn((): ChangeWrite => {
+        const subjects = subjectsOf(lock);
+        if (subjects.some((subject) => findLock.get(subject) !== undefined)) return { written: false, why: 'changed' };
+        for (const subject of subjects) putLock.run(subject, JSON.stringify(lock));
+        records.audit(audit);
+        return { written: true };
+      });
+    },
+    async unlock(lock, audit) {
+      return inTurn((): ChangeWrite => {
+        const subjects = subjectsOf(lock);
+        const isIt = (row: Row | undefined): boolean => row !== undefined && recordOf(row, lockFrom).id === lock.id;
+        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return { written: false, why: 'missing' };
+        for (const subject of subjects) deleteLock.run(subject);
         records.audit(audit);
         return { written: true };
       });

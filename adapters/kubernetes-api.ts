@@ -1,5 +1,6 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import type { RequestOptions } from 'node:https';
+import { isAddressable } from '../core/kubernetes.ts';
 import { ThrottledError } from '../core/ports.ts';
 import type {
   AccessQuestion,
@@ -11,7 +12,8 @@ import type {
   WatchEvent,
 } from '../core/ports.ts';
 import { decodeList } from './kubernetes-list.ts';
-import { createTransport } from './kubernetes-transport.ts';
+import { boundPlugins } from './kubernetes-plugins.ts';
+import { createTransport, loginMilliseconds } from './kubernetes-transport.ts';
 import type { HttpCall, HttpResult, KubernetesTransport } from './kubernetes-transport.ts';
 import { decodeWatch } from './kubernetes-watch.ts';
 
@@ -74,26 +76,38 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
 }
 
 /** The same connection for what speaks of other objects (kubernetes-objects.ts). */
-export function connectTransport(login: KubernetesLogin): {
+export function connectTransport(
+  login: KubernetesLogin,
+  loginLimit: number = loginMilliseconds,
+): {
   readonly transport: KubernetesTransport;
   readonly server: string;
+  /** Names in the kubeconfig; empty where it has none. */
+  readonly context: string;
+  readonly user: string;
 } {
-  let config = load(login);
+  let config = load(login, loginLimit);
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
-  const transport = createTransport(new URL(server), async (reload) => {
-    // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
-    if (reload) config = load(login);
-    const options: RequestOptions = {};
-    await config.applyToHTTPSOptions(options);
-    if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
-    return options;
-  });
-  return { transport, server };
+  const transport = createTransport(
+    new URL(server),
+    async (reload) => {
+      // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
+      if (reload) config = load(login, loginLimit);
+      const options: RequestOptions = {};
+      await config.applyToHTTPSOptions(options);
+      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
+      return options;
+    },
+    undefined,
+    loginLimit,
+  );
+  return { transport, server, context: config.getCurrentContext(), user: config.getCurrentUser()?.name ?? '' };
 }
 
-function load(login: KubernetesLogin): KubeConfig {
+function load(login: KubernetesLogin, loginLimit: number): KubeConfig {
   const config = new KubeConfig();
+  boundPlugins(config, loginLimit);
   if (login.kind === 'inCluster') config.loadFromCluster();
   else {
     config.loadFromFile(login.path);
@@ -162,7 +176,10 @@ function requestApi(transport: KubernetesTransport): RequestApi {
       return { ok: true, value: events };
     },
 
-    get: (name, signal) => ask(transport, { method: 'GET', path: `${group}/${encodeURIComponent(name)}`, signal }),
+    get: async (name, signal) => {
+      const path = pathOf(name);
+      return path === undefined ? unaddressable : ask(transport, { method: 'GET', path, signal });
+    },
 
     updateStatus: (object, signal) => replace(transport, 'status', object, signal),
     updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
@@ -192,8 +209,22 @@ async function replace(
   // Without these two the API server would take the update whatever the object has become.
   if (typeof name !== 'string' || !uid || !resourceVersion)
     return { ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' };
-  const path = `${group}/${encodeURIComponent(name)}/${subresource}`;
-  return ask(transport, { method: 'PUT', path, query: { fieldManager }, body: object, signal });
+  const path = pathOf(name);
+  if (path === undefined) return unaddressable;
+  return ask(transport, {
+    method: 'PUT',
+    path: `${path}/${subresource}`,
+    query: { fieldManager },
+    body: object,
+    signal,
+  });
+}
+
+const unaddressable = { ok: false, why: 'TooLarge', message: 'the name is too long for a URL' } as const;
+
+/** `undefined`: no URL can carry it. */
+function pathOf(name: string): string | undefined {
+  return isAddressable(name) ? `${group}/${encodeURIComponent(name)}` : undefined;
 }
 
 /** Word for word what the in-tree approver asks (pkg/controller/certificates/approver/sarapprove.go), `version` included. */
@@ -291,15 +322,27 @@ function refusalOf(
       return { why: 'Conflict', message };
     case 410:
       return { why: 'Expired', message };
+    // The body or the URL is more than the API server reads (3 MiB, 1 MiB).
+    case 413:
+    case 414:
+    case 431:
+      return { why: 'TooLarge', message };
     case 429:
       return { why: 'Throttled', message };
     default:
       // An etcd restored from a backup: our resourceVersion lies in its future, and only a list helps.
       if (isResourceVersionTooLarge(status)) return { why: 'Expired', message };
+      if (tooLargeForEtcd.test(text)) return { why: 'TooLarge', message };
       // 408 says "try again"; 3xx and 1xx come from something that is not the API server.
       return { why: code >= 400 && code <= 499 && code !== 408 ? 'Invalid' : 'Unavailable', message };
   }
 }
+
+/**
+ * What the API server passes on with status 500 when the object does not fit: from etcd (--max-request-bytes, 1.5 MiB by
+ * default), and from its own client of etcd.
+ */
+const tooLargeForEtcd = /etcdserver: request is too large|trying to send message larger than max/;
 
 function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
   const details = status?.['details'];

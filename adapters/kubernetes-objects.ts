@@ -22,6 +22,9 @@ export interface ObjectApi {
     signal: AbortSignal,
   ): Promise<ApiAnswer<JsonObject>>;
   readonly server: string;
+  /** Names in the kubeconfig; empty where it has none. */
+  readonly context: string;
+  readonly user: string;
   close(): void;
 }
 
@@ -30,10 +33,12 @@ const maxPageBytes = 32 * 1_048_576;
 
 /** Throws at once if the login cannot be read. */
 export function connectObjects(login: KubernetesLogin): ObjectApi {
-  const { transport, server } = connectTransport(login);
+  const { transport, server, context, user } = connectTransport(login);
   const ask = async (call: HttpCall) => interpret(await transport.call(call));
   return {
     server,
+    context,
+    user,
     close: () => transport.close(),
     get: (path, signal) => ask({ method: 'GET', path, signal }),
     create: (path, body, signal) => ask({ method: 'POST', path, query: { fieldManager }, body, signal }),

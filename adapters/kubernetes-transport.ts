@@ -11,6 +11,8 @@ const credentialsMilliseconds = 30_000;
 /** After a 401 the credentials are read again at once, but not for each of many calls. */
 const minimumReloadMilliseconds = 2_000;
 const answerMilliseconds = 30_000;
+/** For a login, which may run a program of the kubeconfig: as long as a call waits for it. */
+export const loginMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
 export interface HttpCall {
@@ -46,8 +48,9 @@ export function createTransport(
   server: URL,
   credentials: CredentialSource,
   monotonic: () => number = () => performance.now(),
+  loginLimit: number = loginMilliseconds,
 ): KubernetesTransport {
-  const identity = keepIdentity(server, credentials, monotonic);
+  const identity = keepIdentity(server, (reload) => inTime(credentials(reload), loginLimit), monotonic);
   const request = server.protocol === 'https:' ? httpsRequest : httpRequest;
   const host = server.hostname.replace(/^\[|\]$/g, '');
   const port = server.port === '' ? undefined : server.port;
@@ -135,6 +138,19 @@ export function createTransport(
 
     close: () => identity.close(),
   };
+}
+
+/** One login that never ends must not end all: every call waits for the same one. */
+async function inTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no login in ${milliseconds / 1_000} s`)), milliseconds);
+  });
+  try {
+    return await Promise.race([login, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The agent and headers of now; a new agent only when what it was made of has changed. */

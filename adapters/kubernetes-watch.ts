@@ -1,6 +1,6 @@
 import type { ApiRefusal, JsonObject, WatchEvent } from '../core/ports.ts';
 
-/** An object is 1.5 MiB in etcd at most, in JSON with its base64 a third more. */
+/** An object is 1.5 MiB in etcd at most. In JSON base64 takes a third more, and a control character six times as much. */
 const maxLineBytes = 8 * 1_048_576;
 
 const newline = 0x0a;
@@ -32,7 +32,7 @@ export async function* decodeWatch(
       } else if (piece.length > 0) pieces.push(piece);
       if (end === -1) break;
 
-      if (skipping) yield { type: 'UNREADABLE', message: `a line of ${length} bytes` };
+      if (skipping) yield { type: 'OVERSIZED', bytes: length };
       else if (length > 0) yield decodeLine(pieces, length, refusal);
       pieces = [];
       length = 0;

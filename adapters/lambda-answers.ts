@@ -10,7 +10,7 @@ import { jsonAnswer } from './lambda-http.ts';
 import type { HttpAnswer } from './lambda-http.ts';
 
 /** `ok` is of the endpoints that sign nothing: no answer of theirs can be taken for an issued certificate. */
-type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict';
+type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict' | 'forbidden';
 
 export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
   return { 'x-countersign-outcome': outcome };
@@ -120,7 +120,7 @@ function withCertificate(object: unknown, certificatePem: string): object {
 /** Our own 4xx and 5xx. `outcome` is `invalid` for whatever is wrong with the call rather than with the request. */
 export function errorAnswer(
   status: number,
-  outcome: SignOutcome['kind'],
+  outcome: SignOutcome['kind'] | 'forbidden',
   message: string,
   causes: readonly Cause[] = [],
   more: { readonly headers?: Readonly<Record<string, string>>; readonly retryAfterSeconds?: number } = {},
@@ -145,6 +145,7 @@ export function errorAnswer(
 const names: Readonly<Record<number, readonly [reason: string, canonicalCode: string]>> = {
   400: ['BadRequest', 'INVALID_ARGUMENT'],
   401: ['Unauthorized', 'UNAUTHENTICATED'],
+  403: ['Forbidden', 'PERMISSION_DENIED'],
   404: ['NotFound', 'NOT_FOUND'],
   405: ['MethodNotAllowed', 'UNIMPLEMENTED'],
   409: ['Conflict', 'FAILED_PRECONDITION'],

@@ -3,7 +3,10 @@
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
  */
 
-/** The part of the event that is looked at. Everything in it comes from a stranger, `requestContext` from AWS. */
+/**
+ * The part of the event that is looked at. `requestContext` is written by AWS, the rest by the caller. A principal with
+ * `lambda:InvokeFunction` can write all of it.
+ */
 export interface HttpEvent {
   readonly version: '2.0';
   /** Path without the query string. We run in the `$default` stage, so no stage name stands before it. */
@@ -13,6 +16,8 @@ export interface HttpEvent {
   readonly requestContext: {
     readonly http: { readonly method: string; readonly path: string };
     readonly requestId?: string;
+    /** What the front door found out about the caller (adapters/lambda-caller.ts reads it). */
+    readonly authorizer?: unknown;
   };
   readonly body?: string;
   readonly isBase64Encoded: boolean;
@@ -24,7 +29,29 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-export type HttpHandler = (event: HttpEvent) => Promise<HttpAnswer>;
+/** What the Lambda runtime says about the call. No caller can change it. */
+export interface LambdaContext {
+  readonly invokedFunctionArn: string;
+}
+
+/** In Lambda there is always a context; the dev server has none. */
+export type HttpHandler = (event: HttpEvent, context?: LambdaContext) => Promise<HttpAnswer>;
+
+/** The event as payload format 2.0; undefined for anything else, such as an event that a principal invokes the function with. */
+export function readHttpEvent(event: unknown): HttpEvent | undefined {
+  const { rawPath, headers, requestContext, body, isBase64Encoded } = record(event);
+  const { method } = record(record(requestContext)['http']);
+  if (typeof rawPath !== 'string' || typeof method !== 'string' || typeof headers !== 'object' || headers === null)
+    return undefined;
+  if (body !== undefined && body !== null && typeof body !== 'string') return undefined;
+  if (typeof isBase64Encoded !== 'boolean') return undefined;
+  if (!Object.values(headers).every((value) => value === undefined || typeof value === 'string')) return undefined;
+  return event as HttpEvent;
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
 
 /** A request as handlers see it, whoever carried it. */
 export interface HttpRequest {

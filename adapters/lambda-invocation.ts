@@ -4,9 +4,10 @@
  */
 import { InvokeCommand } from '@aws-sdk/client-lambda';
 import type { LambdaClient, LambdaClientConfig } from '@aws-sdk/client-lambda';
-import { MisconfigurationError, ThrottledError } from '../core/ports.ts';
+import { LaterError, MisconfigurationError, ThrottledError } from '../core/ports.ts';
 import type { JsonObject } from '../core/ports.ts';
-import type { HttpEvent } from './lambda-http.ts';
+import { attestCall, readAttestCallAnswer } from './lambda-attest-call.ts';
+import type { AttestCallAnswer } from './lambda-attest-call.ts';
 
 /** Below the sign function's own 25 s. A second try would only queue behind the first. */
 export const invocationClientConfig = {
@@ -29,7 +30,7 @@ export function invokeAttest({
 }: AttestInvocation): (object: JsonObject) => Promise<void> {
   let connected: LambdaClient | undefined;
   return async (object) => {
-    const payload = Buffer.from(JSON.stringify(attestEvent(cluster, object)));
+    const payload = Buffer.from(JSON.stringify(attestCall(cluster, object)));
     const command = new InvokeCommand({ FunctionName: functionName, Payload: payload });
     connected ??= client();
     let result;
@@ -40,30 +41,16 @@ export function invokeAttest({
     }
     // It crashed or ran out of time; it may have concluded before.
     if (result.FunctionError !== undefined) throw new Error('the attest function failed');
-    const status = statusOf(result.Payload);
-    if (status !== 200) throw new Error(`the attest function answered with status ${status ?? 'none'}`);
+    const { outcome = 'no outcome', later } = answerIn(result.Payload) ?? {};
+    if (later !== undefined) throw new LaterError(later.why, 'attest has it wait', later.afterMilliseconds);
+    if (outcome !== 'verdict') throw new Error(`the attest function reached no verdict (${outcome})`);
   };
 }
 
-/** As an HTTP API sends it (payload format 2.0), so that the function knows one kind of event. */
-export function attestEvent(cluster: string, object: JsonObject): HttpEvent {
-  const path = `/v1/clusters/${cluster}/attest`;
-  return {
-    version: '2.0',
-    rawPath: path,
-    rawQueryString: '',
-    headers: { 'content-type': 'application/json' },
-    requestContext: { http: { method: 'POST', path } },
-    body: JSON.stringify({ request: object }),
-    isBase64Encoded: false,
-  };
-}
-
-function statusOf(payload: Uint8Array | undefined): number | undefined {
+function answerIn(payload: Uint8Array | undefined): AttestCallAnswer | undefined {
   if (payload === undefined) return undefined;
   try {
-    const { statusCode } = JSON.parse(Buffer.from(payload).toString('utf8')) as { readonly statusCode?: unknown };
-    return typeof statusCode === 'number' ? statusCode : undefined;
+    return readAttestCallAnswer(JSON.parse(Buffer.from(payload).toString('utf8')));
   } catch {
     return undefined;
   }

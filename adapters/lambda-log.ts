@@ -1,7 +1,7 @@
 /** What the log says of a call: names and codes, never a request's content, a certificate, a token or evidence. */
 import { CertificateUnreadableError } from '../core/certificate-facts.ts';
 import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../core/outcome.ts';
-import { CertificateDefectError, MisconfigurationError, ThrottledError } from '../core/ports.ts';
+import { CertificateDefectError, LaterError, MisconfigurationError, ThrottledError } from '../core/ports.ts';
 import type { HttpAnswer } from './lambda-http.ts';
 
 export const logLevels = ['info', 'warn', 'error'] as const;
@@ -38,17 +38,24 @@ export interface CallLogEntry {
   /** What attest concluded. */
   readonly decision?: string;
   readonly identity?: string;
+  /** Version of the evidence that proved it: `aws/v2`. */
+  readonly evidence?: string;
   /** Audit mode: what would have been refused, or that it could not be judged. */
   readonly wouldRefuse?: readonly RefusalCode[] | 'unjudged';
   /** The same was answered before. */
   readonly repeat?: boolean;
+  /** Of a refused caller: the ARN of the session or user, or the service account. */
+  readonly caller?: string;
+  /** The same without the session name: an alarm counts by it. */
+  readonly callerPrincipal?: string;
   readonly error?: unknown;
 }
 
 export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<CallLogEntry>): CallLogEntry {
   const { error, ...rest } = more;
   return {
-    level: more.why === 'Internal' ? 'error' : more.why === 'Unavailable' ? 'warn' : 'info',
+    level:
+      more.why === 'Internal' ? 'error' : more.why === 'Unavailable' || more.caller !== undefined ? 'warn' : 'info',
     outcome: answer.headers['x-countersign-outcome'] ?? '',
     status: answer.statusCode,
     durationMilliseconds,
@@ -91,6 +98,9 @@ export function busyAfter(
   error: unknown,
   randomBytes: (count: number) => Uint8Array,
 ): SignOutcome & { readonly kind: 'busy' } {
+  // The relay adds its own jitter to what it is told.
+  if (error instanceof LaterError)
+    return { kind: 'busy', why: error.why, retryAfterSeconds: Math.max(1, Math.ceil(error.afterMilliseconds / 1_000)) };
   const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
   // A quota is by the second, and how many may ask again is the clients' to find out (limiter.ts of the relay). After
   // anything else a little apart, so that those who failed together do not come back together.

@@ -20,7 +20,11 @@ function withoutAnswer({ status, headers, body }: RawAnswer): NoAnswer | undefin
     const json = parse(body);
     return { kind: 'busy', ...(headers[outcomeHeader] === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
   }
-  if (status === 401 || status === 403) return { kind: 'unauthorized', message: `HTTP ${status}` };
+  if (status === 401 || status === 403)
+    return {
+      kind: 'unauthorized',
+      message: headers[outcomeHeader] === 'forbidden' ? `HTTP ${status}: ${unknownCaller}` : `HTTP ${status}`,
+    };
   return undefined;
 }
 
@@ -61,6 +65,8 @@ export function interpretAttest(answer: RawAnswer): AttestAnswer {
 }
 
 const outcomeHeader = 'x-countersign-outcome';
+/** The function itself said no, not the front door before it. */
+const unknownCaller = 'the function knows neither this role nor this service account (access in countersign.yaml)';
 const notOurs = 'not an answer of countersign';
 const mismatch = 'outcome and status do not go together';
 
@@ -143,6 +149,8 @@ function certificateIn(json: JsonObject | undefined): string | undefined {
 
 const busyWhys: Readonly<Record<BusyWhy, true>> = {
   InProgress: true,
+  SecondLook: true,
+  Limited: true,
   Throttled: true,
   Unavailable: true,
   Internal: true,

@@ -7,9 +7,10 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { bundle } from '../lib/bundle.ts';
+import { contextIn } from '../test/harness/callers.ts';
 import { deployFunctions, services, subjects } from '../test/harness/lambda-functions.ts';
 import type { DeployedFunction, DeployedFunctions, Service } from '../test/harness/lambda-functions.ts';
-import { startLambda } from '../test/harness/lambda-runtime.ts';
+import { runtimeAccount, startLambda } from '../test/harness/lambda-runtime.ts';
 import type { LambdaAnswer } from '../test/harness/lambda-runtime.ts';
 import { temporaryFolder } from '../test/harness/processes.ts';
 import { ensureTool } from '../test/tools/tools.ts';
@@ -163,7 +164,8 @@ async function firstUnderLambda({ name, ...rest }: DeployedFunction, event: unkn
 
 /** Import and first answer, without a runtime around them. */
 async function firstInProcess(of: DeployedFunction, event: unknown): Promise<number> {
-  const script = `require('./index.js').handler(JSON.parse(process.argv[1])).then(done);`;
+  const context = JSON.stringify(contextIn(runtimeAccount));
+  const script = `require('./index.js').handler(JSON.parse(process.argv[1]), ${context}).then(done);`;
   return checked(of.name, await inProcess(of, script, JSON.stringify(event)));
 }
 

@@ -78,7 +78,7 @@ export async function startBesideLocalStack(
   as: 'signer' | 'approver',
 ): Promise<RunningContender> {
   if (localStack === undefined) throw new Error('there is no LocalStack');
-  const { relayArgs, demandProof, caPem, handlers, emulator, kmsMilliseconds } = localStack;
+  const { relayArgs, relayEnvironment, demandProof, caPem, handlers, emulator, kmsMilliseconds } = localStack;
   const running = await starting(async (folder, processes) => {
     const args = [
       ...relayArgs,
@@ -86,7 +86,7 @@ export async function startBesideLocalStack(
       `--kubeconfig=${await relayKubeconfig(controlPlane)}`,
       '--metrics-address=127.0.0.1:0',
     ];
-    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', args, folder, options));
+    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', args, folder, options, relayEnvironment));
     return caPem;
   });
   return { ...running, groups: [handlers, ...running.groups], besides: [emulator], kmsMilliseconds };

@@ -10,7 +10,6 @@ import { emulatedRegion } from '../test/harness/emulator.ts';
 import { startFakeEc2 } from '../test/harness/fake-aws/ec2.ts';
 import type { FakeInstance } from '../test/harness/fake-aws/instance.ts';
 import { makeNodeEvidence } from '../test/harness/fake-aws/node-evidence.ts';
-import { regionCa } from '../test/harness/fake-aws/region-ca.ts';
 import { startFakeSts } from '../test/harness/fake-aws/sts.ts';
 import { createFakeAws } from '../test/harness/fake-aws/world.ts';
 import type { EvidenceOrder, FakeAwsFacts } from './fake-aws.ts';
@@ -26,14 +25,13 @@ const [sts, ec2] = [await startFakeSts({ aws }), await startFakeEc2({ aws })];
 const { accessKeyId, secretAccessKey } = aws.createUser(account, 'attest', ['ec2:DescribeInstances']);
 const instances = new Map<string, FakeInstance>();
 
-/** An instance of that name, the same each time; its identity document takes a moment to sign and is kept. */
+/** An instance of that name, the same each time. */
 function instanceOf(name: string, cluster: string): FakeInstance {
   const known = instances.get(name);
   if (known !== undefined) return known;
   const tags = { [`kubernetes.io/cluster/${cluster}`]: 'owned', Name: name };
   const instance = aws.launch({ account, region: emulatedRegion, tags });
   instances.set(name, instance);
-  aws.rsa2048(instance.instanceId);
   return instance;
 }
 
@@ -60,7 +58,6 @@ const facts: FakeAwsFacts = {
   ordersUrl: orders.url,
   account,
   region: emulatedRegion,
-  certificatePem: regionCa(emulatedRegion).certificatePem,
   environment: {
     AWS_ENDPOINT_URL_STS: sts.url,
     AWS_ENDPOINT_URL_EC2: ec2.url,

@@ -10,8 +10,6 @@ export interface FakeAwsFacts {
   readonly ordersUrl: string;
   readonly account: string;
   readonly region: string;
-  /** Of the key that signs the region's identity documents. */
-  readonly certificatePem: string;
   /** For whoever asks about machines: where, and as whom. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -24,7 +22,7 @@ export interface EvidenceOrder {
 
 export interface FakeAws extends FakeAwsFacts {
   readonly process: RunningProcess;
-  /** What the agents of these machines send, proofs good for five minutes. The first time takes 10 ms a machine. */
+  /** What the agents of these machines send, proofs good for five minutes. */
   evidence(order: EvidenceOrder): Promise<readonly NodeRequest[]>;
   stop(): Promise<void>;
 }
@@ -66,7 +64,7 @@ export async function startFakeAws(): Promise<FakeAws> {
 
 /** Lines of a cluster in countersign.yaml: its machines are instances of that AWS, called by their tag. */
 export function attestationOf(facts: FakeAwsFacts, cluster: string): string {
-  const { account, region, certificatePem } = facts;
+  const { account, region } = facts;
   return `    attestation:
       audience: ${account}/${region}/${cluster}
       aws:
@@ -74,6 +72,5 @@ export function attestationOf(facts: FakeAwsFacts, cluster: string): string {
         regions: [${region}]
         tags: { kubernetes.io/cluster/${cluster}: owned }
         nodeName: ['tag:Name']
-        certificates: { ${region}: [${JSON.stringify(certificatePem)}] }
 `;
 }

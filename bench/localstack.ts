@@ -18,8 +18,9 @@ import type { ProcessGroup } from './process-usage.ts';
 export const deployedCluster = 'demo';
 
 export interface LocalStackDeployment {
-  /** For the relay: where it signs. */
+  /** For the relay: where it signs, and who it is there. */
   readonly relayArgs: readonly string[];
+  readonly relayEnvironment: Readonly<Record<string, string>>;
   /** Deploys it anew, once, so that machines must prove themselves; what a relay that approves must know besides. */
   readonly demandProof: () => Promise<readonly string[]>;
   readonly caPem: string;
@@ -49,7 +50,7 @@ export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployme
   const deployment = await deployOnLocalStack({ functions: aws.environment });
   let proved: Promise<readonly string[]> | undefined;
   try {
-    const { url, configurationFile, kms } = deployment;
+    const { url, attestUrl, configurationFile, kms } = deployment;
     const answer = await deployment.fetch(`${url}${clusterPath}/trust-bundle`, {
       method: 'GET',
       headers: {},
@@ -61,10 +62,11 @@ export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployme
     const relayArgs = [`--url=${url}${clusterPath}`, '--concurrency=4'];
     return {
       relayArgs,
+      relayEnvironment: deployment.relayEnvironment,
       demandProof() {
         proved ??= deployment
           .deployAgain((configuration) => withAttestation(configuration, aws))
-          .then(({ AttestUrl: attest = '' }) => [`--config=${configurationFile}`, `--attest-url=${attest}`]);
+          .then(() => [`--config=${configurationFile}`, `--attest-url=${attestUrl}`]);
         return proved;
       },
       caPem,

@@ -6,6 +6,7 @@
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openEmbeddedAttestations } from '../adapters/embedded-attestations.ts';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../adapters/embedded-signer.ts';
 import { connectKubernetes } from '../adapters/kubernetes-api.ts';
@@ -29,12 +30,13 @@ const certificate = new Uint8Array(new X509Certificate(certificatePem).raw);
 const authority: Authority = { name: 'ca', certificate, intermediates: [], signer: embeddedSigner(keyPem) };
 const cluster = defaultCluster('bench', { maxTtlSeconds: 86_400 });
 const { ledger, close } = openEmbeddedLedger(join(folder, 'ledger.sqlite'));
+const { store: locks } = openEmbeddedAttestations(join(folder, 'attestations.sqlite'));
 
 const endpoint: SigningEndpoint = {
   async sign(object): Promise<SignAnswer> {
     const decoded = decodeRequestObject(object);
     if (!decoded.ok) return { kind: 'invalid' };
-    const ports = { ledger, authority: async () => authority, now: () => Date.now(), randomBytes };
+    const ports = { ledger, locks, authority: async () => authority, now: () => Date.now(), randomBytes };
     const outcome = await issue(decoded.object, cluster, ports);
     return outcome.kind === 'ignored' || outcome.kind === 'invalid' ? { kind: outcome.kind } : outcome;
   },

@@ -1,6 +1,7 @@
 /** Each step of the story of one certificate by itself, in this process, one after the other. */
 import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
+import { openEmbeddedAttestations } from '../adapters/embedded-attestations.ts';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../adapters/embedded-signer.ts';
 import { checkCertificate } from '../core/certificate-check.ts';
@@ -12,12 +13,14 @@ import { issue } from '../core/issue.ts';
 import { decodeRequestObject } from '../core/kubernetes.ts';
 import type { RequestObject } from '../core/kubernetes.ts';
 import { notAfterOf, serialFrom, validity } from '../core/lifetime.ts';
+import type { LockReader } from '../core/locks.ts';
 import type { CertificateLedger } from '../core/ports.ts';
 import { checkProfile } from '../core/profiles.ts';
 import { requestDigest } from '../core/request-digest.ts';
 import { certificateProblem } from '../lambdas/watch-relay/certificate-check.ts';
 import { temporaryFolder } from '../test/harness/processes.ts';
 import { createTestAuthority } from '../test/harness/test-certificates.ts';
+import { ordinaryRequest, worstCluster, worstRequest } from '../test/harness/worst-request.ts';
 import { kubeletRequest, requestObject, signerName } from './requests.ts';
 
 export interface StepResult {
@@ -37,14 +40,16 @@ export async function measureSteps(roundMilliseconds: number): Promise<StepResul
   const folder = temporaryFolder('bench-steps');
   const memory = openEmbeddedLedger(':memory:');
   const disk = openEmbeddedLedger(join(folder.path, 'ledger.sqlite'));
+  const locks = openEmbeddedAttestations(join(folder.path, 'attestations.sqlite'));
   try {
     const results: StepResult[] = [];
-    for (const [step, run] of await steps(memory.ledger, disk.ledger))
+    for (const [step, run] of await steps(memory.ledger, disk.ledger, locks.store))
       results.push(await measureStep(step, run, roundMilliseconds));
     return results;
   } finally {
     memory.close();
     disk.close();
+    locks.close();
     folder.remove();
   }
 }
@@ -52,7 +57,7 @@ export async function measureSteps(roundMilliseconds: number): Promise<StepResul
 type Step = readonly [name: string, run: () => unknown];
 
 /** A kubelet's request with a P-256 key, and a CA with a P-256 key in this process's memory. */
-async function steps(memory: CertificateLedger, disk: CertificateLedger): Promise<readonly Step[]> {
+async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: LockReader): Promise<readonly Step[]> {
   const authority = await benchAuthority();
   const { signer } = authority;
   const cluster = defaultCluster('bench', { maxTtlSeconds: 86_400 });
@@ -67,13 +72,25 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger): Promis
   const { bytes: signature } = await signer.sign(tbs);
 
   const issueWith = async (ledger: CertificateLedger, delivered: RequestObject): Promise<string> => {
-    const ports = { ledger, authority: async () => authority, now: () => Date.now(), randomBytes };
+    const ports = { ledger, locks, authority: async () => authority, now: () => Date.now(), randomBytes };
     const outcome = await issue(delivered, cluster, ports);
     if (outcome.kind !== 'issued') throw new Error(`the sample request was ${outcome.kind}`);
     return outcome.certificatePem;
   };
   const another = (): RequestObject => ({ ...object, uid: randomUUID() });
   const certificatePem = await issueWith(memory, object);
+
+  // A profile with as many patterns as a profile may have, and requests that are compared with all of them.
+  const strict = worstCluster();
+  const judgeAndIssue = async (text: string, expected: 'issued' | 'refused'): Promise<void> => {
+    const delivered = { ...decodeObject(text), uid: randomUUID() };
+    const ports = { ledger: memory, locks, authority: async () => authority, now: () => Date.now(), randomBytes };
+    const { kind } = await issue(delivered, strict, ports);
+    if (kind !== expected) throw new Error(`the request was ${kind}`);
+  };
+  const ordinary = JSON.stringify(ordinaryRequest());
+  const worst = JSON.stringify(worstRequest());
+  const crowd = JSON.stringify(worstRequest({ attributes: 2, groups: 2, addresses: 9_500 }));
 
   return [
     ['JSON.parse + decodeRequestObject', () => decodeObject(text)],
@@ -89,6 +106,9 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger): Promis
     ['issue(), ledger in memory', () => issueWith(memory, another())],
     ['issue(), ledger on disk, each write synced', () => issueWith(disk, another())],
     ['issue(), delivered again', () => issueWith(memory, object)],
+    ['issue(), 256 patterns in each list, an ordinary request', () => judgeAndIssue(ordinary, 'issued')],
+    ['issue(), 256 patterns in each list, the worst allowed request', () => judgeAndIssue(worst, 'issued')],
+    ['issue(), 9 500 names: refused', () => judgeAndIssue(crowd, 'refused')],
     ['relay: certificateProblem', () => certificateProblem(certificatePem, object.request)],
   ];
 }

@@ -42,9 +42,20 @@ interface Stored {
 
 /** Adds so many to what is there, and checks that the API server has them. */
 export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind, count: number): Promise<void> {
-  const before = await presentRequests(controlPlane);
   const name = nameOf(kind, 0);
-  const { uid } = (await create(controlPlane, kind, name)).metadata;
+  const original = await create(controlPlane, kind, name);
+  const copies = Array.from({ length: count - 1 }, (_, index) => nameOf(kind, index + 1));
+  await storeCopies(controlPlane, original, copies, portion[kind]);
+}
+
+/** Copies one request under names that are as long as its own and stand nowhere else in it; `portion` at once. */
+export async function storeCopies(
+  controlPlane: ControlPlane,
+  { metadata: { name, uid } }: Pick<Stored, 'metadata'>,
+  copies: readonly string[],
+  portion: number,
+): Promise<void> {
+  const before = await presentRequests(controlPlane);
   const key = `${prefix}${name}`;
   const { kvs } = (await etcd(controlPlane, 'kv/range', { key: encoded(key) })) as {
     kvs?: readonly { value: string }[];
@@ -52,15 +63,14 @@ export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind
   if (kvs?.[0] === undefined) throw new Error(`${name} is not in etcd`);
   // As latin1 every byte is one character, and stays it.
   const value = decoded(kvs[0].value);
-  for (let begin = 1; begin < count; begin += portion[kind]) {
-    const success = Array.from({ length: Math.min(portion[kind], count - begin) }, (_, offset) => {
-      const copy = nameOf(kind, begin + offset);
+  for (let begin = 0; begin < copies.length; begin += portion) {
+    const success = copies.slice(begin, begin + portion).map((copy) => {
       const copied = value.replaceAll(name, copy).replaceAll(uid, randomUUID());
       return { requestPut: { key: encoded(key.replace(name, copy)), value: encoded(copied) } };
     });
     await etcd(controlPlane, 'kv/txn', { success });
   }
-  await presentWhen(controlPlane, before + count);
+  await presentWhen(controlPlane, before + copies.length);
 }
 
 /** All that are there, in a moment. */

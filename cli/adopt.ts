@@ -12,7 +12,7 @@ import type { ExitCode } from './exit.ts';
 import type { Io } from './io.ts';
 import { json, outputOption, table, yaml } from './output.ts';
 import { auditItem, reasonOption } from './reason.ts';
-import { addRegisterOptions, gather, withRegister } from './register-place.ts';
+import { addRegisterOptions, announceChange, gather, withRegister } from './register-place.ts';
 import type { RegisterFlags } from './register-place.ts';
 import { identityText, longText } from './tofu-text.ts';
 
@@ -74,7 +74,7 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
     const entries = aws.machines === 'listed' ? await open.register.listMachines() : undefined;
     const planned = planAdoptions(machines, { records, listed: entries?.map((entry) => entry.name) }, node);
     if (!yes || reason === undefined) return planned;
-    const by = await open.by();
+    const by = await announceChange(open, place, io);
     const done: Adoption[] = [];
     for (const each of planned)
       done.push(

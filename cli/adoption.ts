@@ -90,7 +90,7 @@ function standing(
     return { decision: same ? 'on record' : 'conflict', why: `it is on record as ${longText(name)}, ${state}` };
   }
   if (holder !== undefined && holder.identity !== identity)
-    return { decision: 'conflict', why: `the name belongs to ${longText(holder.identity)}, ${holder.state}` };
+    return { decision: 'conflict', why: `the name belongs to ${longText(holder.identity)}` };
   return undefined;
 }
 

@@ -2,7 +2,9 @@
 import type { Command } from 'commander';
 import { defaultCluster, parseConfiguration } from '../core/configuration.ts';
 import type { ClusterConfiguration, Configuration, Problem } from '../core/configuration.ts';
+import { defaultTtlSeconds } from '../core/configuration-resolution.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
+import { maxInputBytes } from './io.ts';
 import type { Io } from './io.ts';
 
 export interface ClusterFlags {
@@ -10,8 +12,6 @@ export interface ClusterFlags {
   readonly cluster?: string;
 }
 
-/** kube-controller-manager's own default of --cluster-signing-duration. */
-const inTreeTtlSeconds = 8760 * 3600;
 const defaultFile = 'countersign.yaml';
 
 export function addClusterOptions(command: Command): Command {
@@ -41,7 +41,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
   const wanted = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
   const file = configurationFile(flags.config, io);
   if (file === undefined) {
-    const cluster = defaultCluster(wanted ?? 'default', { maxTtlSeconds: inTreeTtlSeconds });
+    const cluster = defaultCluster(wanted ?? 'default', { maxTtlSeconds: defaultTtlSeconds });
     return { cluster, source: 'the default rules; --config names a countersign.yaml' };
   }
   const { clusters } = await readConfiguration(file, io);
@@ -84,6 +84,11 @@ export async function readBytes(file: string, io: Io): Promise<Uint8Array> {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (code === 'ENOENT') throw new CommandFailure(exitCodes.notFound, `there is no file ${file}`);
+    if (code === 'EFBIG')
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${file} is larger than ${maxInputBytes / 1_048_576} MiB, and was not read to its end`,
+      );
     throw new CommandFailure(exitCodes.configuration, `${file} cannot be read (${code || String(error)})`);
   }
 }

@@ -2,9 +2,11 @@
 import type { Command } from 'commander';
 import type { ObjectApi } from '../adapters/kubernetes-objects.ts';
 import { ThrottledError } from '../core/ports.ts';
+import { printable } from '../core/quoted.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import { kubeconfigPath } from './io.ts';
 import type { Io } from './io.ts';
+import { objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
 
 export interface ClusterAccessFlags {
@@ -20,14 +22,39 @@ export function addClusterAccess(command: Command): Command {
     .option('--context <name>', 'context of that kubeconfig');
 }
 
+export interface Whereabouts {
+  readonly server: string;
+  readonly context: string;
+  /** As the API server calls us; as the kubeconfig does where the API server does not say. */
+  readonly user: string;
+}
+
+/**
+ * Says on standard error which cluster this is and who we are there, before anything is looked at or changed: the current context
+ * of a kubeconfig is easily another one than the operator thinks. `role`: of several clusters.
+ */
+export async function announce({ api, signal }: Cluster, io: Io, role = ''): Promise<Whereabouts> {
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  const answer = await api.create('/apis/authentication.k8s.io/v1/selfsubjectreviews', review, signal);
+  const known = answer.ok ? textOf(objectOf(objectOf(answer.value['status'])['userInfo'])['username']) : '';
+  const { server, context } = api;
+  const user = known === '' ? api.user : known;
+  const words = { server, context, user };
+  const shown = Object.entries(words).map(([name, word]) => `${name} ${word === '' ? '-' : printable(word)}`);
+  io.err(`countersign: ${role}${shown.join(', ')}\n`);
+  return words;
+}
+
 export async function withObjects<T>(
   flags: ClusterAccessFlags,
   io: Io,
   work: (cluster: Cluster) => Promise<T>,
 ): Promise<T> {
   const path = kubeconfigPath(flags.kubeconfig, io);
-  const inPod = flags.kubeconfig === undefined && !io.fileExists(path) && io.environment['KUBERNETES_SERVICE_HOST'];
   const { context } = flags;
+  // A context that was asked for is never another cluster: without its kubeconfig it is an error.
+  const unnamed = flags.kubeconfig === undefined && context === undefined;
+  const inPod = unnamed && !io.fileExists(path) && io.environment['KUBERNETES_SERVICE_HOST'];
   // The client library takes longer to load than all the rest of the command line: only for those who need it.
   const { connectObjects } = await import('../adapters/kubernetes-objects.ts');
   let api: ObjectApi;

@@ -3,7 +3,7 @@
  * clusters made by kubeadm its static pods show their arguments as mirror pods; elsewhere nobody shows them, and then the
  * answer is "not seen", which is neither yes nor no.
  */
-import { parse } from 'yaml';
+import { readBoundedDocument } from '../core/bounded-document.ts';
 import { printable } from '../core/quoted.ts';
 import { expected, listOf, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
@@ -94,12 +94,9 @@ async function afterUpgrade({ api, signal }: Cluster): Promise<SeenController> {
   const answer = await api.get('/api/v1/namespaces/kube-system/configmaps/kubeadm-config', signal);
   if (!answer.ok) return { state: 'not seen', seen: [`ConfigMap kubeadm-config: ${answer.message}`] };
   const text = textOf(objectOf(answer.value['data'])['ClusterConfiguration']);
-  let extraArgs: unknown;
-  try {
-    extraArgs = objectOf(objectOf(parse(text) as unknown)['controllerManager'])['extraArgs'];
-  } catch {
-    return { state: 'not seen', seen: ['ConfigMap kubeadm-config cannot be read'] };
-  }
+  const document = readBoundedDocument(text);
+  if ('problem' in document) return { state: 'not seen', seen: [`ConfigMap kubeadm-config: ${document.problem}`] };
+  const { extraArgs } = objectOf(objectOf(document.value)['controllerManager']);
   // v1beta4 has a list of names and values, v1beta3 had a map.
   const given = Array.isArray(extraArgs)
     ? listOf(extraArgs).findLast(({ name }) => name === 'controllers')?.['value']

@@ -1,10 +1,10 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
-import { parse } from 'yaml';
+import { readBoundedDocument } from '../core/bounded-document.ts';
 import { decodeRequestObject } from '../core/kubernetes.ts';
 import type { RequestObject } from '../core/kubernetes.ts';
 import { ThrottledError } from '../core/ports.ts';
 import type { ApiRefusal, JsonObject } from '../core/ports.ts';
-import { printable } from '../core/quoted.ts';
+import { atMost, printable } from '../core/quoted.ts';
 import { addClusterOptions, chooseCluster, readText } from './cluster-choice.ts';
 import type { ChosenCluster, ClusterFlags } from './cluster-choice.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
@@ -13,6 +13,7 @@ import { explain } from './explanation.ts';
 import type { Explanation } from './explanation.ts';
 import { kubeconfigPath } from './io.ts';
 import type { Io } from './io.ts';
+import { objectOf, textOf } from './object-answers.ts';
 import { commaList, json, outputOption, table, yaml } from './output.ts';
 
 interface ExplainFlags extends ClusterFlags {
@@ -30,7 +31,7 @@ export function csrCommand(io: Io, finish: (code: ExitCode) => void): Command {
   addClusterOptions(csr.command('explain'))
     .description(
       'say what the signer would do with a request, and why: every check with the value seen.\n' +
-        'Exit code 0: it would be signed, now or once it is approved. 1: it would not.',
+        'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',
     )
     .addArgument(
       new Argument(
@@ -58,19 +59,26 @@ Examples:
 
 async function explainCommand(source: string, flags: ExplainFlags, io: Io): Promise<ExitCode> {
   const chosen = await chooseCluster(flags, io);
-  const object = await loadRequest(source, flags, io);
-  const explanation = explain(object, chosen.cluster, io.now());
+  const { object, certificate } = await loadRequest(source, flags, io);
+  const caIsConfigured = chosen.file !== undefined;
+  const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
   if (flags.output === 'table') io.out(forPeople(explanation, chosen));
   else io.out((flags.output === 'json' ? json : yaml)({ ...explanation, rules: chosen.source }));
-  const signed = explanation.outcome === 'issue' || explanation.outcome === 'wait' || object.hasCertificate;
-  return signed ? exitCodes.ok : exitCodes.refused;
+  const { outcome } = explanation;
+  return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
 
-async function loadRequest(source: string, flags: ExplainFlags, io: Io): Promise<RequestObject> {
+/** `certificate`: status.certificate as it stands; empty without one. */
+async function loadRequest(
+  source: string,
+  flags: ExplainFlags,
+  io: Io,
+): Promise<{ readonly object: RequestObject; readonly certificate: string }> {
   const isFile = source === '-' || io.fileExists(source) || /[/\\]|\.(json|ya?ml|pem|csr)$/i.test(source);
   const raw = isFile ? fromText(await readText(source, io), source, flags) : await fromCluster(source, flags, io);
   const decoded = decodeRequestObject(raw);
-  if (decoded.ok) return decoded.object;
+  if (decoded.ok)
+    return { object: decoded.object, certificate: textOf(objectOf(objectOf(raw)['status'])['certificate']) };
   throw new CommandFailure(
     exitCodes.refused,
     `${source}: ${decoded.message}`,
@@ -145,14 +153,14 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
       exitCodes.usage,
       `${source} is an object: --signer-name, --usages and --expiration-seconds are for a bare PEM`,
     );
-  let value: unknown;
-  try {
-    // JSON is YAML. Aliases never come from kubectl; unfolding them could fill the memory.
-    value = parse(text, { maxAliasCount: 0, prettyErrors: false });
-  } catch (error) {
-    const [why] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw new CommandFailure(exitCodes.refused, `${source} is neither JSON, YAML nor PEM: ${printable(why ?? '')}`);
-  }
+  const document = readBoundedDocument(text);
+  if ('problem' in document)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `${source} is no PEM, and ${document.problem}`,
+      'kubectl get csr NAME -o json prints an object of any size',
+    );
+  const { value } = document;
   if (isObject(value) && value['kind'] === 'List')
     throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
   // A manifest that was never created has no UID yet: its rules can be explained all the same.
@@ -166,11 +174,20 @@ function isObject(value: unknown): value is JsonObject {
 }
 
 const signs = { pass: '✓', fail: '✗', wait: '…' } as const;
-const outcomes = { issue: 'Yes', wait: 'Not yet', refuse: 'No', ignore: 'Not ours' } as const;
+const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
+  issue: 'Yes',
+  wait: 'Not yet',
+  refuse: 'No',
+  issued: 'Already issued',
+  foreign: 'Issued by another CA',
+  failed: 'Failed before',
+  denied: 'Denied',
+  ignore: 'Not ours',
+};
 
 function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster): string {
   const { name, signerName, checks, outcome, reason, message, validity, droppedExtensions } = explanation;
-  const head = `${name} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
+  const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
   const rows = table(checks.map(({ check, result, seen }) => [signs[result], check, seen])).split('\n');
   const body = checks.map(({ violations }, index) =>
     [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
@@ -178,7 +195,7 @@ function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster)
   const dropped =
     droppedExtensions.length === 0
       ? ''
-      : `\nRequested extensions that the certificate would not carry: ${droppedExtensions.join(', ')}\n`;
+      : `\nRequested extensions that the certificate would not carry: ${atMost(droppedExtensions, printable).join(', ')}\n`;
   const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
   return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
 }

@@ -8,12 +8,14 @@ import type { DecodedRequest } from '../core/csr.ts';
 import type { RequestObject } from '../core/kubernetes.ts';
 import { validity } from '../core/lifetime.ts';
 import { refusalMessage, refusalReason } from '../core/outcome.ts';
-import type { IgnoredWhy, Violation } from '../core/outcome.ts';
+import type { Violation } from '../core/outcome.ts';
 import type { Instant } from '../core/ports.ts';
 import { defaultSignerName, explainProfile } from '../core/profiles.ts';
 import type { Profile } from '../core/profiles.ts';
-import { printable } from '../core/quoted.ts';
-import { triage } from '../core/triage.ts';
+import { atMost, printable, printableUpTo } from '../core/quoted.ts';
+import { triage, triagePending } from '../core/triage.ts';
+import { givenCertificate } from './given-certificate.ts';
+import type { GivenCertificate } from './given-certificate.ts';
 
 export interface Check {
   readonly check: string;
@@ -30,7 +32,18 @@ export interface Explanation {
   readonly signerName: string;
   readonly cluster: string;
   /** What the signer would do now. */
-  readonly outcome: 'issue' | 'wait' | 'refuse' | 'ignore';
+  readonly outcome:
+    | 'issue'
+    | 'wait'
+    | 'refuse'
+    /** It has its certificate; `foreign`: one that this cluster's CA did not issue. */
+    | 'issued'
+    | 'foreign'
+    /** Settled before, by this signer or by whoever may write the condition. */
+    | 'failed'
+    | 'denied'
+    /** No profile of this cluster has its signer name. */
+    | 'ignore';
   /** The sentence for it; for `refuse` the text of the Failed condition. */
   readonly message: string;
   /** For `refuse`: the reason of the Failed condition. */
@@ -38,6 +51,8 @@ export interface Explanation {
   readonly checks: readonly Check[];
   /** The certificate's validity if it were signed now; the CA's own end may cut it. */
   readonly validity?: { readonly notBefore: string; readonly notAfter: string };
+  /** Of a request that has one. */
+  readonly certificate?: GivenCertificate;
   /** Requested extensions, by object identifier, that the certificate will not carry. */
   readonly droppedExtensions: readonly string[];
 }
@@ -45,15 +60,24 @@ export interface Explanation {
 /** The one requested extension that reaches the certificate. */
 const subjectAltNameType = '2.5.29.17';
 
-export function explain(object: RequestObject, cluster: ClusterConfiguration, now: Instant): Explanation {
+/** Of `status.certificate`; `caIsConfigured`: a countersign.yaml says what the cluster's CA is called. */
+export interface CertificateStatus {
+  /** base64 of PEM. */
+  readonly certificate: string;
+  readonly caIsConfigured: boolean;
+}
+
+export function explain(
+  object: RequestObject,
+  cluster: ClusterConfiguration,
+  now: Instant,
+  given?: CertificateStatus,
+): Explanation {
   const decoded = decodeRequest(object.request);
   const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
   const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
-  const state = triage(object);
-  const unknown = signerName !== undefined && profile === undefined ? 'UnknownSigner' : undefined;
-  // A pending request is judged ahead of time, as if somebody had approved it.
-  const pending = state === 'NotApproved';
-  const ignored = pending ? (object.hasCertificate ? 'AlreadyIssued' : unknown) : (state ?? unknown);
+  // A pending request is judged ahead of time, as if it were approved.
+  const pending = triage(object) === 'NotApproved';
 
   const checks = [
     ofSigner(signerName, profile),
@@ -71,7 +95,17 @@ export function explain(object: RequestObject, cluster: ClusterConfiguration, no
       ? decoded.request.requestedExtensions.filter((type) => type !== subjectAltNameType)
       : [],
   };
-  if (ignored !== undefined) return { ...explanation, outcome: 'ignore', message: ignoredTexts[ignored] };
+  if (signerName !== undefined && profile === undefined)
+    return {
+      ...explanation,
+      outcome: 'ignore',
+      message: 'no profile of this cluster has that signer name; another signer may answer it',
+    };
+  const settled = triagePending(object);
+  if (settled !== undefined) {
+    const ca = profile === undefined || given?.caIsConfigured !== true ? undefined : cluster.cas.get(profile.ca);
+    return { ...explanation, ...ofSettled(settled, object, given && givenCertificate(given.certificate, ca)) };
+  }
   const [first, ...more] = checks.flatMap(({ violations }) => violations);
   if (first !== undefined) {
     const all = [first, ...more] as const;
@@ -83,12 +117,49 @@ export function explain(object: RequestObject, cluster: ClusterConfiguration, no
     : { ...signed, outcome: 'issue', message: 'it would be signed' };
 }
 
-const ignoredTexts: Readonly<Record<Exclude<IgnoredWhy, 'NotApproved'>, string>> = {
-  UnknownSigner: 'no profile of this cluster has that signer name; another signer may answer it',
-  Denied: 'it was denied',
-  Failed: 'it failed before; its requester has to make a new one',
-  AlreadyIssued: 'it has its certificate',
-};
+/** Nothing will be done about it any more: by what it was settled. */
+function ofSettled(
+  why: NonNullable<ReturnType<typeof triagePending>>,
+  { conditions }: RequestObject,
+  certificate: GivenCertificate | undefined,
+): Pick<Explanation, 'outcome' | 'message' | 'certificate'> {
+  switch (why) {
+    case 'Denied':
+      return { outcome: 'denied', message: `it was denied${saidBy(conditions, 'Denied')}` };
+    case 'Failed':
+      return {
+        outcome: 'failed',
+        message: `it failed before${saidBy(conditions, 'Failed')}. It stays failed; its requester must make a new request`,
+      };
+    case 'AlreadyIssued': {
+      const { facts, issuedBy = 'unknown' } = certificate ?? {};
+      const span =
+        facts === undefined ? '' : `, valid from ${facts.notBefore} to ${facts.notAfter}, serial ${facts.serial}`;
+      const by = facts === undefined ? '' : ` by ${printableUpTo(200, facts.issuer)}`;
+      const messages = {
+        'this CA': `it has its certificate, issued${by}${span}`,
+        'another CA': `it has a certificate that this cluster’s CA did not issue: issued${by}${span}`,
+        unknown:
+          facts === undefined && certificate !== undefined
+            ? 'its status.certificate holds no certificate that can be read'
+            : `it has its certificate, issued${by}${span}`,
+      };
+      const foreign = issuedBy === 'another CA' || (facts === undefined && certificate !== undefined);
+      return {
+        outcome: foreign ? 'foreign' : 'issued',
+        message: messages[issuedBy],
+        ...(certificate === undefined ? {} : { certificate }),
+      };
+    }
+  }
+}
+
+/** `: <reason>: <message>` of the condition. Whoever may write the status chose the words. */
+function saidBy(conditions: RequestObject['conditions'], type: string): string {
+  const { reason = '', message = '' } = conditions.find((condition) => condition.type === type) ?? {};
+  const words = [printable(reason), printableUpTo(500, message)].filter((word) => word !== '');
+  return words.length === 0 ? '' : `: ${words.join(': ')}`;
+}
 
 function ofSigner(signerName: string | undefined, profile: Profile | undefined): Check {
   return {
@@ -105,8 +176,10 @@ function ofState(object: RequestObject): Check {
     check: 'approved, and not denied, failed or issued',
     result: why === undefined ? 'pass' : why === 'NotApproved' ? 'wait' : 'fail',
     seen:
-      [...object.conditions.map(conditionText), ...(object.hasCertificate ? ['a certificate'] : [])].join(', ') ||
-      'pending',
+      [
+        ...atMost(object.conditions.map(conditionText), (text) => text),
+        ...(object.hasCertificate ? ['a certificate'] : []),
+      ].join(', ') || 'pending',
     violations: [],
   };
 }

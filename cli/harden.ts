@@ -2,28 +2,34 @@
  * `countersign cluster harden`: takes away the ways to a node's certificate that lead around attestation. kubeadm makes two
  * of them: anybody with a bootstrap token, and any node, has requests approved by kube-controller-manager unseen.
  *
- * It shows what it saw and how, changes nothing without --yes, and nothing at all while no relay could take over.
+ * It says which cluster this is, shows what it saw and how, changes nothing without --yes, and nothing at all unless a relay
+ * certainly takes over.
  */
-import { Command } from 'commander';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, Option } from 'commander';
 import { defaultTokenGroup } from '../core/bootstrap-token.ts';
 import type { JsonObject } from '../core/ports.ts';
 import { printable } from '../core/quoted.ts';
-import { addClusterAccess, withObjects } from './cluster-objects.ts';
-import type { ClusterAccessFlags } from './cluster-objects.ts';
+import { addClusterAccess, announce, withObjects } from './cluster-objects.ts';
+import type { ClusterAccessFlags, Whereabouts } from './cluster-objects.ts';
 import { viewControllerManager } from './controller-manager.ts';
 import type { ControllerManagerView, SeenController } from './controller-manager.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
+import { closingText, notSeen, openWays, planText, viewText } from './harden-view.ts';
+import type { Binding, HardenView } from './harden-view.ts';
 import type { Io } from './io.ts';
 import { expected, listOf, mayThey, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
-import { json, outputOption } from './output.ts';
+import { commaList, json, outputOption } from './output.ts';
+import { canTakeOver, findRelays, relayName, relayText } from './relay-view.ts';
 import { probeSigner } from './signer-probe.ts';
 
 interface HardenFlags extends ClusterAccessFlags {
   readonly yes?: boolean;
   readonly check?: boolean;
   readonly probe?: boolean;
+  readonly signerName: readonly string[];
   readonly output: string;
 }
 
@@ -47,30 +53,6 @@ const bypasses = [
 ] as const;
 type Bypass = (typeof bypasses)[number];
 
-interface Binding {
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly role: string;
-  readonly subjects: readonly string[];
-}
-
-interface Relay {
-  readonly name: string;
-  readonly namespace: string;
-  readonly ready: number;
-  /** May it approve requests of kubelets' client certificates? undefined: could not be asked. */
-  readonly approves: boolean | undefined;
-}
-
-export interface HardenView {
-  readonly controllerManager: ControllerManagerView;
-  readonly bindings: readonly (Binding & { readonly means: string })[];
-  /** Rights that lead around attestation, whatever binding gives them. */
-  readonly rights: readonly { readonly user: string; readonly may: string; readonly answer: boolean | undefined }[];
-  readonly relays: readonly Relay[];
-}
-
 const bindingsPath = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 
 export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Command {
@@ -80,25 +62,38 @@ export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Comman
   addClusterAccess(cluster.command('harden'))
     .description(
       'find what gives nodes certificates without a proof: kube-controller-manager’s signer and approver, and the bindings\n' +
-        'that make it approve. Shows them; --yes removes the bindings. Exit code 1 with --check: there is something.',
+        'that make it approve. Shows them; --yes removes the bindings. Exit code with --check: 1 there is something, 5 not all was seen.',
     )
     .option('--yes', 'remove the bindings')
-    .option('--check', 'change nothing; exit code 1 when something was found, for a job that runs after every upgrade')
+    .option(
+      '--check',
+      'change nothing; exit code 1 when something was found, 5 when something was not seen: for a job after every upgrade',
+    )
     .option(
       '--probe',
       'also ask: makes, approves and deletes a request that every signer must refuse, and sees who does',
+    )
+    .addOption(
+      new Option(
+        '--signer-name <list>',
+        'signers of which the relay must be able to approve and sign, before --yes removes',
+      )
+        .argParser(commaList)
+        .default(['kubernetes.io/kube-apiserver-client-kubelet'], 'kubernetes.io/kube-apiserver-client-kubelet'),
     )
     .addOption(outputOption('text', 'json'))
     .addHelpText(
       'after',
       `
+--yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.
+
 kubeadm upgrade makes the bindings anew: run --check after it.
 
 Examples:
   countersign cluster harden
   countersign cluster harden --yes
   countersign cluster harden --check -o json
-  countersign cluster harden --probe          # where kube-controller-manager’s flags cannot be seen`,
+  countersign cluster harden --probe --check  # where kube-controller-manager’s flags cannot be seen`,
     )
     .action(async (flags: HardenFlags) => finish(await harden(flags, io)));
   return cluster;
@@ -108,43 +103,88 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
   if (flags.yes === true && flags.check === true)
     throw new CommandFailure(exitCodes.usage, '--check changes nothing, --yes does: one of them');
   return withObjects(flags, io, async (cluster) => {
+    const whereabouts = await announce(cluster, io);
     const probed =
       flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
-    const before = await look(cluster, probed);
+    const lookAgain = async () => ({ ...whereabouts, ...(await look(cluster, probed, flags.signerName)) });
+    const before = await lookAgain();
+    const asJson = flags.output === 'json';
     if (flags.yes !== true) {
-      io.out(flags.output === 'json' ? json({ ...before, open: openWays(before) }) : viewText(before));
-      if (flags.check === true) return openWays(before).length === 0 ? exitCodes.ok : exitCodes.refused;
-      if (flags.output !== 'json') io.out(planText(before));
+      io.out(asJson ? json(withFindings(before)) : viewText(before));
+      if (flags.check === true) return verdict(before);
+      if (!asJson) io.out(planText(before));
       return exitCodes.ok;
     }
-    if (flags.output !== 'json') io.out(viewText(before));
-    if (!before.relays.some(({ ready }) => ready > 0))
-      throw new CommandFailure(
-        exitCodes.refused,
-        'no relay is Ready: without one, and without these bindings, no node gets or renews a certificate; nothing was changed',
-        'docs/deploy.md, “Install the relay”',
-      );
-    const removed: string[] = [];
-    for (const { name, uid, resourceVersion } of before.bindings) {
-      // Only as it was shown: what somebody changed meanwhile was not agreed to.
-      const gone = await cluster.api.remove(
-        `${bindingsPath}/${encodeURIComponent(name)}`,
-        { uid, resourceVersion },
-        cluster.signal,
-      );
-      if (gone.ok || gone.why === 'NotFound') removed.push(name);
-      else expected(gone, `ClusterRoleBinding ${printable(name)}`);
-      if (flags.output !== 'json') io.out(`removed ClusterRoleBinding ${printable(name)}\n`);
+    if (!asJson) io.out(viewText(before));
+    if (before.bindings.length > 0) mustBeReplaceable(before, flags.signerName);
+    const removed = await removeBindings(cluster, before.bindings, (text) => (asJson ? undefined : io.out(text)));
+    let after = await lookAgain();
+    // The authorizer of an API server learns of a removed binding by a watch: a moment later it may still say yes.
+    for (let tries = 0; removed.length > 0 && tries < 10 && openWays(after).length > 0; tries += 1) {
+      await sleep(300);
+      after = await lookAgain();
     }
-    const after = await look(cluster, probed);
     const open = openWays(after);
-    if (flags.output === 'json') io.out(json({ ...after, removed, open }));
-    else io.out(closingText(open));
+    io.out(asJson ? json({ ...withFindings(after), removed }) : closingText(after));
     return open.length === 0 ? exitCodes.ok : exitCodes.refused;
   });
 }
 
-async function look(cluster: Cluster, probed: SeenController | undefined): Promise<HardenView> {
+function withFindings(view: HardenView): object {
+  return { ...view, open: openWays(view), notSeen: notSeen(view) };
+}
+
+/** A gate: what was not seen is no pass. */
+function verdict(view: HardenView): ExitCode {
+  if (openWays(view).length > 0) return exitCodes.refused;
+  const unseen = notSeen(view);
+  if (unseen.length === 0) return exitCodes.ok;
+  throw new CommandFailure(
+    exitCodes.temporary,
+    `nothing open was seen, but this is no pass, since not everything could be seen: ${unseen.join('; ')}`,
+    '--probe asks who signs where the flags of kube-controller-manager cannot be read; rights to look are in docs/join.md',
+  );
+}
+
+/** Ends the command unless a relay certainly does what the bindings made kube-controller-manager do. */
+function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readonly string[]): void {
+  if (relays.some(canTakeOver)) return;
+  const nothing = 'nothing was changed: without these bindings no node would get or renew a certificate';
+  const names = bindings.map(({ name }) => printable(name)).join(' ');
+  const hint = `docs/deploy.md, “Install the relay”, with approval: approve for ${signerNames.join(', ')}; --signer-name names other signers of the nodes; with an approver of your own: kubectl delete clusterrolebinding ${names}`;
+  if (relays.length === 0)
+    throw new CommandFailure(exitCodes.refused, `no relay was found by the labels of the chart; ${nothing}`, hint);
+  const why = relays.map((relay) => `${relayName(relay)}: ${relayText(relay)}`).join('. ');
+  // Of a relay that lacks nothing else, only its rights are not known: another login may see them.
+  const unseen = relays.some(({ ready, available, approves }) => ready > 0 && available && approves === undefined);
+  throw new CommandFailure(
+    unseen ? exitCodes.temporary : exitCodes.refused,
+    `no relay is known to approve in their place (${why}); ${nothing}`,
+    hint,
+  );
+}
+
+/** Only as they were shown: what another user changed meanwhile was not agreed to. */
+async function removeBindings(
+  { api, signal }: Cluster,
+  bindings: readonly Binding[],
+  say: (text: string) => void,
+): Promise<readonly string[]> {
+  const removed: string[] = [];
+  for (const { name, uid, resourceVersion } of bindings) {
+    const gone = await api.remove(`${bindingsPath}/${encodeURIComponent(name)}`, { uid, resourceVersion }, signal);
+    if (gone.ok || gone.why === 'NotFound') removed.push(name);
+    else expected(gone, `ClusterRoleBinding ${printable(name)}`);
+    say(`removed ClusterRoleBinding ${printable(name)}\n`);
+  }
+  return removed;
+}
+
+async function look(
+  cluster: Cluster,
+  probed: SeenController | undefined,
+  signerNames: readonly string[],
+): Promise<Omit<HardenView, keyof Whereabouts>> {
   const rights = [];
   for (const { who, subresource } of bypasses) {
     const resource = {
@@ -161,7 +201,7 @@ async function look(cluster: Cluster, probed: SeenController | undefined): Promi
     controllerManager: withProbe(await viewControllerManager(cluster), probed),
     bindings: await bypassBindings(cluster),
     rights,
-    relays: await relaysOf(cluster),
+    relays: await findRelays(cluster, signerNames),
   };
 }
 
@@ -201,89 +241,4 @@ function subjectText({ kind, namespace, name }: JsonObject): string {
     .filter((word) => word !== '')
     .map(printable)
     .join(' ');
-}
-
-async function relaysOf(cluster: Cluster): Promise<readonly Relay[]> {
-  const { api, signal } = cluster;
-  const labelSelector = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
-  const found = expected(await api.list('/apis/apps/v1/deployments', { labelSelector }, signal), 'Deployments');
-  const relays: Relay[] = [];
-  for (const deployment of found) {
-    const { name, namespace } = objectOf(deployment['metadata']);
-    const template = objectOf(objectOf(objectOf(deployment['spec'])['template'])['spec']);
-    const account = `system:serviceaccount:${textOf(namespace)}:${textOf(template['serviceAccountName'])}`;
-    const approves = await mayThey(
-      cluster,
-      { user: account, groups: ['system:serviceaccounts', 'system:authenticated'] },
-      {
-        group: 'certificates.k8s.io',
-        resource: 'signers',
-        verb: 'approve',
-        name: 'kubernetes.io/kube-apiserver-client-kubelet',
-      },
-    );
-    const ready = objectOf(deployment['status'])['readyReplicas'];
-    relays.push({ name: textOf(name), namespace: textOf(namespace), ready: Number(ready ?? 0), approves });
-  }
-  return relays;
-}
-
-/** One sentence for each way that is seen open. What is not seen is no finding: the text says that it was not seen. */
-export function openWays({ controllerManager, bindings, rights }: HardenView): readonly string[] {
-  const { csrsigning, csrapproving } = controllerManager;
-  const ways = bindings.map(
-    ({ name, subjects, means }) => `ClusterRoleBinding ${printable(name)} (${subjects.join(', ')}): ${means}`,
-  );
-  // Only where no binding of the list explains it: a wildcard role, or a binding to a role of another name.
-  if (bindings.length === 0)
-    for (const { user, may, answer } of rights)
-      if (answer === true) ways.push(`${user} may ${may}, by a role of another name: kubectl auth can-i shows which`);
-  if (csrsigning.state === 'on')
-    ways.push('csrsigning is on: kube-controller-manager signs what is approved, and need not ask anybody');
-  // With nobody who has those rights, the approver finds nothing to approve.
-  if (csrapproving.state !== 'off' && csrsigning.state === 'on' && ways.length > 1)
-    ways.push('csrapproving is on, or not seen: with the above, certificates are made without anybody’s word');
-  return ways;
-}
-
-function viewText(view: HardenView): string {
-  const { csrsigning, csrapproving, afterUpgrade } = view.controllerManager;
-  const controller = (name: string, { state, seen }: SeenController): string =>
-    `${name.padEnd(24)}${state.padEnd(10)}${seen.join('; ')}\n`;
-  const relays = view.relays.map(({ namespace, name, ready, approves }) => {
-    const may =
-      approves === true ? 'may approve kubelets’ requests' : 'may NOT approve kubelets’ requests: somebody must';
-    return `relay                   ${`${ready} ready`.padEnd(10)}${namespace}/${name}, ${approves === undefined ? 'its rights were not seen' : may}\n`;
-  });
-  const open = openWays(view);
-  return [
-    controller('csrsigning', csrsigning),
-    controller('csrapproving', csrapproving),
-    controller('csrsigning, upgraded', afterUpgrade),
-    ...(relays.length === 0 ? ['relay                   none found by the labels of the chart\n'] : relays),
-    ...view.rights
-      .filter(({ answer }) => answer === undefined)
-      .map(({ user, may }) => `not seen: whether ${user} may ${may} (no right to SubjectAccessReviews)\n`),
-    '\n',
-    open.length === 0 ? 'Nothing that leads around attestation was seen.\n' : 'Open:\n',
-    ...open.map((way) => `  ✗ ${way}\n`),
-  ].join('');
-}
-
-function planText({ bindings, controllerManager }: HardenView): string {
-  const lines = [
-    ...(bindings.length === 0 ? [] : [`\n--yes removes: ${bindings.map(({ name }) => printable(name)).join(', ')}\n`]),
-    ...(controllerManager.csrsigning.state === 'on'
-      ? ['csrsigning is switched off in kube-controller-manager’s own flags: docs/kubeadm.md, step 3\n']
-      : []),
-    ...(controllerManager.csrsigning.state === 'not seen'
-      ? ['kube-controller-manager was not seen: --probe asks who would sign\n']
-      : []),
-  ];
-  return lines.join('');
-}
-
-function closingText(open: readonly string[]): string {
-  const still = open.length === 0 ? '' : `\nStill open:\n${open.map((way) => `  ✗ ${way}\n`).join('')}`;
-  return `${still}\nkubeadm upgrade makes these bindings anew: run countersign cluster harden --check after it.\n`;
 }

@@ -1,10 +1,8 @@
 /** All that the command line touches of the world, so that tests can hand in another one. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { createReadStream, existsSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { FunctionCall } from './function-call.ts';
 import type { OpenRegister, RegisterPlace } from './register-place.ts';
@@ -23,7 +21,7 @@ export interface Io {
   /** Of whoever runs this, as the operating system knows him. */
   userName(): string;
   fileExists(path: string): boolean;
-  /** `-` is standard input. Rejects with Node's error when it cannot be read. */
+  /** `-` is standard input. Rejects with Node's error when it cannot be read, with code EFBIG beyond `maxInputBytes`. */
   read(path: string): Promise<Uint8Array>;
   /** One request object of a cluster. Throws CommandFailure for an unusable login, anything else when the cluster does not answer. */
   fetchRequest(name: string, login: ClusterLogin): Promise<ApiAnswer<JsonObject>>;
@@ -43,6 +41,8 @@ export interface ClusterLogin {
 }
 
 const apiTimeoutMilliseconds = 30_000;
+/** An object of a cluster is 3 MiB at most; a device or a pipe may never end. */
+export const maxInputBytes = 8 * 1_048_576;
 
 export function processIo(): Io {
   return {
@@ -53,7 +53,7 @@ export function processIo(): Io {
     randomBytes,
     userName: () => userInfo().username,
     fileExists: existsSync,
-    read: (path) => (path === '-' ? buffer(process.stdin) : readFile(path)),
+    read: (path) => readInput(path),
     fetchRequest: (name, login) => withCluster(login, ({ requests }, signal) => requests.get(name, signal)),
     async callFunction(call) {
       // Likewise.
@@ -70,6 +70,17 @@ export function processIo(): Io {
       return { ...ec2Endpoint(), ...ec2Fleet() };
     },
   };
+}
+
+async function readInput(path: string): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of path === '-' ? process.stdin : createReadStream(path)) {
+    length += (chunk as Buffer).length;
+    if (length > maxInputBytes) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
 }
 
 async function withCluster<T>(

@@ -5,7 +5,7 @@ import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
 import { json, outputOption, table, yaml } from './output.ts';
 import { auditItem, mandatoryReason } from './reason.ts';
-import { addRegisterOptions, withRegister } from './register-place.ts';
+import { addRegisterOptions, announceChange, withRegister } from './register-place.ts';
 import type { RegisterFlags } from './register-place.ts';
 import { instantText, longText } from './tofu-text.ts';
 
@@ -49,7 +49,7 @@ Examples:
     .addHelpText(
       'after',
       `
-Whoever joined already stays on record and renews no more with evidence: countersign tofu revoke ends it at once.
+Whoever joined already stays on record and renews no more with evidence: countersign lock ends it at once.
 
 Examples:
   countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'`,
@@ -74,7 +74,7 @@ function entryName(text: string): string {
 
 async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
   return withRegister(flags, io, async (open) => {
-    const who = { by: await open.by(), reason };
+    const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'allow', subject: name }, who, io);
     const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
     if (!write.written)
@@ -85,7 +85,7 @@ async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): P
 
 async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
   return withRegister(flags, io, async (open) => {
-    const who = { by: await open.by(), reason };
+    const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'remove', subject: name }, who, io);
     const write = await open.register.removeMachine(name, audit);
     if (!write.written)

@@ -3,11 +3,13 @@ import { Command, CommanderError } from 'commander';
 import { caCommand } from './ca.ts';
 import { configCommand } from './config.ts';
 import { csrCommand } from './csr.ts';
+import { withoutHidden } from '../core/quoted.ts';
 import { version } from '../core/version.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
 import { clusterCommand } from './harden.ts';
 import type { Io } from './io.ts';
+import { lockCommand, locksCommand, unlockCommand } from './lock.ts';
 import { machinesCommand } from './machines.ts';
 import { reportCommand } from './report.ts';
 import { tofuCommand } from './tofu.ts';
@@ -22,7 +24,13 @@ Examples:
 Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
 More: docs/cli.md`;
 
-export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
+export async function main(argv: readonly string[], world: Io): Promise<ExitCode> {
+  // Objects of a cluster, files and servers' messages end here. Whatever a command forgot, no terminal obeys it.
+  const io: Io = {
+    ...world,
+    out: (text) => world.out(withoutHidden(text)),
+    err: (text) => world.err(withoutHidden(text)),
+  };
   let code: ExitCode = exitCodes.ok;
   const finish = (given: ExitCode): void => {
     code = given;
@@ -34,10 +42,13 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
     .addCommand(caCommand(io))
     .addCommand(csrCommand(io, finish))
     .addCommand(configCommand(io, finish))
+    .addCommand(lockCommand(io))
+    .addCommand(unlockCommand(io))
+    .addCommand(locksCommand(io))
     .addCommand(tofuCommand(io, finish))
     .addCommand(machinesCommand(io))
     .addCommand(reportCommand(io, finish))
-    .addCommand(tokenCommand(io))
+    .addCommand(tokenCommand(io, finish))
     .addCommand(clusterCommand(io, finish));
   prepare(program, io);
   try {

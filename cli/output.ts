@@ -1,6 +1,7 @@
 /** How results look: tables for people, JSON and YAML for programs. */
 import { InvalidArgumentError, Option } from 'commander';
 import { stringify } from 'yaml';
+import { withoutHidden } from '../core/quoted.ts';
 
 /** Columns as wide as their widest cell, two blanks between; the last one is not padded. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -15,12 +16,22 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('');
 }
 
+/** What a terminal would obey, or would not show, is escaped as JSON allows: programs read the same value. */
 export function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
+  return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
+/** Likewise. Only a text in double quotes may hold escapes. */
 export function yaml(value: unknown): string {
-  return stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
+  const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
+  const text = stringify(value, options);
+  if (withoutHidden(text) === text) return text;
+  return withoutHidden(stringify(value, { ...options, defaultStringType: 'QUOTE_DOUBLE' }), escaped);
+}
+
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
 /** `-o`: the first format is the default. */

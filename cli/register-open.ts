@@ -77,7 +77,7 @@ async function tableOf(cluster: string, asking: AwsQueryOptions): Promise<string
   if (table !== undefined && table !== '') return table;
   throw new CommandFailure(
     exitCodes.notFound,
-    `stack ${cluster} has no output AttestationsTable: none of its profiles is attested`,
+    `stack ${cluster} has no output AttestationsTable: an earlier version deployed it`,
     hint,
   );
 }

@@ -2,6 +2,7 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
 import type { AttestationRegister, AttestationStore } from '../core/attestation-store.ts';
+import { printableUpTo } from '../core/quoted.ts';
 import { awsFailure } from './aws-failure.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
@@ -12,7 +13,7 @@ export type RegisterPlace =
 
 export interface OpenRegister {
   readonly register: AttestationRegister;
-  readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode'>;
+  readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock'>;
   /** Who changes things here, for the audit items: an ARN, or a user name of this machine. */
   by(): Promise<string>;
   close(): void;
@@ -81,6 +82,22 @@ export async function withRegister<T>(
   } finally {
     open.close();
   }
+}
+
+/** Whose records are about to change, and who changes them: said before, and put into the audit item. Gives that name. */
+export async function announceChange(open: OpenRegister, flags: RegisterFlags, io: Io): Promise<string> {
+  const place = registerPlace(flags, io);
+  const by = await open.by();
+  const where =
+    place.kind === 'embedded'
+      ? [`folder ${place.folder}`]
+      : [
+          `cluster ${place.cluster}`,
+          ...(place.table === undefined ? [] : [`table ${place.table}`]),
+          ...(place.region === undefined ? [] : [`region ${place.region}`]),
+        ];
+  io.err(`countersign: ${[...where, `as ${by}`].map((word) => printableUpTo(300, word)).join(', ')}\n`);
+  return by;
 }
 
 export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> {

@@ -1,5 +1,6 @@
 /** `countersign report`: who would be refused today if audit mode ended, by what attest concluded in the last 25 hours. */
 import { Command } from 'commander';
+import { evidenceAnnotation } from '../core/attest.ts';
 import type { IdentityRecord, Verdict } from '../core/attestation-store.ts';
 import { refusalReason } from '../core/outcome.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
@@ -30,7 +31,8 @@ export interface ReportRow {
 export function reportCommand(io: Io, finish: (code: ExitCode) => void): Command {
   return addRegisterOptions(new Command('report'))
     .description(
-      'say who would be denied if audit mode ended today: of each node and signer the latest request of the last 25 h.\n' +
+      'say who would be denied if audit mode ended today: of each node and signer the latest request of the last 25 h;\n' +
+        'and how many nodes proved themselves with which version of evidence.\n' +
         'Exit code 0: nobody. 1: those in the table.',
     )
     .option('--kubeconfig <file>', 'also tell nodes of this cluster that nothing is known of (list on nodes)')
@@ -60,9 +62,26 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
   const failing = new Set(rows.filter(({ wouldBe }) => wouldBe !== 'approved').map(({ node }) => node));
   const counts = { nodes: new Set(rows.map(({ node }) => node)).size, failing: failing.size };
   const passing = counts.nodes - counts.failing;
-  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)({ ...counts, passing, rows }));
-  else io.out(`${rowsTable(rows)}\n${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`);
+  const evidence = evidenceByVersion(verdicts);
+  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)({ ...counts, passing, evidence, rows }));
+  else {
+    const used = Object.entries(evidence).map(([version, nodes]) => `${version} by ${nodes.length}\n`);
+    io.out(
+      `${rowsTable(rows)}\n${used.join('')}${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`,
+    );
+  }
   return counts.failing === 0 ? exitCodes.ok : exitCodes.refused;
+}
+
+/** Names of the nodes by the version of evidence that let them in: whether an older one can be ended. */
+function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string, readonly string[]>> {
+  const nodes = new Map<string, Set<string>>();
+  for (const { annotations, nodeName = '' } of verdicts) {
+    const version = annotations[evidenceAnnotation];
+    if (version !== undefined) nodes.set(version, (nodes.get(version) ?? new Set()).add(nodeName));
+  }
+  const versions = [...nodes.keys()].toSorted();
+  return Object.fromEntries(versions.map((version) => [longText(version), [...(nodes.get(version) ?? [])].toSorted()]));
 }
 
 /** Those that fail first. */

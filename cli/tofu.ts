@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import type { AuditItem, ChangeWrite, IdentityRecord } from '../core/attestation-store.ts';
+import type { AuditItem, IdentityRecord } from '../core/attestation-store.ts';
 import { adoptCommand } from './adopt.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { ExitCode } from './exit.ts';
 import type { Io } from './io.ts';
 import { json, outputOption, yaml } from './output.ts';
 import { auditItem, mandatoryReason, twice } from './reason.ts';
-import { addRegisterOptions, gather, withRegister } from './register-place.ts';
+import { addRegisterOptions, announceChange, gather, withRegister } from './register-place.ts';
 import type { OpenRegister, RegisterFlags } from './register-place.ts';
 import { auditTable, longText, recordsTable, recordText, shownAudit, shownRecord } from './tofu-text.ts';
 
@@ -32,11 +32,11 @@ export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
 
   addRegisterOptions(tofu.command('list'))
     .description('list the machines on record')
-    .addOption(new Option('--state <state>', 'only these').choices(['active', 'retired', 'revoked']))
+    .addOption(new Option('--state <state>', 'only these').choices(['active', 'retired']))
     .addOption(outputOption('table', 'wide', 'json', 'yaml'))
     .addHelpText(
       'after',
-      '\nExamples:\n  countersign tofu list --cluster prod\n  countersign tofu list --cluster prod --state revoked -o wide\n  countersign tofu list --data ./data/demo -o json',
+      '\nExamples:\n  countersign tofu list --cluster prod\n  countersign tofu list --cluster prod --state retired -o wide\n  countersign tofu list --data ./data/demo -o json',
     )
     .action(async (flags: ListFlags) => io.out(await list(flags, io)));
 
@@ -57,25 +57,12 @@ export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
       'after',
       `
 For a machine that was installed anew, or one that will not come back. What it was goes into the audit item.
+A reset bars no machine, and ends no lock: that is countersign lock and unlock.
 
 Examples:
   countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'`,
     )
-    .action(async (flags: ChangeFlags) => change('reset', flags, io));
-
-  addOneOptions(tofu.command('revoke'))
-    .description('give this machine no certificate any more, under any name, until it is reset; its name stays taken')
-    .addOption(mandatoryReason())
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
-      `
-Certificates that it has are trusted until they end: what else to do is in docs/runbook.md.
-
-Examples:
-  countersign tofu revoke --cluster prod --node worker-3 --reason 'disk stolen'`,
-    )
-    .action(async (flags: ChangeFlags) => change('revoke', flags, io));
+    .action(async (flags: ChangeFlags) => reset(flags, io));
 
   return tofu.addCommand(adoptCommand(io, finish));
 }
@@ -117,32 +104,25 @@ async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
   return exitCodes.notFound;
 }
 
-async function change(action: 'reset' | 'revoke', flags: ChangeFlags, io: Io): Promise<void> {
+async function reset(flags: ChangeFlags, io: Io): Promise<void> {
   const wanted = oneOf(flags);
   const done = await withRegister(flags, io, async (open) => {
-    const by = await open.by();
+    const by = await announceChange(open, flags, io);
     return twice(async () => {
       const record = await find(wanted, open);
       if (record === undefined) throw missing(wanted);
-      if (action === 'revoke' && record.state === 'revoked')
-        throw new CommandFailure(exitCodes.conflict, `${longText(record.identity)} is revoked already`);
-      const about = { action, subject: record.identity, nodeName: record.nodeName, before: record };
+      const about = { action: 'reset', subject: record.identity, nodeName: record.nodeName, before: record } as const;
       const audit = auditItem(about, { by, reason: flags.reason }, io);
-      const write: ChangeWrite = await open.register[action](record, audit);
+      const write = await open.register.reset(record, audit);
       return write.written ? { record, audit } : 'changed';
     }, text(wanted));
   });
-  io.out(changeText(action, done, flags.output));
+  io.out(resetText(done, flags.output));
 }
 
-function changeText(
-  action: 'reset' | 'revoke',
-  { record, audit }: { record: IdentityRecord; audit: AuditItem },
-  output: string,
-): string {
+function resetText({ record, audit }: { record: IdentityRecord; audit: AuditItem }, output: string): string {
   if (output !== 'table') return (output === 'json' ? json : yaml)(shownAudit(audit));
-  const done = { reset: 'reset', revoke: 'revoked' }[action];
-  return `${done}: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
+  return `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
 }
 
 // ── Which one ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,12 +5,16 @@
  *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
  *   MachinePool   extended for as long as the pool is there; then deleted
  *
- * What cannot be found out changes nothing: a token is deleted only when the API says so in so many words.
+ * What cannot be found out changes nothing: a token is deleted only when the API says so in so many words, and says of at least one
+ * other token that its Machine or MachinePool is there. Otherwise the wrong cluster may have been asked.
  */
 import type { ObjectApi } from '../adapters/kubernetes-objects.ts';
 import { ownerLabel, rfc3339, tokenOfSecret, tokenSecretType } from '../core/bootstrap-token.ts';
-import type { TokenOwner } from '../core/bootstrap-token.ts';
+import type { TokenOwner, TokenRecord } from '../core/bootstrap-token.ts';
 import type { Instant, JsonObject } from '../core/ports.ts';
+import { printable } from '../core/quoted.ts';
+import { CommandFailure, exitCodes } from './exit.ts';
+import type { ExitCode } from './exit.ts';
 import { expected, ifFound, listOf, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
 
@@ -49,9 +53,16 @@ export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): To
 export interface Reconciled {
   readonly id: string;
   readonly for: string;
-  readonly done: 'extended' | 'deleted' | 'left';
+  /** `failed`: it could not be looked up or changed; it is as it was. */
+  readonly done: 'extended' | 'deleted' | 'left' | 'failed';
   readonly why: string;
   readonly expires?: string;
+}
+
+export interface Reconciliation {
+  readonly tokens: readonly Reconciled[];
+  /** Of the first token that failed; `notFound` where no Machine and no MachinePool of any token is there. */
+  readonly exit: ExitCode;
 }
 
 export interface ReconcileOptions {
@@ -63,59 +74,111 @@ export interface ReconcileOptions {
 const secretsPath = '/api/v1/namespaces/kube-system/secrets';
 const resources = { machine: 'machines', pool: 'machinepools' } as const;
 
-/** `machines` is where Cluster API runs: this cluster, or the one that manages it. */
+/** A token, and what became of looking up whom it is for. */
+interface LookedUp {
+  readonly secret: JsonObject;
+  readonly record: TokenRecord & { readonly owner: TokenOwner };
+  readonly facts: OwnerFacts | CommandFailure | 'no such API';
+}
+
+/** `machines` is where Cluster API runs: this cluster, or the one that manages it. Each token succeeds or fails alone. */
 export async function reconcileTokens(
   { api, signal }: Cluster,
   machines: ObjectApi,
-  { ttlSeconds, dryRun, now }: ReconcileOptions,
-): Promise<readonly Reconciled[]> {
+  options: ReconcileOptions,
+): Promise<Reconciliation> {
   const query = { labelSelector: ownerLabel, fieldSelector: `type=${tokenSecretType}` };
   const secrets = expected(await api.list(secretsPath, query, signal), 'bootstrap tokens');
-  if (secrets.length === 0) return [];
+  if (secrets.length === 0) return { tokens: [], exit: exitCodes.ok };
   const known = await clusterApi(machines, signal);
-  const done: Reconciled[] = [];
+
+  // All are looked up before the first is deleted: that nothing at all is there says more about the cluster than about the Machines.
+  const looked: LookedUp[] = [];
   for (const secret of secrets) {
     const record = tokenOfSecret(secret);
     if ('problem' in record || record.owner === undefined) continue;
-    const { token, owner, expires } = record;
-    const named = { id: token.id, for: `${owner.kind} ${owner.namespace}/${owner.name}` };
-    const fate: TokenFate =
-      // A 404 for the object is an answer only where there are such objects: MachinePools may be switched off.
+    const { owner } = record;
+    // A 404 for the object is an answer only where there are such objects: MachinePools may be switched off.
+    const facts =
       known?.resources.has(resources[owner.kind]) === true
-        ? tokenFate(owner, await factsOf(owner, { api, machines, version: known.version, signal }))
-        : { fate: 'leave', why: `there is no API cluster.x-k8s.io with ${resources[owner.kind]} to ask` };
-
-    const { name, uid, resourceVersion } = objectOf(secret['metadata']);
-    const path = `${secretsPath}/${textOf(name)}`;
-    if (fate.fate === 'delete') {
-      // Only as it was read: somebody may have made it anew for somebody else meanwhile.
-      const only = { uid: textOf(uid), resourceVersion: textOf(resourceVersion) };
-      const gone = dryRun || settled(await api.remove(path, only, signal), path);
-      done.push({ ...named, done: gone ? 'deleted' : 'left', why: gone ? fate.why : 'it changed meanwhile' });
-      continue;
-    }
-    const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
-    // At three quarters of its life, so that a run that fails is no accident yet.
-    if (fate.fate === 'leave' || left > ttlSeconds * 750) {
-      const still = expires === undefined ? {} : { expires: rfc3339(expires) };
-      done.push({ ...named, done: 'left', why: fate.why, ...still });
-      continue;
-    }
-    const until = rfc3339(now + ttlSeconds * 1_000);
-    const data = { ...objectOf(secret['data']), expiration: Buffer.from(until).toString('base64') };
-    const kept =
-      dryRun || settled(await api.replace(path, { apiVersion: 'v1', kind: 'Secret', ...secret, data }, signal), path);
-    done.push({
-      ...named,
-      done: kept ? 'extended' : 'left',
-      why: kept ? fate.why : 'it changed meanwhile',
-      expires: until,
-    });
+        ? await failing(() => factsOf(owner, { api, machines, version: known.version, signal }))
+        : 'no such API';
+    looked.push({ secret, record: { ...record, owner }, facts });
   }
-  return done;
+  const isThere = ({ facts }: LookedUp): boolean =>
+    typeof facts === 'object' && 'owner' in facts && facts.owner !== undefined;
+  const isGone = ({ facts }: LookedUp): boolean =>
+    typeof facts === 'object' && 'owner' in facts && facts.owner === undefined;
+  const strange = looked.some(isGone) && !looked.some(isThere);
+
+  const tokens: Reconciled[] = [];
+  let exit: ExitCode = strange ? exitCodes.notFound : exitCodes.ok;
+  for (const each of looked) {
+    const { token, owner } = each.record;
+    const named = { id: token.id, for: `${owner.kind} ${printable(owner.namespace)}/${printable(owner.name)}` };
+    const done =
+      each.facts instanceof CommandFailure
+        ? each.facts
+        : await failing(() => settle(each, strange && isGone(each), { api, signal }, options));
+    if (done instanceof CommandFailure) {
+      tokens.push({ ...named, done: 'failed', why: done.message });
+      if (exit === exitCodes.ok) exit = done.code;
+    } else tokens.push({ ...named, ...done });
+  }
+  return { tokens, exit };
 }
 
-/** Somebody else was faster: the next run sees what came of it. */
+/** What ends one token's turn and not the command: no answer, or no right. */
+async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CommandFailure) return error;
+    if (error instanceof TypeError || error instanceof RangeError) throw error;
+    return new CommandFailure(exitCodes.temporary, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Extends, deletes or leaves one token. */
+async function settle(
+  { secret, record: { owner, expires }, facts }: LookedUp,
+  isStrange: boolean,
+  { api, signal }: Cluster,
+  { ttlSeconds, dryRun, now }: ReconcileOptions,
+): Promise<Omit<Reconciled, 'id' | 'for'>> {
+  const { fate, why } = isStrange ? inAnotherCluster : fateOf(owner, facts);
+  const { name, uid, resourceVersion } = objectOf(secret['metadata']);
+  const path = `${secretsPath}/${encodeURIComponent(textOf(name))}`;
+  if (fate === 'delete') {
+    // Only as it was read: it may have been made anew for another Machine meanwhile.
+    const only = { uid: textOf(uid), resourceVersion: textOf(resourceVersion) };
+    const gone = dryRun || settled(await api.remove(path, only, signal), path);
+    return { done: gone ? 'deleted' : 'left', why: gone ? why : 'it changed meanwhile' };
+  }
+  const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
+  // At three quarters of its life, so that a run that fails is no accident yet.
+  if (fate === 'leave' || left > ttlSeconds * 750)
+    return { done: 'left', why, ...(expires === undefined ? {} : { expires: rfc3339(expires) }) };
+  const until = rfc3339(now + ttlSeconds * 1_000);
+  const data = { ...objectOf(secret['data']), expiration: Buffer.from(until).toString('base64') };
+  const kept =
+    dryRun || settled(await api.replace(path, { apiVersion: 'v1', kind: 'Secret', ...secret, data }, signal), path);
+  return { done: kept ? 'extended' : 'left', why: kept ? why : 'it changed meanwhile', expires: until };
+}
+
+function fateOf(owner: TokenOwner, facts: LookedUp['facts']): TokenFate {
+  if (facts === 'no such API' || facts instanceof CommandFailure)
+    return { fate: 'leave', why: `there is no API cluster.x-k8s.io with ${resources[owner.kind]} to ask` };
+  return tokenFate(owner, facts);
+}
+
+/** With the wrong cluster asked, every Machine is "gone". The token of the last Machine of a cluster expires by itself. */
+const inAnotherCluster: TokenFate = {
+  fate: 'leave',
+  why: 'no Machine and no MachinePool of any token is there: is it the right management cluster?',
+};
+
+/** Another client was faster: the next run sees what came of it. */
 function settled(answer: Awaited<ReturnType<ObjectApi['remove']>>, path: string): boolean {
   if (!answer.ok && (answer.why === 'Conflict' || answer.why === 'NotFound')) return false;
   expected(answer, path);
@@ -145,16 +208,22 @@ async function factsOf(
   },
 ): Promise<OwnerFacts> {
   const { api, machines, version, signal } = from;
-  const path = `/apis/cluster.x-k8s.io/${version}/namespaces/${namespace}/${resources[kind]}/${name}`;
-  const owner = ifFound(await machines.get(path, signal), `${kind} ${namespace}/${name}`);
+  // Annotations are any text: a `..` in one would ask for something else.
+  const path = `/apis/cluster.x-k8s.io/${version}/namespaces/${segment(namespace)}/${resources[kind]}/${segment(name)}`;
+  const owner = ifFound(await machines.get(path, signal), `${kind} ${printable(namespace)}/${printable(name)}`);
   const node = textOf(objectOf(objectOf(owner?.['status'])['nodeRef'])['name']);
   if (kind === 'pool' || node === '') return { owner, node: undefined };
   return { owner, node: ifFound(await api.get(`/api/v1/nodes/${encodeURIComponent(node)}`, signal), `node ${node}`) };
 }
 
-export function reconciledText(done: readonly Reconciled[]): string {
-  if (done.length === 0) return 'no token is for a Machine or a MachinePool\n';
-  return done
+function segment(name: string): string {
+  if (name === '.' || name === '..') throw new CommandFailure(exitCodes.refused, `${name} is no name of an object`);
+  return encodeURIComponent(name);
+}
+
+export function reconciledText({ tokens }: Reconciliation): string {
+  if (tokens.length === 0) return 'no token is for a Machine or a MachinePool\n';
+  return tokens
     .map(({ id, for: owner, done: what, why, expires }) => {
       const until = expires === undefined || what === 'deleted' ? '' : ` until ${expires}`;
       return `${id} (${owner}): ${what}${until}: ${why}\n`;

@@ -1,6 +1,5 @@
 /** `countersign token`: bootstrap tokens as kubeadm makes them, for nodes that join with kubelet-authenticator. */
 import { Command, Option } from 'commander';
-import { parse } from 'yaml';
 import {
   bootstrapTokenForm,
   bootstrapTokenIdForm,
@@ -15,18 +14,20 @@ import {
   tokenSecretName,
   tokenSecretType,
   tokenText,
+  tokenUsages,
   usageProblem,
 } from '../core/bootstrap-token.ts';
 import type { TokenOwner, TokenRecord } from '../core/bootstrap-token.ts';
-import { caCertificates, clusterEntry } from '../core/cluster-info.ts';
-import { printable } from '../core/quoted.ts';
+import { atMost, printable } from '../core/quoted.ts';
 import { addClusterOptions, chooseCluster } from './cluster-choice.ts';
 import type { ClusterFlags } from './cluster-choice.ts';
-import { addClusterAccess, withObjects } from './cluster-objects.ts';
+import { addClusterAccess, announce, withObjects } from './cluster-objects.ts';
 import type { ClusterAccessFlags } from './cluster-objects.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
+import type { ExitCode } from './exit.ts';
 import type { Io } from './io.ts';
-import { expected, ifFound, mayThey, objectOf, textOf } from './object-answers.ts';
+import { findJoinPlace, isEndpoint, unsigned, waitForSignature } from './join-line.ts';
+import { expected, mayThey, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
 import { commaList, durationText, json, outputOption, table } from './output.ts';
 import { goDuration, reconcileCommand } from './token-reconcile.ts';
@@ -47,7 +48,7 @@ interface CreateFlags extends ClusterAccessFlags, ClusterFlags {
   readonly output: string;
 }
 
-export function tokenCommand(io: Io): Command {
+export function tokenCommand(io: Io, finish: (code: ExitCode) => void): Command {
   const token = new Command('token').description('bootstrap tokens, with which machines may ask for a certificate');
 
   const create = token.command('create').argument('[token]', 'the token to write (default: a random one)');
@@ -83,12 +84,17 @@ export function tokenCommand(io: Io): Command {
         .choices(['aws', 'insecure'])
         .default('aws'),
     )
-    .option('--server <host:port>', 'where machines find the API server (default: as in cluster-info)')
+    .option(
+      '--server <host:port>',
+      'where machines find the API server (default: as in cluster-info, unless that is a loopback address)',
+    )
     .addOption(outputOption('command', 'token', 'json'))
     .addHelpText(
       'after',
       `
 The token alone certifies nothing where the signer demands attestation: a machine must also prove which one it is.
+A command is printed only if join would take it: cluster-info, the CA's hash, the address and the token's rights are checked first, and
+without them no token is made. -o token checks nothing of that.
 
 Examples:
   countersign token create --config countersign.yaml --cluster prod
@@ -110,7 +116,7 @@ Examples:
     .addHelpText('after', '\nExamples:\n  countersign token delete abcdef\n  countersign token delete abcdef uvwxyz')
     .action(async (texts: string[], flags: ClusterAccessFlags) => remove(texts, flags, io));
 
-  token.addCommand(reconcileCommand(io));
+  token.addCommand(reconcileCommand(io, finish));
   return token;
 }
 
@@ -119,15 +125,38 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
   const record = recordOf(text, flags, owner, io);
   const wantsCommand = flags.output !== 'token';
   const audience = wantsCommand ? await audienceOf(flags, io) : undefined;
+  if (wantsCommand && record.usages.length < tokenUsages.length)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `no join command can be printed for a token without the usages ${tokenUsages.join(' and ')}`,
+      '-o token makes it without a command',
+    );
+  if (flags.server !== undefined && !isEndpoint(flags.server))
+    throw new CommandFailure(
+      exitCodes.usage,
+      '--server is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443',
+    );
   await withObjects(flags, io, async (cluster) => {
+    await announce(cluster, io);
+    // All that join will look at is looked at before the token is made.
+    const place = wantsCommand ? await findJoinPlace(cluster, flags.server) : undefined;
+    const warnings = await tokenWarnings(cluster, record, wantsCommand);
     const made = await cluster.api.create(secretsPath, secretOfToken(record), cluster.signal);
     if (!made.ok && made.why === 'Conflict')
       throw new CommandFailure(exitCodes.conflict, `a token with id "${record.token.id}" already exists`);
-    expected(made, 'the token could not be made');
-    // From here on it is there, whatever else is wrong: everything below is a warning.
-    for (const warning of await tokenWarnings(cluster, record)) io.err(`warning: ${warning}\n`);
-    const { endpoint, pins, warning } = await whereToJoin(cluster, flags.server);
-    if (warning !== undefined) io.err(`warning: ${warning}\n`);
+    const { uid } = objectOf(expected(made, 'the token could not be made')['metadata']);
+    for (const warning of [...warnings, ...(place?.warning === undefined ? [] : [place.warning])])
+      io.err(`warning: ${warning}\n`);
+    if (place === undefined) return io.out(`${tokenText(record.token)}\n`);
+    if (!(await waitForSignature(cluster, record.token.id))) {
+      await cluster.api.remove(
+        `${secretsPath}/${tokenSecretName(record.token.id)}`,
+        { uid: textOf(uid) },
+        cluster.signal,
+      );
+      throw unsigned(record.token.id);
+    }
+    const { endpoint, pins } = place;
     const command = [
       `kubelet-authenticator join ${endpoint}`,
       `--token ${tokenText(record.token)}`,
@@ -136,8 +165,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       ...(audience?.clusterName === undefined ? [] : [`--cluster-name ${audience.clusterName}`]),
       `--provider ${flags.provider}`,
     ].join(' ');
-    if (flags.output === 'token') io.out(`${tokenText(record.token)}\n`);
-    else if (flags.output === 'command') io.out(`${command}\n`);
+    if (flags.output === 'command') io.out(`${command}\n`);
     else io.out(json({ token: tokenText(record.token), ...shown(record, io), endpoint, caCertHashes: pins, command }));
   });
 }
@@ -191,8 +219,15 @@ async function audienceOf(flags: CreateFlags, io: Io): Promise<{ audience: strin
   return { audience: cluster.attestation.audience, clusterName: cluster.name };
 }
 
-/** What would keep a machine with this token from joining, or let it join without a proof. */
-async function tokenWarnings(cluster: Cluster, { token, usages, groups }: TokenRecord): Promise<string[]> {
+/**
+ * What would keep a machine with this token from joining, or let it join without a proof. What certainly keeps it from joining is
+ * a CommandFailure where the join command is wanted.
+ */
+async function tokenWarnings(
+  cluster: Cluster,
+  { token, usages, groups }: TokenRecord,
+  wantsCommand: boolean,
+): Promise<string[]> {
   const warnings: string[] = [];
   if (!usages.includes('signing'))
     warnings.push('without the usage signing the token cannot be used for discovery, only with --discovery-file');
@@ -206,51 +241,18 @@ async function tokenWarnings(cluster: Cluster, { token, usages, groups }: TokenR
   const may = await mayThey(cluster, who, resource);
   if (may === undefined)
     warnings.push('whether the token may ask for certificates is not known: SubjectAccessReviews are not allowed');
-  if (may === false)
-    warnings.push(
-      `the token may not create CertificateSigningRequests: kubectl create clusterrolebinding kubeadm:kubelet-bootstrap --clusterrole=system:node-bootstrapper --group=${groups[0] ?? 'system:bootstrappers'}`,
-    );
+  if (may === false) {
+    const problem = 'the token may not create CertificateSigningRequests';
+    const mend = `kubectl create clusterrolebinding kubeadm:kubelet-bootstrap --clusterrole=system:node-bootstrapper --group=${groups[0] ?? 'system:bootstrappers'}`;
+    if (wantsCommand)
+      throw new CommandFailure(exitCodes.configuration, `no join command can be printed: ${problem}`, mend);
+    warnings.push(`${problem}: ${mend}`);
+  }
   if (may === true && (await mayThey(cluster, who, { ...resource, subresource: 'nodeclient' })) === true)
     warnings.push(
       'requests made with this token are approved by kube-controller-manager without a proof: countersign cluster harden',
     );
   return warnings;
-}
-
-/** As `join` will find it: in cluster-info, whose CA is what it compares with the hashes. */
-async function whereToJoin(
-  { api, signal }: Cluster,
-  server: string | undefined,
-): Promise<{ endpoint: string; pins: readonly string[]; warning?: string }> {
-  const found = ifFound(
-    await api.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal),
-    'cluster-info',
-  );
-  const kubeconfig = textOf(objectOf(found?.['data'])['kubeconfig']);
-  const entry = clusterEntry(yamlOf(kubeconfig));
-  const certificates = 'problem' in entry ? entry : caCertificates(entry.caPem);
-  const endpoint = server ?? hostPort('problem' in entry ? api.server : entry.server);
-  if ('problem' in certificates)
-    return {
-      endpoint,
-      pins: [],
-      warning: `there is no usable ConfigMap cluster-info in kube-public (${certificates.problem}): kubeadm init phase bootstrap-token makes one, or join with --discovery-file`,
-    };
-  return { endpoint, pins: certificates.map(({ pin }) => pin) };
-}
-
-function yamlOf(text: string): unknown {
-  try {
-    return parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
-/** URL leaves out the port that https has anyway. */
-function hostPort(server: string): string {
-  const { hostname, port } = new URL(server);
-  return `${hostname}:${port === '' ? '443' : port}`;
 }
 
 async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Promise<void> {
@@ -275,10 +277,10 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
       record.token.id,
       ttl,
       expires ?? '<never>',
-      usages.join(','),
-      owner ?? '',
+      atMost(usages, printable).join(','),
+      printable(owner ?? ''),
       printable(description),
-      groups.join(','),
+      atMost(groups, printable).join(','),
     ];
     return words.map((word) => (word === '' ? '<none>' : word));
   });
@@ -313,7 +315,9 @@ async function remove(texts: readonly string[], flags: ClusterAccessFlags, io: I
       );
     return token.id;
   });
-  await withObjects(flags, io, async ({ api, signal }) => {
+  await withObjects(flags, io, async (cluster) => {
+    await announce(cluster, io);
+    const { api, signal } = cluster;
     for (const id of ids) {
       const gone = await api.remove(`${secretsPath}/${tokenSecretName(id)}`, {}, signal);
       expected(gone, `failed to delete bootstrap token "${id}"`);

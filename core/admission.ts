@@ -6,16 +6,20 @@ import type { AttestationStore, Claim, IdentityRecord, IdentityWrite, Seen } fro
 import type { AttestationProvider, Examined, Machine, MachineState } from './attestation/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { providerIdType } from './csr.ts';
+import { machineLocked } from './locks.ts';
 import { mostAddresses } from './attestation-records.ts';
 import { nodeUserPrefix } from './in-tree-rules.ts';
+import { usedUp } from './limits.ts';
 import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';
 import { nameMatches } from './patterns.ts';
-import type { Instant } from './ports.ts';
+import { LaterError } from './ports.ts';
 import type { Proof, Refusal } from './proof.ts';
 import { quoted } from './quoted.ts';
 import { checkNames, rangeAddresses } from './serving-names.ts';
-import { checkHolderGone, checkRestarted, decideFirstUse, firstRecord, seenRecord, usedRecord } from './tofu.ts';
+import { checkHolderGone, checkRestarted, holderTooEarly, restartTooEarly } from './second-look.ts';
+import type { Change } from './second-look.ts';
+import { decideFirstUse, firstRecord, machineRetired, seenRecord, usedRecord } from './tofu.ts';
 import type { FirstUse, Use } from './tofu.ts';
 import { ulid } from './ulid.ts';
 
@@ -27,7 +31,14 @@ export type Admission =
       readonly firstKey: boolean;
       readonly claim: Omit<Claim, 'verdict'> & { readonly identity: Written };
     }
-  | Refusal;
+  | (Refusal & Observed)
+  /** Temporary. */
+  | ({ readonly admitted: 'later'; readonly why: LaterError } & Observed);
+
+/** A record with what was seen of its machine: written before anybody is answered. */
+interface Observed {
+  readonly observed?: IdentityRecord;
+}
 
 /** Whoever is admitted is on record. */
 type Written = Exclude<IdentityWrite, { readonly kind: 'none' }>;
@@ -65,20 +76,22 @@ async function admitNode(question: AttestQuestion, proof: WithEvidence, ports: A
     spkiSha256: question.spkiSha256,
     byNodeItself: question.username === `${nodeUserPrefix}${question.nodeName}`,
     secure: provider.secure,
-    allowRestart: provider.allowRestart,
+    allowRestart: provider.restartWindow !== undefined,
     now: question.now,
     record: seen.identity,
     holder: seen.holder,
   });
   if ('code' in firstUse) return no(firstUse);
 
-  // Only now is anybody else asked: what is refused above costs no call.
+  // Only now is anybody else asked: what is refused or put off above costs no call.
+  const early = tooOften(seen.identity, question) ?? unlessAllowed(tooEarly(firstUse, question));
+  if (early !== undefined) return early;
   const machine = await proof.machine();
   if ('violations' in machine) return { admitted: false, violations: machine.violations };
   const [wrong, ...more] = checkMachine(question, machine, identity);
   if (wrong !== undefined) return no(wrong, ...more);
-  const changed = await checkChange(firstUse, machine, question.now, ports);
-  if (changed !== undefined) return no(changed);
+  const changed = unlessAllowed(await checkChange(firstUse, machine, question, provider, ports));
+  if (changed !== undefined) return changed;
   return {
     admitted: true,
     identity,
@@ -99,6 +112,8 @@ async function admitServing(question: AttestQuestion, proof: WithEvidence, ports
   if (record === undefined) return no(notRegistered(question));
   const unfit = checkRegistered(question, record);
   if (unfit !== undefined) return no(unfit);
+  const often = tooOften(record, question);
+  if (often !== undefined) return often;
   const machine = await proof.machine();
   if ('violations' in machine) return { admitted: false, violations: machine.violations };
   const [wrong, ...more] = checkMachine(question, machine, record.identity);
@@ -119,6 +134,8 @@ async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): P
   if (provider === undefined || !wanted.providers.includes(provider.name))
     return no(violation('IdentityNotAllowed', `node ${quoted(nodeName)} was registered by a provider not taken here`));
   if (!provider.secure) return no(noServing);
+  const often = tooOften(record, question);
+  if (often !== undefined) return often;
   const state = await provider.describe(record.identity, now);
   if (state.kind !== 'running')
     return no(violation('IdentityNotAllowed', `the machine of node ${quoted(nodeName)} is not running`));
@@ -128,7 +145,7 @@ async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): P
 }
 
 function asksForTooMany({ request, settings }: AttestQuestion): boolean {
-  return rangeAddresses(request.sans, settings.serving).length > mostAddresses;
+  return rangeAddresses(request.sans, settings.addressRanges).length > mostAddresses;
 }
 
 const tooManyAddresses = violation(
@@ -144,13 +161,13 @@ function admitNames(
   once: Claim['once'],
 ): Admission {
   const { request, nodeName, settings, context, uid, now } = question;
-  const ranged = rangeAddresses(request.sans, settings.serving);
+  const ranged = rangeAddresses(request.sans, settings.addressRanges);
   const holders = new Map(ranged.flatMap((address, index) => pairOf(address, seen.addresses[index])));
   const [foreign, ...more] = checkNames({
     sans: request.sans,
     nodeName,
     machine,
-    names: settings.serving,
+    addressRanges: settings.addressRanges,
     holders,
     ...(context.machine?.addresses === undefined ? {} : { only: context.machine.addresses }),
   });
@@ -158,7 +175,7 @@ function admitNames(
   // A record holds so many, and one transaction frees them all.
   if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return no(tooManyAddresses);
   const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));
-  const used = seenRecord(record, uid, now);
+  const used = seenRecord(record, { startedAt: machine.startedAt, uid, now });
   return {
     admitted: true,
     identity: record.identity,
@@ -182,13 +199,14 @@ function look(question: AttestQuestion, examined: Examined | undefined, { store 
     ...(examined === undefined ? {} : { identity: examined.identity }),
     nodeName,
     once: examined?.once ?? [],
-    addresses: serving ? rangeAddresses(request.sans, settings.serving) : [],
+    addresses: serving ? rangeAddresses(request.sans, settings.addressRanges) : [],
     machines: examined?.machines ?? [],
   });
 }
 
 /** A captured proof comes with other bytes than those that spent it; a retry comes with the same. */
 function checkSeen({ requestSha256 }: AttestQuestion, { machines }: Examined, seen: Seen): Violation | undefined {
+  if (seen.lock !== undefined) return machineLocked;
   if (seen.once.some((holder) => holder !== undefined && holder !== requestSha256))
     return violation('AttestationInvalid', 'this proof was used before, by another request');
   if (machines.length > 0 && !seen.listed)
@@ -213,20 +231,42 @@ function checkMachine({ request, nodeName, context }: AttestQuestion, machine: M
   return violations;
 }
 
-/** What only matters when the record would change hands. Asks the platform of the machine that had the name. */
-async function checkChange(
-  firstUse: FirstUse,
-  machine: Machine,
-  now: Instant,
-  { providers }: AdmissionPorts,
-): Promise<Violation | undefined> {
+/** Too many certificates of one machine in a while. */
+function tooOften(record: IdentityRecord | undefined, { now }: AttestQuestion): Admission | undefined {
+  const left = record === undefined ? undefined : usedUp(record, now);
+  if (left === undefined) return undefined;
+  return { admitted: 'later', why: new LaterError('Limited', 'this machine had too many certificates lately', left) };
+}
+
+/** Known from the record alone, of what would change hands. */
+function tooEarly(firstUse: FirstUse, { spkiSha256, now }: AttestQuestion): Change | undefined {
   switch (firstUse.kind) {
     case 'first':
     case 'repeat':
     case 'renewal':
       return undefined;
     case 'restart':
-      return checkRestarted(firstUse.record, machine.startedAt);
+      return restartTooEarly(firstUse.record, spkiSha256, now);
+    case 'takeover':
+      return holderTooEarly(firstUse.holder, now);
+  }
+}
+
+/** What only matters when the record would change hands. Asks the platform of the machine that had the name. */
+async function checkChange(
+  firstUse: FirstUse,
+  { startedAt }: Machine,
+  { spkiSha256, now }: AttestQuestion,
+  { restartWindow: window = 0 }: AttestationProvider,
+  { providers }: AdmissionPorts,
+): Promise<Change | undefined> {
+  switch (firstUse.kind) {
+    case 'first':
+    case 'repeat':
+    case 'renewal':
+      return undefined;
+    case 'restart':
+      return checkRestarted({ record: firstUse.record, spkiSha256, startedAt, window, now });
     case 'takeover': {
       const { holder } = firstUse;
       const provider = providerOf(holder, providers);
@@ -236,6 +276,24 @@ async function checkChange(
       return checkHolderGone(holder, state, now);
     }
   }
+}
+
+function unlessAllowed(change: Change | undefined): Admission | undefined {
+  switch (change?.kind) {
+    case undefined:
+    case 'allowed':
+      return undefined;
+    case 'refused':
+      return { ...no(change.violation), ...observedIn(change) };
+    case 'later': {
+      const why = new LaterError('SecondLook', change.message, change.afterMilliseconds);
+      return { admitted: 'later', why, ...observedIn(change) };
+    }
+  }
+}
+
+function observedIn({ observed }: Observed): Observed {
+  return observed === undefined ? {} : { observed };
 }
 
 function claimOf(
@@ -291,8 +349,7 @@ function isFirstKey(firstUse: FirstUse): boolean {
 }
 
 function checkRegistered({ nodeName }: AttestQuestion, record: IdentityRecord): Violation | undefined {
-  if (record.state !== 'active')
-    return violation('Revoked', `the machine of node ${quoted(record.nodeName)} is ${record.state}`);
+  if (record.state !== 'active') return machineRetired;
   if (record.nodeName === nodeName) return undefined;
   return violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`);
 }
@@ -318,6 +375,6 @@ function pairOf<T>(key: string, value: T | undefined): readonly (readonly [strin
   return value === undefined ? [] : [[key, value]];
 }
 
-function no(first: Violation, ...more: readonly Violation[]): Admission {
+function no(first: Violation, ...more: readonly Violation[]): Refusal {
   return { admitted: false, violations: [first, ...more] };
 }

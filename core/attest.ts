@@ -15,11 +15,15 @@ import type { ClusterConfiguration } from './configuration.ts';
 import { decodeRequest } from './csr.ts';
 import { nodeUserPrefix } from './in-tree-rules.ts';
 import type { RequestObject } from './kubernetes.ts';
+import { refusalCountOf, refusedTooOften } from './limits.ts';
+import type { RefusalCount } from './limits.ts';
+import { checkNodeLocks, nodesConcerned } from './locks.ts';
 import type { IgnoredWhy, Violations } from './outcome.ts';
-import { MisconfigurationError, ThrottledError } from './ports.ts';
+import { LaterError, MisconfigurationError, ThrottledError } from './ports.ts';
 import type { Instant } from './ports.ts';
 import { checkProfile, defaultSignerName } from './profiles.ts';
 import { prove } from './proof.ts';
+import type { Proof } from './proof.ts';
 import { requestDigest } from './request-digest.ts';
 import { triagePending } from './triage.ts';
 import { uidReused } from './verdict-check.ts';
@@ -78,14 +82,23 @@ export async function attest(
   const [first, ...more] = checkProfile(profile, object, request);
   if (first !== undefined) return deny([first, ...more]);
 
-  // Must anybody prove anything?
+  // Has an operator locked its node? And did we conclude before? Locks are not part of a verdict: they may be undone.
   const { attestation } = profile;
-  if (attestation === undefined) return approved;
+  const digest = requestDigest(cluster.name, object, signerName);
+  const now = ports.now();
+  const count = refusalCountOf(object.username, now);
+  const [locked, recalled] = await Promise.all([
+    checkNodeLocks(nodesConcerned(object, request), ports.store),
+    attestation === undefined ? undefined : ports.store.recall(object.uid, count, now),
+  ]);
+  if (locked !== undefined) return deny([locked]);
+
+  // Must anybody prove anything?
+  if (attestation === undefined || recalled === undefined) return approved;
   if (cluster.attestation === undefined) throw new MisconfigurationError('the cluster has no attestation configured');
 
-  // Did we conclude before? Then that stands, however old the evidence has grown.
-  const digest = requestDigest(cluster.name, object, signerName);
-  const before = await ports.store.findVerdict(object.uid, ports.now());
+  // What was concluded before stands, however old the evidence has grown.
+  const { verdict: before, refusals } = recalled;
   if (before !== undefined) return answerBefore(before, digest, attestation.mode);
 
   const question: AttestQuestion = {
@@ -101,10 +114,10 @@ export async function attest(
     nodeName: request.subject.commonName.slice(nodeUserPrefix.length),
     spkiSha256: sha256(request.publicKey.spki).toString('hex'),
     context,
-    now: ports.now(),
+    now,
   };
   try {
-    return await conclude(question, digest, ports);
+    return await conclude(question, digest, { count, refusals }, ports);
   } catch (error) {
     // Auditing must not stand in anybody's way, whatever is down; slowing down helps those that are enforced.
     if (attestation.mode === 'audit' && !(error instanceof ThrottledError)) return unjudged;
@@ -113,26 +126,53 @@ export async function attest(
 }
 
 /** Which machine is it, may it, and the one write that makes it so. */
-async function conclude(question: AttestQuestion, digest: string, ports: AttestPorts): Promise<AttestOutcome> {
+async function conclude(
+  question: AttestQuestion,
+  digest: string,
+  { count, refusals }: { readonly count: RefusalCount; readonly refusals: number },
+  ports: AttestPorts,
+): Promise<AttestOutcome> {
   const proof = prove(question, ports.providers);
   if (proof === 'unattested') return approved;
+  const limited = refusedTooOften(refusals, count, question.now);
+  if (limited !== undefined)
+    throw new LaterError('Limited', 'too many requests of this requester are refused', limited);
   for (let tries = 0; tries < maxTries; tries += 1) {
     const admission = await admit(question, proof, ports);
-    const verdict = verdictOf(question, digest, admission);
+    // What was seen once is durable before it counts. Whoever finds the record changed looks again.
+    const observed = admission.admitted === true ? undefined : admission.observed;
+    if (observed !== undefined && !(await ports.store.observe(observed))) continue;
+    if (admission.admitted === 'later') throw admission.why;
+    const verdict = verdictOf(question, digest, proof, admission);
     const claim = admission.admitted ? admission.claim : nothingClaimed;
     const write = await ports.store.claim({ ...claim, verdict }, question.now);
     // Irreversible: the proof is spent, name and machine belong together, and the verdict says so; all of it or nothing.
     // A crash before leaves nothing; a crash after leaves the verdict, which the next delivery finds.
-    if (write.written) return answer(verdict, question.wanted.mode, false);
+    if (write.written) {
+      // A crash here leaves one refusal uncounted.
+      if (!admission.admitted) await ports.store.countRefusal(count);
+      return answer(verdict, question.wanted.mode, false);
+    }
     if (write.why === 'verdict') return answerBefore(write.found, digest, question.wanted.mode);
     // Somebody else's claim came between. What it changed decides: look again.
   }
-  throw new ThrottledError('others claim the same machine, name or address at once');
+  // It concerns this machine, name or address alone: no throttle, which would slow down the requests of others.
+  throw new LaterError('Limited', 'others claim the same machine, name or address at once', contendedMilliseconds);
 }
 
+/** Claims take tens of milliseconds. */
+const contendedMilliseconds = 1_000;
 const nothingClaimed = { once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] } as const;
 
-function verdictOf(question: AttestQuestion, requestDigestHex: string, admission: Admission): Verdict {
+/** Which version of evidence a request was proved with: says when an older one can be given up. */
+export const evidenceAnnotation = 'countersign.dev/evidence';
+
+function verdictOf(
+  question: AttestQuestion,
+  requestDigestHex: string,
+  proof: Proof,
+  admission: Exclude<Admission, { readonly admitted: 'later' }>,
+): Verdict {
   const { uid, signerName, nodeName, now, wanted } = question;
   const about = { uid, requestDigest: requestDigestHex, signerName, nodeName, mode: wanted.mode };
   const when = { decidedAt: now, expiresAt: now + verdictMilliseconds };
@@ -148,7 +188,10 @@ function verdictOf(question: AttestQuestion, requestDigestHex: string, admission
     identity,
     registeredAt: claim.identity.record.firstSeen,
     firstKey,
-    annotations: { 'countersign.dev/identity': identity },
+    annotations: {
+      'countersign.dev/identity': identity,
+      ...(proof.kind === 'evidence' ? { [evidenceAnnotation]: proof.version } : {}),
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 /** What countersign.yaml says about attestation, resolved: defaults filled in, everything checked. */
+import type { AddressRange } from './patterns.ts';
 
 /** As on the wire and in signer names. */
 export const providerNames = ['aws', 'insecure'] as const;
@@ -21,17 +22,8 @@ export interface ClusterAttestation {
   /** Part of every binding digest: no two deployments may share it. `<account>/<region>/<cluster>` unless configured. */
   readonly audience: string;
   readonly aws?: AwsAttestation;
-  readonly serving: ServingNames;
-}
-
-/** Whose names a serving certificate may hold besides those the platform tells. CIDRs and patterns of core/patterns.ts. */
-export interface ServingNames {
-  /** An address in one of these belongs to whichever machine asks for it first. */
-  readonly addressRanges: readonly string[];
-  /** Never anybody's: service addresses, the shared control-plane endpoint. */
-  readonly reservedAddresses: readonly string[];
-  /** Likewise; the names of Kubernetes' own services are always among them. */
-  readonly reservedNames: readonly string[];
+  /** CIDR blocks. An address in one of these belongs to the machine that asks for it first. */
+  readonly addressRanges: readonly AddressRange[];
 }
 
 export interface AwsAttestation {
@@ -51,10 +43,14 @@ export interface AwsAttestation {
   readonly nodeName: readonly NodeNameRule[];
   /** The STS proof must be of the instance identity role, whose session name nobody can choose. Default true. */
   readonly requireIdentityRole: boolean;
+  /** Whether `aws/v1` is still taken beside `aws/v2`. Default true, and always true without `requireIdentityRole`. */
+  readonly acceptV1: boolean;
   /** `listed`: `countersign machines allow` must name the instance (as `aws#<instance id>`). */
   readonly machines: 'any' | 'listed';
   /** After stop and start a new key is taken without renewing. Weak: whoever can stop an instance can read its disk. */
   readonly allowRestart: boolean;
+  /** How long after its start, as EC2 reports it, that holds. */
+  readonly restartWindowMinutes: number;
   readonly instance: {
     /** IMDSv2 only, or pods that reach IMDSv1 get the document and the role's credentials. */
     readonly httpTokensRequired: boolean;
@@ -62,6 +58,8 @@ export interface AwsAttestation {
     readonly maxHopLimit?: number;
     /** Root volume attached at most that long after the first interface (a swapped disk); absent = not checked. */
     readonly maxAttachSkewSeconds?: number;
+    /** Which of its addresses are its own: of the first interface the primary ones, or every one that EC2 lists. */
+    readonly addresses: 'primary' | 'all';
   };
   /** By region, PEM: the operator's, beside those of the package. */
   readonly certificates: ReadonlyMap<string, readonly string[]>;

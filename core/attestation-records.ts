@@ -3,7 +3,9 @@
  * other) and read them through here. A record that is not what this program writes is a fault and throws: a guess here
  * would decide who somebody is.
  */
-import type { AuditItem, IdentityRecord, MachineEntry, Verdict } from './attestation-store.ts';
+import type { AuditItem, IdentityRecord, MachineEntry, RestartSeen, Verdict } from './attestation-store.ts';
+import type { RecentUses } from './limits.ts';
+import type { Lock } from './locks.ts';
 import { isRefusalCode } from './outcome.ts';
 import type { Violation, Violations } from './outcome.ts';
 
@@ -28,16 +30,19 @@ export function identityRecordFrom(plain: Plain): IdentityRecord {
   return {
     identity: text(plain, 'identity'),
     nodeName: text(plain, 'nodeName'),
-    state: oneOf(plain, 'state', ['active', 'retired', 'revoked']),
+    state: oneOf(plain, 'state', ['active', 'retired']),
     ...optional('spkiSha256', text, plain),
     previousSpkis: texts(plain, 'previousSpkis'),
     providerId: text(plain, 'providerId'),
     ...optional('startedAt', integer, plain),
+    ...optional('unknownSince', integer, plain),
+    ...optional('restart', restartSeen, plain),
     addresses: texts(plain, 'addresses'),
     firstSeen: integer(plain, 'firstSeen'),
     lastSeen: integer(plain, 'lastSeen'),
     renewals: integer(plain, 'renewals'),
     uses: integer(plain, 'uses'),
+    ...optional('recent', recentUses, plain),
     ...optional('lastUid', text, plain),
     rev: integer(plain, 'rev'),
   };
@@ -69,7 +74,7 @@ export function auditItemFrom(plain: Plain): AuditItem {
     id: text(plain, 'id'),
     at: integer(plain, 'at'),
     by: text(plain, 'by'),
-    action: oneOf(plain, 'action', ['reset', 'revoke', 'adopt', 'retire', 'allow', 'remove']),
+    action: oneOf(plain, 'action', ['reset', 'adopt', 'retire', 'allow', 'remove', 'lock', 'unlock']),
     subject: text(plain, 'subject'),
     ...optional('nodeName', text, plain),
     reason: text(plain, 'reason'),
@@ -81,6 +86,32 @@ export function machineEntryFrom(plain: Plain): MachineEntry {
   return {
     name: text(plain, 'name'),
     addedAt: integer(plain, 'addedAt'),
+    by: text(plain, 'by'),
+    reason: text(plain, 'reason'),
+  };
+}
+
+function restartSeen(plain: Plain, name: string): RestartSeen {
+  const seen = object(plain[name], name);
+  return {
+    startedAt: integer(seen, 'startedAt'),
+    since: integer(seen, 'since'),
+    spkiSha256: text(seen, 'spkiSha256'),
+    contested: flag(seen, 'contested'),
+  };
+}
+
+function recentUses(plain: Plain, name: string): RecentUses {
+  const recent = object(plain[name], name);
+  return { since: integer(recent, 'since'), uses: integer(recent, 'uses') };
+}
+
+export function lockFrom(plain: Plain): Lock {
+  return {
+    id: text(plain, 'id'),
+    ...optional('nodeName', text, plain),
+    ...optional('identity', text, plain),
+    at: integer(plain, 'at'),
     by: text(plain, 'by'),
     reason: text(plain, 'reason'),
   };

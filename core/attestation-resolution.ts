@@ -6,8 +6,9 @@ import type { ClusterAttestation, ProfileAttestation } from './attestation-confi
 import { resolveAws } from './aws-attestation-resolution.ts';
 import type { Path, Report } from './configuration-resolution.ts';
 import type { ClusterInput, ProfileInput } from './configuration-schema.ts';
-import { isHostName, parseRange } from './patterns.ts';
 import type { Profile } from './profiles.ts';
+import { letsInAll } from './requester-patterns.ts';
+import { resolveRanges } from './reserved-resolution.ts';
 import { isNodeSigner } from './signer-names.ts';
 import type { Signer } from './signer-names.ts';
 
@@ -117,36 +118,8 @@ export function resolveAttestation(
   return {
     audience: audience ?? cluster,
     ...(attestation?.aws === undefined ? {} : { aws: resolveAws(attestation.aws, account, [...at, 'aws'], report) }),
-    serving: {
-      addressRanges: blocks('addressRanges'),
-      reservedAddresses: blocks('reservedAddresses'),
-      reservedNames: reservedNames(attestation?.reservedNames ?? [], [...at, 'reservedNames'], report),
-    },
+    addressRanges: resolveRanges(attestation?.addressRanges, [...at, 'addressRanges'], report),
   };
-
-  function blocks(key: 'addressRanges' | 'reservedAddresses'): readonly string[] {
-    const texts = attestation?.[key] ?? [];
-    texts.forEach((text, index) => {
-      const range = parseRange(text);
-      if (range === undefined)
-        report(
-          'error',
-          [...at, key, index],
-          'must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8',
-        );
-      else if (range.prefix === 0) report('error', [...at, key, index], 'is every address');
-    });
-    return texts;
-  }
-}
-
-function reservedNames(patterns: readonly string[], at: Path, report: Report): readonly string[] {
-  patterns.forEach((pattern, index) => {
-    // `*` may stand for any run, so a letter in its place must make a host name.
-    if (!isHostName(pattern.replaceAll('*', 'x')))
-      report('error', [...at, index], 'is not a DNS name or a pattern of one');
-  });
-  return patterns;
 }
 
 /**
@@ -200,15 +173,9 @@ export function checkApproval(
 ): void {
   for (const { signerName, requester, attestation, ...profile } of profiles.values()) {
     const approved = approval.get(signerName) === 'approve';
-    const anybody = [...requester.users, ...requester.groups].some(
-      (pattern) => /^\*+$/.test(pattern) || pattern === 'system:authenticated',
-    );
-    if (approved && !isNodeSigner(profile) && (anybody || requester.users.length + requester.groups.length === 0))
-      report(
-        'error',
-        ['approval', signerName],
-        'would approve whatever anybody asks for: name who may under requester',
-      );
+    const all = letsInAll(requester);
+    if (approved && !isNodeSigner(profile) && all !== undefined)
+      report('error', ['approval', signerName], `would approve what ${all} asks for: name who may under requester`);
     if (!approved && attestation?.subjectAccessReview === true)
       report(
         'error',

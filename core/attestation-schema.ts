@@ -75,6 +75,11 @@ const instance = z.strictObject({
       'How long after the first network interface the root volume may have been attached, or `any`. Later, the disk may have been swapped.',
     default: 60,
   }),
+  addresses: z.enum(['primary', 'all']).optional().meta({
+    description:
+      'Which addresses a serving certificate may hold. `primary`: the primary private address of the first interface, its public address and its IPv6 address. `all`: every address of every interface; a CNI plugin’s node policy can assign further ones.',
+    default: 'primary',
+  }),
 });
 
 const aws = z.strictObject({
@@ -124,6 +129,11 @@ const aws = z.strictObject({
       'Whether the node must prove itself with the instance identity role of EC2, whose session name nobody can choose.',
     default: true,
   }),
+  acceptV1: yesNo.optional().meta({
+    description:
+      'Whether nodes may still prove themselves with evidence `aws/v1`, which carries the signed identity document. Set `false` when every node sends `aws/v2` (`countersign report` counts both). Without `requireIdentityRole`, `aws/v1` is the only version.',
+    default: true,
+  }),
   machines: z.enum(['any', 'listed']).optional().meta({
     description: '`listed`: only instances that `countersign machines allow` names.',
     default: 'any',
@@ -133,6 +143,16 @@ const aws = z.strictObject({
       'Whether an instance that was stopped and started may come back with a new key. Weak: whoever can stop an instance can read its disk.',
     default: false,
   }),
+  restartWindowMinutes: z
+    .int('must be a whole number from 5 to 60')
+    .min(5, 'must be a whole number from 5 to 60')
+    .max(60, 'must be a whole number from 5 to 60')
+    .optional()
+    .meta({
+      description:
+        'With `allowRestart`: for how long after the launch time that EC2 reports the new key is taken. Two minutes of it pass between the first look and the second.',
+      default: 15,
+    }),
   instance: instance.optional().describe('What EC2 must say of the instance besides.'),
   certificates: z
     .record(
@@ -157,19 +177,10 @@ export const clusterAttestation = z.strictObject({
   aws: aws.optional().describe('Which instances of EC2 may join. Required where a profile takes evidence of `aws`.'),
   addressRanges: z
     .array(text)
+    .max(256, 'must have at most 256 entries')
     .optional()
     .describe(
       'Addresses that EC2 does not know of (VIPs, secondary networks): CIDR blocks. Each belongs to the machine that asks first.',
-    ),
-  reservedAddresses: z
-    .array(text)
-    .optional()
-    .describe('Addresses no node may serve under: the service range, the control-plane endpoint. CIDR blocks.'),
-  reservedNames: z
-    .array(text)
-    .optional()
-    .describe(
-      'DNS names no node may serve under, `*` = any run of characters. Names of Kubernetes’ own services always are.',
     ),
 });
 

@@ -6,6 +6,8 @@
  * Every method is one conditional write (or one transaction) or one consistent read, atomic across processes and durable
  * when it returns. Time is never the store's own. A method that throws may have taken effect or not.
  */
+import type { RecentUses, RefusalCount } from './limits.ts';
+import type { Lock, LockReader } from './locks.ts';
 import type { Violations } from './outcome.ts';
 import type { Instant } from './ports.ts';
 
@@ -13,20 +15,24 @@ import type { Instant } from './ports.ts';
  * The machine behind a node name. docs/attestation.md, Trust on first use.
  *
  *   (none) ──claim──► active ──claim of another machine──► retired
- *                       │ ──revoke──► revoked        reset: the record moves to the audit items, (none) again
+ *                       reset, from either: the record moves to the audit items, (none) again
  */
 export interface IdentityRecord {
   /** `aws#aws/123456789012/eu-central-1/i-0123456789abcdef0`, `insecure#<node name>`: provider, `#`, its own name. */
   readonly identity: string;
   readonly nodeName: string;
-  readonly state: 'active' | 'retired' | 'revoked';
+  readonly state: 'active' | 'retired';
   /** Of the client key certified last, hex; absent while an adopted machine has not proved itself yet. */
   readonly spkiSha256?: string;
   /** The keys before it, newest first, at most four. */
   readonly previousSpkis: readonly string[];
   readonly providerId: string;
-  /** When the machine was started, where its provider tells: moves on stop and start, never back. */
+  /** When the machine was started, as of its last use, where its provider tells: moves on stop and start, never back. */
   readonly startedAt?: Instant;
+  /** Its platform was asked then, and did not know the machine: the first of two looks. Gone with its next use. */
+  readonly unknownSince?: Instant;
+  /** Another key asked since the machine was started anew: the first of two looks. Gone with its next use. */
+  readonly restart?: RestartSeen;
   /** Addresses out of operator ranges that this machine used first, canonical text. At most `mostAddresses`. */
   readonly addresses: readonly string[];
   /** Never changes: with `rev` it tells one record of an identity from the next one after a reset. */
@@ -35,9 +41,21 @@ export interface IdentityRecord {
   /** How often a new key took the place of the first one. */
   readonly renewals: number;
   readonly uses: number;
+  /** Absent while an adopted machine has not been used. */
+  readonly recent?: RecentUses;
   readonly lastUid?: string;
   /** Counts the writes of this record, from 1: its optimistic lock. */
   readonly rev: number;
+}
+
+export interface RestartSeen {
+  /** Which start of the machine, as its platform says. */
+  readonly startedAt: Instant;
+  /** When that key asked first. */
+  readonly since: Instant;
+  readonly spkiSha256: string;
+  /** A third key asked after the same start: neither is taken. */
+  readonly contested: boolean;
 }
 
 /** What attest concluded about one request; kept 25 h, longer than a pending request lives. */
@@ -85,6 +103,8 @@ export interface Look {
 export interface Seen {
   /** Of `Look.identity`. */
   readonly identity?: IdentityRecord;
+  /** Of `Look.identity`, too: whether an operator locked that machine. */
+  readonly lock?: Lock;
   /** Whoever holds the node name, when that is another identity. */
   readonly holder?: IdentityRecord;
   /** SHA-256 of the spec.request that spent the proof, in the order asked; undefined = unspent or expired. */
@@ -128,13 +148,28 @@ export type ClaimWrite =
   | { readonly written: false; readonly why: 'verdict'; readonly found: Verdict }
   | { readonly written: false; readonly why: 'changed' };
 
-export interface AttestationStore {
+export interface Recalled {
+  /** Nothing for an expired one. */
+  readonly verdict?: Verdict;
+  readonly refusals: number;
+}
+
+export interface AttestationStore extends LockReader {
   /** Nothing for an expired one. */
   findVerdict(uid: string, now: Instant): Promise<Verdict | undefined>;
   findIdentity(identity: string): Promise<IdentityRecord | undefined>;
   /** The record behind a node name, active or not. */
   findNode(nodeName: string): Promise<IdentityRecord | undefined>;
+  /** What is read before a request is judged, in one call; the two need not be of one moment. */
+  recall(uid: string, count: RefusalCount, now: Instant): Promise<Recalled>;
   look(question: Look): Promise<Seen>;
+  /**
+   * What was seen of a machine, with no conclusion about any request. Holds only if the record is active and of
+   * `record.rev - 1`. `false`: it changed since it was read, or this very call was made before and its answer was lost.
+   */
+  observe(record: IdentityRecord): Promise<boolean>;
+  /** One more. What is counted is kept for an hour after `count.from` at least. */
+  countRefusal(count: RefusalCount): Promise<void>;
   /** One transaction. An expired verdict or once-item counts as none. */
   claim(claim: Claim, now: Instant): Promise<ClaimWrite>;
 }
@@ -147,8 +182,8 @@ export interface AuditItem {
   readonly at: Instant;
   /** Who did it: the caller's ARN or user name; `attest` for what a claim did by itself. */
   readonly by: string;
-  readonly action: 'reset' | 'revoke' | 'adopt' | 'retire' | 'allow' | 'remove';
-  /** The identity, or the entry of the list of machines. */
+  readonly action: 'reset' | 'adopt' | 'retire' | 'allow' | 'remove' | 'lock' | 'unlock';
+  /** The identity, the entry of the list of machines, or of a lock on a node name alone that name. */
   readonly subject: string;
   readonly nodeName?: string;
   readonly reason: string;
@@ -177,11 +212,15 @@ export interface AttestationRegister {
   listMachines(): Promise<readonly MachineEntry[]>;
   /** Removes the record, its node name (unless that is another's by now) and its addresses, only if it is still of `record.rev`. */
   reset(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
-  /** active | retired → revoked, for good until a reset; only if it is still of `record.rev`. */
-  revoke(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
   /** Writes a record without a key (rev 1), only if neither identity nor node name has one: else `changed`. */
   adopt(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
   /** An entry that is there already is replaced. */
   allowMachine(entry: MachineEntry, audit: AuditItem): Promise<ChangeWrite>;
   removeMachine(name: string, audit: AuditItem): Promise<ChangeWrite>;
+  /** Oldest first, each once, also one that bars a machine and its node name. */
+  listLocks(): Promise<readonly Lock[]>;
+  /** Bars what it names, all of it or nothing. `changed`: some of it is locked already. */
+  lock(lock: Lock, audit: AuditItem): Promise<ChangeWrite>;
+  /** Ends that very lock, known by its id, for all that it bars. `missing`: it is not there (any more). */
+  unlock(lock: Lock, audit: AuditItem): Promise<ChangeWrite>;
 }

@@ -28,6 +28,7 @@ export function resolveAws(
   if (accounts.size === 0) report('error', [...at, 'accounts'], 'is required and must name an account');
   if ((input.regions ?? []).length === 0) report('error', [...at, 'regions'], 'is required and must name a region');
   checkRoles(input, at, report);
+  checkVersions(input, at, report);
   checkNarrowed(input, at, report);
   return {
     accounts: new Map(
@@ -41,12 +42,15 @@ export function resolveAws(
     roles: input.roles ?? [],
     nodeName: (input.nodeName ?? []).map((rule, index) => nodeNameRule(rule, [...at, 'nodeName', index], report)),
     requireIdentityRole: input.requireIdentityRole ?? true,
+    acceptV1: input.acceptV1 ?? true,
     machines: input.machines ?? 'any',
     allowRestart: input.allowRestart ?? false,
+    restartWindowMinutes: input.restartWindowMinutes ?? 15,
     instance: {
       httpTokensRequired: input.instance?.httpTokensRequired ?? true,
       ...atMost('maxHopLimit', input.instance?.maxHopLimit ?? 1),
       ...atMost('maxAttachSkewSeconds', input.instance?.maxAttachSkewSeconds ?? 60),
+      addresses: input.instance?.addresses ?? 'primary',
     },
     certificates: resolveCertificates(input.certificates ?? {}, [...at, 'certificates'], report),
   };
@@ -83,6 +87,20 @@ function checkRoles(
     if (accounts[accountOf(role)] === undefined)
       report('error', [...at, 'roles', index], 'is of an account that is not among accounts');
   });
+}
+
+/** aws/v2 rests on the name of the session, which of any role but the instance identity role can be chosen. */
+function checkVersions(
+  { requireIdentityRole = true, acceptV1 = true }: AwsAttestationInput,
+  at: Path,
+  report: Report,
+): void {
+  if (!requireIdentityRole && !acceptV1)
+    report(
+      'error',
+      [...at, 'acceptV1'],
+      'must not be false with requireIdentityRole: false, where aws/v1 is the only evidence that proves an instance',
+    );
 }
 
 /** An account alone admits whatever anybody starts in it, under whatever name (docs/attestation/aws.md). */

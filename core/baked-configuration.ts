@@ -62,3 +62,21 @@ export function bakeAccess({ cluster, jwt }: BakedAccess): string {
 export function readBakedAccess(text: string): BakedAccess {
   return JSON.parse(text) as BakedAccess;
 }
+
+/** For the sign and attest functions: who may call them by a front door. One of the two at least. */
+export interface CallersAllowed {
+  readonly cluster: string;
+  /** Name of the caller role, in the functions' own account. */
+  readonly role?: string;
+  /** `sub` of service-account tokens that the authorizer has accepted. */
+  readonly subjects?: readonly string[];
+}
+
+export function bakeCallers({ cluster, role, subjects }: CallersAllowed): string {
+  return JSON.stringify({ cluster, role, subjects });
+}
+
+/** Of text that `bakeCallers` made. */
+export function readBakedCallers(text: string): CallersAllowed {
+  return JSON.parse(text) as CallersAllowed;
+}

@@ -81,7 +81,8 @@ export function caValidity(now: Instant, seconds: number): { readonly notBefore:
   return { notBefore: (start - backdate) * 1000, notAfter: (start + seconds) * 1000 };
 }
 
-function encodeCaSubject({ commonName, organization, organizationalUnit, country }: CaSubject): Uint8Array {
+/** The DER Name of a CA that countersign.yaml describes. */
+export function encodeCaSubject({ commonName, organization, organizationalUnit, country }: CaSubject): Uint8Array {
   const values: readonly (readonly [type: string, value: string | undefined])[] = [
     ['2.5.4.6', country],
     ['2.5.4.10', organization],

@@ -33,6 +33,11 @@ export function checkLook({ once, addresses }: Look): void {
   if (once.some(({ kind }) => kind === addressKind)) throw new TypeError(`no proof is of the kind "${addressKind}"`);
 }
 
+/** An observation lets nobody in: it is of a machine that is let in already. */
+export function checkObservation({ rev, state }: IdentityRecord): void {
+  if (state !== 'active' || rev < 2) throw new TypeError('what is observed is an active record’s, and its later rev');
+}
+
 function checkFirst(record: IdentityRecord, newAddresses: readonly string[]): void {
   if (record.rev !== 1) throw new TypeError('a first record is of rev 1');
   if (!record.addresses.every((address) => newAddresses.includes(address)))

@@ -71,6 +71,15 @@ export function clusterEntry(config: unknown): ClusterEntry | Problem {
   };
 }
 
+/**
+ * The CAs of a kubeconfig that nothing vouches for yet, decoded and one after the other, found without parsing it: kubeadm and
+ * kubectl write each as one line of base64. Empty when there is none.
+ */
+export function authorityData(kubeconfig: string): string {
+  const found = kubeconfig.matchAll(/certificate-authority-data["']?[ \t]*:[ \t]*["']?([A-Za-z0-9+/=]+)/g);
+  return [...found].map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8')).join('\n');
+}
+
 /** Every certificate of a PEM bundle. Other blocks and text around them are passed over, as Go does. */
 export function caCertificates(bundle: string): readonly CaCertificate[] | Problem {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];

@@ -11,17 +11,23 @@ import {
 import type { CaInput, ClusterInput, KeySpec, ProfileInput } from './configuration-schema.ts';
 import type { CaConfiguration, ClusterConfiguration } from './configuration.ts';
 import { resolveCustomRules } from './custom-profile.ts';
-import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
+import { checkLogins } from './login-resolution.ts';
 import type { SignatureAlgorithm } from './ports.ts';
 import type { Profile } from './profiles.ts';
-import { quoted } from './quoted.ts';
+import type { Reserved } from './reserved-names.ts';
+import { resolveReserved } from './reserved-resolution.ts';
+import { checkServingApproval, resolveAllowedSans } from './serving-resolution.ts';
 import { isInTree, isNodeSigner, signerOf, whyNoSigner } from './signer-names.ts';
 import type { Signer } from './signer-names.ts';
+import { resolveSubject } from './subject-resolution.ts';
 
 /** Keys from the cluster downwards. */
 export type Path = readonly (string | number)[];
 /** `warning`: allowed, but a reviewer should look twice. */
 export type Report = (severity: 'error' | 'warning', path: Path, message: string) => void;
+
+/** 30 days, where kube-controller-manager has a year: nothing but its end takes back a certificate. */
+export const defaultTtlSeconds = 30 * 86_400;
 
 /** Maps are merged key by key; lists and single values of the cluster replace those of the defaults. */
 export function withDefaults(defaults: ClusterInput, own: ClusterInput): ClusterInput {
@@ -51,14 +57,14 @@ export function resolveCluster(name: string, input: ClusterInput, report: Report
   const cas = new Map(Object.entries(input.cas ?? {}).map(([ca, value]) => [ca, resolveCa(ca, value, report)]));
   if (cas.size === 0) report('error', ['cas'], noCa);
 
+  const reserved = resolveReserved(input, report);
   const profiles = new Map<string, Profile>();
   for (const [signerName, value] of Object.entries(input.profiles ?? {})) {
-    const profile = resolveProfile(signerName, value, cas, report);
+    const profile = resolveProfile(signerName, value, cas, reserved, report);
     if (profile !== undefined) profiles.set(signerName, profile);
   }
   if (Object.keys(input.profiles ?? {}).length === 0)
     report('error', ['profiles'], 'a cluster needs at least one profile');
-  checkLogins(profiles, report);
 
   for (const signerName of Object.keys(input.approval ?? {}))
     if (input.profiles?.[signerName] === undefined)
@@ -66,7 +72,9 @@ export function resolveCluster(name: string, input: ClusterInput, report: Report
   const approval = new Map(
     [...profiles.keys()].map((signer) => [signer, input.approval?.[signer] ?? 'manual'] as const),
   );
+  checkLogins(profiles, approval, report);
   checkApproval(profiles, approval, report);
+  checkServingApproval(profiles, approval, input.approveServingWithoutProof, report);
   const attestation = resolveAttestation(name, input, profiles, report);
   return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
 }
@@ -119,6 +127,7 @@ function resolveProfile(
   signerName: string,
   input: ProfileInput,
   cas: ReadonlyMap<string, CaConfiguration>,
+  reserved: Reserved,
   report: Report,
 ): Profile | undefined {
   const at = ['profiles', signerName];
@@ -135,15 +144,15 @@ function resolveProfile(
   else if (!cas.has(ca))
     report('error', [...at, 'ca'], `no CA of this cluster has that name (${[...cas.keys()].join(', ')})`);
 
-  const maxTtlSeconds = seconds(input.maxTtl ?? '8760h');
+  const maxTtlSeconds = input.maxTtl === undefined ? defaultTtlSeconds : seconds(input.maxTtl);
   if (maxTtlSeconds < 60) report('error', [...at, 'maxTtl'], 'must be at least 60s');
   const validitySeconds = cas.get(ca ?? '')?.validitySeconds ?? maxTtlSeconds;
   if (maxTtlSeconds > validitySeconds)
     report('warning', [...at, 'maxTtl'], 'is longer than the CA itself is valid; certificates end with their CA');
 
-  const systemNames = input.subject?.systemNames ?? [];
-  systemNames.forEach((name, index) => checkSystemName(name, [...at, 'subject', 'systemNames', index], report));
+  const { allowReserved, subject } = resolveSubject(kind, input.subject, reserved, [...at, 'subject'], report);
   if (kind !== 'custom') checkFixed(signerName, signer, input, at, report);
+  const allowReservedSans = resolveAllowedSans(kind, input.sans, reserved, [...at, 'sans'], report);
   const attestation = resolveProfileAttestation(signer, input.attestation, at, report);
   const custom = kind === 'custom' ? resolveCustomRules(input, at, report) : undefined;
   return {
@@ -152,8 +161,11 @@ function resolveProfile(
     ca: ca ?? '',
     maxTtlSeconds,
     keys: input.keys ?? ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
-    systemNames,
+    allowReserved,
+    reserved,
+    subject,
     requester: resolveRequester(signer, attestation, input, at, report),
+    ...(allowReservedSans.length === 0 ? {} : { allowReservedSans }),
     ...(attestation === undefined ? {} : { attestation }),
     ...(input.freshKeys === true ? { freshKeys: true } : {}),
     ...(custom === undefined ? {} : { custom }),
@@ -164,55 +176,14 @@ function resolveProfile(
 function checkFixed(signerName: string, signer: Signer, input: ProfileInput, at: Path, report: Report): void {
   const kubelet = isNodeSigner(signer);
   const message = `is fixed ${isInTree({ signerName }) ? 'by Kubernetes ' : ''}for ${signerName} and cannot be set`;
-  for (const key of ['usages', 'sans'] as const) if (input[key] !== undefined) report('error', [...at, key], message);
+  if (input.usages !== undefined) report('error', [...at, 'usages'], message);
+  for (const key of ['dns', 'email', 'ip', 'uri', 'required'] as const)
+    if (input.sans?.[key] !== undefined) report('error', [...at, 'sans', key], message);
   for (const key of [
-    'commonNames',
-    'organizations',
     'commonNameRequired',
-    ...(kubelet ? (['systemNames'] as const) : []),
+    ...(kubelet ? (['commonNames', 'organizations', 'allowReserved'] as const) : []),
   ] as const)
     if (input.subject?.[key] !== undefined) report('error', [...at, 'subject', key], message);
-}
-
-/** Names that *are* a user or group to the API server: exact, and never a node's. architecture.md, Who may be named. */
-function checkSystemName(name: string, at: Path, report: Report): void {
-  if (!name.startsWith('system:')) report('error', at, 'must begin with system:');
-  else if (name === nodesGroup || name.startsWith(nodeUserPrefix))
-    report('error', at, 'names of nodes are given by the kubelet signers only');
-  else if (name.includes('*')) report('error', at, 'must be an exact name; patterns never permit system: names');
-  else if (name === 'system:masters')
-    report('warning', at, 'whoever gets a certificate with system:masters is above all authorization');
-}
-
-/**
- * A signer of an operator's own on a CA that the API server trusts for clients makes users, whatever its author had in
- * mind; `system:` users and groups are for the signer whose purpose that is.
- */
-function checkLogins(profiles: ReadonlyMap<string, Profile>, report: Report): void {
-  const clientCas = new Set(
-    [...profiles.values()].filter(({ kind }) => kind.startsWith('kube-apiserver-client')).map(({ ca }) => ca),
-  );
-  for (const { signerName, ca, kind, custom, systemNames } of profiles.values()) {
-    const logsIn = kind === 'legacy-unknown' || custom?.usages.allowed.some(isClientUsage) === true;
-    if (!clientCas.has(ca) || !logsIn) continue;
-    const at = ['profiles', signerName];
-    if (systemNames.length > 0)
-      report(
-        'error',
-        [...at, 'subject', 'systemNames'],
-        `${quoted(ca)} also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
-      );
-    else if (kind === 'custom')
-      report(
-        'warning',
-        [...at, 'ca'],
-        `${quoted(ca)} also signs client certificates for the API server: whoever this profile names can log in there`,
-      );
-  }
-}
-
-function isClientUsage(usage: string): boolean {
-  return usage === 'client auth' || usage === 'any';
 }
 
 /** The schema let only such texts through. */

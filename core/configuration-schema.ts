@@ -21,7 +21,8 @@ const label = z
   .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a DNS label: lower-case letters, digits and inner hyphens');
 
 const text = z.string().min(1, 'must not be empty').max(253, 'must be at most 253 characters');
-const texts = z.array(text);
+/** Each name of a request is compared with each entry, so that their number bounds what a request costs. */
+const texts = z.array(text).max(256, 'must have at most 256 entries');
 const usages = z.array(z.enum(knownUsages));
 
 const distinguishedName = z.strictObject({
@@ -75,9 +76,8 @@ const ca = z.strictObject({
 const profile = z.strictObject({
   ca: label.optional().describe('The CA that signs, by its name under `cas`. May be left out when there is only one.'),
   maxTtl: duration.optional().meta({
-    description:
-      'Longest lifetime, and the lifetime of a request that names none. At least 60s. 30 days is good for nodes.',
-    default: '8760h',
+    description: 'Longest lifetime, and the lifetime of a request that names none. At least 60s.',
+    default: '30d',
   }),
   keys: z
     .array(z.enum(['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519']))
@@ -113,18 +113,18 @@ const profile = z.strictObject({
     .strictObject({
       commonNames: texts
         .optional()
-        .describe('Common names permitted, `*` = any run of characters; never `system:` names. Own signers only.'),
-      organizations: texts
-        .optional()
-        .describe('Organizations permitted, `*` as above; never `system:` names. Own signers only.'),
+        .describe(
+          'Common names permitted, `*` = any run of characters; never reserved names. Default: any that is not reserved, for own signers none. Not for the kubelet signers.',
+        ),
+      organizations: texts.optional().describe('Organizations permitted, likewise.'),
       commonNameRequired: z.boolean('must be true or false').optional().meta({
         description: 'Whether a request without a common name is refused. Own signers only.',
         default: false,
       }),
-      systemNames: texts
+      allowReserved: texts
         .optional()
         .describe(
-          'Exact `system:` names this signer may give as common name or organization; never node names. Not for the kubelet signers.',
+          'Exact reserved names that this signer may give as common name or organization; never node names. Not for the kubelet signers.',
         ),
     })
     .optional()
@@ -148,9 +148,16 @@ const profile = z.strictObject({
         description: 'Whether a request without any subjectAltName is refused.',
         default: false,
       }),
+      allowReserved: texts
+        .optional()
+        .describe(
+          'Exact DNS names and addresses that kubelets may serve under although they are reserved or not host names. Kubelet serving signers only.',
+        ),
     })
     .optional()
-    .describe('Subject alternative names; a type without a list is not permitted. Own signers only.'),
+    .describe(
+      'Subject alternative names; a type without a list is not permitted. All but `allowReserved`: own signers only.',
+    ),
 });
 
 const signerName = z
@@ -169,8 +176,34 @@ const cluster = z.strictObject({
     .optional()
     .meta({
       description:
-        'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only where `requester` names somebody.',
+        'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only where `requester` names somebody and, where certificates are logins, `subject` limits names.',
       default: 'manual',
+    }),
+  approveServingWithoutProof: z.boolean('must be true or false').optional().meta({
+    description:
+      'Whether `approval: approve` is permitted for kubelet serving signers that enforce no proof of the machine. Each node then gets certificates for the names and addresses of all others.',
+    default: false,
+  }),
+  reservedNames: texts
+    .optional()
+    .describe(
+      'Names that no signer but the kubelet signers gives as common name or organization, unless `subject.allowReserved` lists them exactly, and DNS names that no node may serve under. `*` = any run of characters; case is ignored. Added to the names that are always reserved.',
+    ),
+  reservedAddresses: texts
+    .optional()
+    .describe('Addresses no node may serve under: the service range, the control-plane endpoint. CIDR blocks.'),
+  clusterDomain: z
+    .string()
+    .max(253, 'must be at most 253 characters')
+    .regex(
+      /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+      'must be a DNS name in lower case, without a dot at its end',
+    )
+    .optional()
+    .meta({
+      description:
+        'DNS domain of the cluster (`--cluster-domain` of the kubelet). No node may serve under a name in it.',
+      default: 'cluster.local',
     }),
   attestation: clusterAttestation.optional().describe('Which machines may join, where profiles demand a proof.'),
   ...deploymentShape,

@@ -7,6 +7,7 @@ import type { Document, Node, Pair } from 'yaml';
 import type { z } from 'zod';
 import type { ClusterAttestation } from './attestation-configuration.ts';
 import { checkAudiences } from './attestation-resolution.ts';
+import { checkCallerRoles } from './caller-roles.ts';
 import { resolveCa, resolveCluster, withDefaults } from './configuration-resolution.ts';
 import type { Path } from './configuration-resolution.ts';
 import { checkCaShape, checkShape, configurationSchema } from './configuration-schema.ts';
@@ -126,6 +127,7 @@ export function parseConfiguration(
     const input = withDefaults(shape.data.defaults ?? {}, own);
     clusters.set(name, resolveCluster(name, input, report.bind(undefined, name)));
     deployments.set(name, resolveDeployment(input, report.bind(undefined, name)));
+    checkCallerRoles(input, report.bind(undefined, name));
   }
   checkAudiences(
     [...clusters].map(([name, { attestation }]) => [name, attestation] as const),

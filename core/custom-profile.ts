@@ -9,25 +9,21 @@ import type { CustomRules } from './profiles.ts';
 import { isExtendedUsage } from './usages.ts';
 
 export function resolveCustomRules(input: ProfileInput, at: Path, report: Report): CustomRules {
+  const { sans = {} } = input;
   const rules: CustomRules = {
     usages: { allowed: input.usages?.allowed ?? [], required: input.usages?.required ?? [] },
-    subject: {
-      commonNames: input.subject?.commonNames ?? [],
-      organizations: input.subject?.organizations ?? [],
-      commonNameRequired: input.subject?.commonNameRequired ?? false,
-    },
     sans: {
-      dns: input.sans?.dns ?? [],
-      email: input.sans?.email ?? [],
-      ip: input.sans?.ip ?? [],
-      uri: input.sans?.uri ?? [],
-      required: input.sans?.required ?? false,
+      dns: sans.dns ?? [],
+      email: sans.email ?? [],
+      ip: (sans.ip ?? []).flatMap((text) => parseRange(text) ?? []),
+      uri: sans.uri ?? [],
+      required: sans.required ?? false,
     },
   };
   checkUsages(rules, [...at, 'usages'], report);
-  checkNames(rules, input.subject?.systemNames ?? [], at, report);
+  checkSomebody(rules, input.subject, at, report);
   for (const [type, check] of Object.entries(sanChecks))
-    rules.sans[type as keyof typeof sanChecks].forEach((pattern, index) => {
+    sans[type as keyof typeof sanChecks]?.forEach((pattern, index) => {
       const wrong = check(pattern);
       if (wrong !== undefined) report('error', [...at, 'sans', type, index], wrong);
     });
@@ -49,22 +45,14 @@ function checkUsages({ usages: { allowed, required } }: CustomRules, at: Path, r
   });
 }
 
-function checkNames({ subject, sans }: CustomRules, systemNames: readonly string[], at: Path, report: Report): void {
-  for (const key of ['commonNames', 'organizations'] as const)
-    subject[key].forEach((pattern, index) => {
-      if (pattern.startsWith('system:'))
-        report(
-          'error',
-          [...at, 'subject', key, index],
-          'patterns never permit system: names; list exact ones under systemNames',
-        );
-    });
-  if (subject.commonNameRequired && subject.commonNames.length + systemNames.length === 0)
+function checkSomebody({ sans }: CustomRules, subject: ProfileInput['subject'], at: Path, report: Report): void {
+  const anyName = (subject?.commonNames ?? []).length + (subject?.allowReserved ?? []).length > 0;
+  if (subject?.commonNameRequired === true && !anyName)
     report('error', [...at, 'subject', 'commonNameRequired'], 'nothing could satisfy it: no common name is permitted');
   const anySan = [sans.dns, sans.email, sans.ip, sans.uri].some((patterns) => patterns.length > 0);
   if (sans.required && !anySan)
     report('error', [...at, 'sans', 'required'], 'nothing could satisfy it: no name is permitted');
-  if (!anySan && subject.commonNames.length + systemNames.length === 0)
+  if (!anySan && !anyName)
     report('error', at, 'permits nobody: name common names under subject, or subjectAltNames under sans');
 }
 

@@ -2,11 +2,12 @@
  * The rules of an operator's own signer: whatever its profile does not name is refused. Nothing is dropped or mended,
  * so that a requester gets exactly what was asked for, or is told why not.
  */
-import { dnsMatches, emailMatches, nameMatches, parseRange, rangeHolds, uriMatches } from './patterns.ts';
+import { dnsMatchesAny, emailMatches, isInRanges, uriMatches } from './patterns.ts';
 import type { CustomRules } from './profiles.ts';
 import { atMost, quoted, quotedList } from './quoted.ts';
 import { unless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
+import { commonNameAllowed, organizationsAllowed } from './subject-rules.ts';
 import { isExtendedUsage } from './usages.ts';
 
 const commonNameType = '2.5.4.3';
@@ -38,34 +39,6 @@ const extendedUsagePresent: Rule = {
     unless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
 };
 
-const commonNameAllowed: Rule = {
-  check: 'the common name is one the profile allows',
-  code: 'SubjectNotPermitted',
-  seen: ({ request }) => quoted(request.subject.commonName),
-  wrong: (question) => {
-    const { commonNames, commonNameRequired } = rulesOf(question).subject;
-    const { commonName } = question.request.subject;
-    if (commonName === '') return unless(!commonNameRequired, 'a common name is required');
-    return unless(
-      isSystemName(commonName) || commonNames.some((pattern) => nameMatches(pattern, commonName)),
-      `common name ${quoted(commonName)} is not permitted`,
-    );
-  },
-};
-
-const organizationsAllowed: Rule = {
-  check: 'organizations are those the profile allows',
-  code: 'SubjectNotPermitted',
-  seen: ({ request }) => quotedList(request.subject.organizations),
-  wrong: (question) => {
-    const { organizations } = rulesOf(question).subject;
-    const strangers = question.request.subject.organizations.filter(
-      (value) => !isSystemName(value) && !organizations.some((pattern) => nameMatches(pattern, value)),
-    );
-    return atMost(strangers, (value) => `organization ${quoted(value)} is not permitted`);
-  },
-};
-
 /** Attributes no profile can name, and a second common name, of which the certificate would carry only the last. */
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
@@ -83,31 +56,28 @@ const subjectIsPlain: Rule = {
   ],
 };
 
-/** One matcher per name type; the type decides what `*` covers. */
-const sanMatchers = {
-  dns: dnsMatches,
-  email: emailMatches,
-  ip: (pattern: string, value: string): boolean => {
-    const range = parseRange(pattern);
-    return range !== undefined && rangeHolds(range, value);
-  },
-  uri: uriMatches,
+type SanRules = CustomRules['sans'];
+
+/** Whether the profile permits a name, by type; the type decides what `*` covers. What a name needs is done once for it. */
+const sanPermitted = {
+  dns: ({ dns }: SanRules, value: string): boolean => dnsMatchesAny(dns, value),
+  email: ({ email }: SanRules, value: string): boolean => email.some((pattern) => emailMatches(pattern, value)),
+  ip: ({ ip }: SanRules, value: string): boolean => isInRanges(ip, value),
+  uri: ({ uri }: SanRules, value: string): boolean => uri.some((pattern) => uriMatches(pattern, value)),
 } as const;
 
 const sanLabels = { dns: 'DNS', email: 'email', ip: 'IP', uri: 'URI' } as const;
 
-function sanAllowed(type: keyof typeof sanMatchers): Rule {
-  const matches = sanMatchers[type];
+function sanAllowed(type: keyof typeof sanPermitted): Rule {
+  const isPermitted = sanPermitted[type];
   const label = `${sanLabels[type]} subjectAltName`;
   return {
     check: `${label}s are those the profile allows`,
     code: 'SanNotPermitted',
     seen: ({ request }) => quotedList(request.sans[type]),
     wrong: (question) => {
-      const patterns = rulesOf(question).sans[type];
-      const strangers = question.request.sans[type].filter(
-        (value) => !patterns.some((pattern) => matches(pattern, value)),
-      );
+      const { sans } = rulesOf(question);
+      const strangers = question.request.sans[type].filter((value) => !isPermitted(sans, value));
       return atMost(strangers, (value) => `${label} ${quoted(value)} is not permitted`);
     },
   };
@@ -137,11 +107,6 @@ export const customRules: readonly Rule[] = [
   sanAllowed('uri'),
 ];
 
-/** Only the rule on reserved names may let these pass: a pattern as wide as `*` says nothing about `system:` names. */
-function isSystemName(name: string): boolean {
-  return name.startsWith('system:');
-}
-
 function rulesOf({ profile }: Question): CustomRules {
   return profile.custom ?? nothingAllowed;
 }
@@ -149,6 +114,5 @@ function rulesOf({ profile }: Question): CustomRules {
 /** A custom profile without rules permits nothing; configuration never makes one. */
 export const nothingAllowed: CustomRules = {
   usages: { allowed: [], required: [] },
-  subject: { commonNames: [], organizations: [], commonNameRequired: true },
   sans: { dns: [], email: [], ip: [], uri: [], required: true },
 };

@@ -63,6 +63,12 @@ const access = z.strictObject({
         .array(principal)
         .optional()
         .describe('Who may assume the caller role of the cluster: roles of relays, in other accounts too. Required.'),
+      everyNodeMayAskForCertificates: z
+        .array(principal)
+        .optional()
+        .describe(
+          'Those of `principals` that are roles of nodes, spelled out once more: each such node, and each pod there that reaches the instance metadata, may then ask for certificates in any name. Default: none; a role of nodes is refused.',
+        ),
     })
     .optional()
     .describe('Callers with AWS credentials: requests are signed (SigV4).'),

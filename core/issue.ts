@@ -12,6 +12,8 @@ import type { ClusterConfiguration } from './configuration.ts';
 import { decodeRequest } from './csr.ts';
 import type { CertificateRequest } from './csr.ts';
 import type { RequestObject } from './kubernetes.ts';
+import { checkNodeLocks, nodesConcerned } from './locks.ts';
+import type { LockReader } from './locks.ts';
 import { notAfterOf, serialFrom, validity } from './lifetime.ts';
 import type { Validity } from './lifetime.ts';
 import { refused, violation } from './outcome.ts';
@@ -28,6 +30,7 @@ import type { AttestationReader, Standing } from './verdict-check.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
+  readonly locks: LockReader;
   /** The CA of that name, its certificate checked against its key. Throws when it cannot be had. */
   authority(name: string): Promise<Authority>;
   now(): Instant;
@@ -63,9 +66,15 @@ export async function issue(
   const profile = cluster.profiles.get(signerName);
   if (profile === undefined) return unknownSigner;
 
+  // Has an operator locked the node that it concerns? Then nothing is signed or disclosed, whatever was approved before.
+  const [authority, locked] = await Promise.all([
+    ports.authority(profile.ca),
+    checkNodeLocks(nodesConcerned(object, request), ports.locks),
+  ]);
+  if (locked !== undefined) return refused(locked);
+
   // Is it allowed? Judged anew on each delivery, so that a mended policy helps the next one.
   const digest = requestDigest(cluster.name, object, signerName);
-  const authority = await ports.authority(profile.ca);
   const [first, ...more] = checkProfile(profile, object, request);
   if (first !== undefined) return answerBefore(object.uid, digest, authority, [first, ...more], ports.ledger);
 
@@ -91,6 +100,8 @@ async function answerBefore(
   violations: Violations,
   ledger: CertificateLedger,
 ): Promise<SignOutcome> {
+  // Of a locked machine not even the certificate that it was issued before.
+  if (violations.some(({ code }) => code === 'Locked')) return { kind: 'refused', violations };
   const found = await ledger.find(uid);
   if (found !== undefined && found.requestDigest !== digest) return uidReused;
   if (found?.state === 'issued') return issuedBefore(found, authority);

@@ -7,6 +7,14 @@
 /** Caps checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
 export const maxObjectBytes = 1_572_864;
 export const maxRequestBytes = 131_072;
+/** Groups, and usages. Windows, whose directories give people the most groups, puts no more than 1 024 into a token. */
+export const maxListEntries = 1_024;
+/**
+ * The relay works on objects up to this size and refuses larger ones itself (docs/watch-relay.md). Honest objects have a
+ * few KB; the largest spec.request has 171 KiB in base64. What the relay adds still fits into the API server's limits:
+ * 256 KiB of annotations, 1.5 MiB in etcd.
+ */
+export const maxRelayedBytes = 196_608;
 
 export interface Condition {
   readonly type: string;
@@ -27,9 +35,26 @@ export interface RequestObject {
   readonly expirationSeconds?: number;
   readonly username: string;
   readonly groups: readonly string[];
+  /** spec.extra: the node on which the requester's pod runs, where the requester is a pod (Kubernetes 1.30 and later). */
+  readonly requesterNodes: readonly string[];
   readonly conditions: readonly Condition[];
   readonly hasCertificate: boolean;
 }
+
+/**
+ * Bytes of a name in a URL. Requesters choose names, and the API server stores some that no URL can carry: it reads 1 MiB
+ * of URL and headers, proxies and load balancers before it often 8 KiB.
+ */
+const maxNameBytes = 4_096;
+
+/** Whether the API server can be asked for the object of that name. */
+export function isAddressable(name: string): boolean {
+  // Half of a surrogate pair has no encoding.
+  return name.length <= maxNameBytes && name.isWellFormed() && encodeURIComponent(name).length <= maxNameBytes;
+}
+
+/** Written by the API server from the token of a pod. KEP-4193; k8s.io/apiserver/pkg/authentication/serviceaccount. */
+const nodeNameExtra = 'authentication.kubernetes.io/node-name';
 
 /** What a v1beta1 request means that names no usages (pkg/apis/certificates/v1beta1/defaults.go); an empty list is none. */
 const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
@@ -72,12 +97,18 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   const request = decodeBase64(encoded);
   if (request === undefined) return wrong('spec.request is not base64');
 
+  for (const field of ['usages', 'groups'] as const)
+    if (Array.isArray(spec[field]) && spec[field].length > maxListEntries)
+      return { ...wrong(`spec.${field} has more than ${maxListEntries} entries`), tooLarge: true };
   const usages = optionalStrings(spec['usages'] ?? (apiVersion === 'certificates.k8s.io/v1beta1' ? betaUsages : null));
   if (usages === undefined) return wrong('spec.usages is not a list of strings');
   const groups = optionalStrings(spec['groups']);
   if (groups === undefined) return wrong('spec.groups is not a list of strings');
   const username = spec['username'] ?? '';
   if (typeof username !== 'string') return wrong('spec.username is not a string');
+  const extra = spec['extra'] === undefined || spec['extra'] === null ? {} : asRecord(spec['extra']);
+  const requesterNodes = extra === undefined ? undefined : optionalStrings(extra[nodeNameExtra]);
+  if (requesterNodes === undefined) return wrong('spec.extra is not a map of lists of strings');
   const expirationSeconds = spec['expirationSeconds'] ?? undefined;
   if (expirationSeconds !== undefined && !isInt32(expirationSeconds))
     return wrong('spec.expirationSeconds is not a 32-bit integer');
@@ -99,6 +130,7 @@ export function decodeRequestObject(json: unknown): DecodedObject {
       ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
       username,
       groups,
+      requesterNodes,
       conditions,
       hasCertificate: certificate !== '',
     },
@@ -134,7 +166,7 @@ function isInt32(value: unknown): value is number {
 
 function optionalStrings(value: unknown): readonly string[] | undefined {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || value.length > 10_000) return undefined;
+  if (!Array.isArray(value)) return undefined;
   return value.every((item): item is string => typeof item === 'string') ? value : undefined;
 }
 

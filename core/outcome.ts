@@ -11,16 +11,17 @@
 export const refusalCodes = [
   'SignerValidationFailure', // what the in-tree signer refuses, in its own words (kubernetes.io/* profiles)
   'RequestMalformed', // undecodable, ambiguous, or more than one reading
-  'RequestTooLarge', // over the caps that are checked before anything is parsed
+  'RequestTooLarge', // over a cap that bounds what one request can cost: bytes, names, groups
   'SignatureInvalid', // the requester did not prove possession of the key
   'KeyNotPermitted', // key kind or size, or the digest of the self-signature
   'UsageNotPermitted', // empty, unknown, or outside a custom profile
-  'SubjectNotPermitted', // outside a custom profile
+  'SubjectNotPermitted', // outside what the profile names
   'SanNotPermitted', // a name type nobody signs, or outside a custom profile
-  'NameReserved', // `system:` names and node names outside the profiles that may give them
+  'NameReserved', // names of the control plane, reserved ones and node names outside the profiles that may give them
   'RequesterNotAllowed', // the profile names its requesters and this is none of them
   'UidReused', // the same UID came with other content: the first record wins
   'IntentExpired', // begun, never finished, and now too old to finish
+  'Locked', // an operator locked the node or the machine (countersign lock)
   'AttestationMissing', // the profile demands a proof of the machine and there is none
   'AttestationInvalid', // the proof does not hold, or not for this request
   'AttestationVersion', // a provider or version of evidence that is not taken here; the annotation lists those that are
@@ -29,7 +30,7 @@ export const refusalCodes = [
   'TofuReuse', // the machine is registered already, with another key
   'TofuNodeMismatch', // the machine is registered under another node name
   'TofuNodeTaken', // the node name belongs to another machine
-  'Revoked', // the machine was revoked, or its record ended, since it was let in
+  'Revoked', // the machine's record ended or changed since it was let in
   'KeyReused', // a certificate was made for this key before, and the profile wants fresh ones
   'NameNotOwned', // an address or DNS name that does not belong to the machine that asks
 ] as const;
@@ -54,7 +55,13 @@ export function violation(code: RefusalCode, message: string): Violation {
 export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';
 
 /** Temporary: the client comes back later. `Internal` raises an alarm, the others do not. */
-export type BusyWhy = 'InProgress' | 'Throttled' | 'Unavailable' | 'Internal';
+export type BusyWhy =
+  | 'InProgress' // another delivery of the same request is being answered
+  | 'SecondLook' // a change of hands needs a second observation, minutes after the first (core/second-look.ts)
+  | 'Limited' // too much for one machine or one requester in a while (core/limits.ts)
+  | 'Throttled'
+  | 'Unavailable'
+  | 'Internal';
 
 export type SignOutcome =
   | { readonly kind: 'issued'; readonly certificatePem: string; readonly serial: string; readonly repeat: boolean }

@@ -10,13 +10,14 @@ export function nameMatches(pattern: string, value: string): boolean {
 }
 
 /**
- * DNS names, without regard to case (RFC 4343). The value must be a host name first, or `*` in `*.example.com` would
- * match `evil.net\0.example.com`. A wildcard name stands for many names: only the very same pattern permits it.
+ * DNS names, without regard to case (RFC 4343); one match is enough. The value must be a host name first, or `*` in
+ * `*.example.com` would match `evil.net\0.example.com`. A wildcard name stands for many names: only the very same pattern
+ * permits it.
  */
-export function dnsMatches(pattern: string, value: string): boolean {
+export function dnsMatchesAny(patterns: readonly string[], value: string): boolean {
   const name = value.toLowerCase();
-  if (name.startsWith('*.')) return name === pattern.toLowerCase();
-  return isHostName(name) && globMatches(pattern.toLowerCase(), name, '');
+  if (name.startsWith('*.')) return patterns.some((pattern) => name === pattern.toLowerCase());
+  return isHostName(name) && patterns.some((pattern) => globMatches(pattern.toLowerCase(), name, ''));
 }
 
 /** Mail addresses: `*` never covers an `@`, so `*@example.com` does not match `a@evil.net@example.com`. */
@@ -47,9 +48,9 @@ export function isSubdomain(name: string): boolean {
 
 /** `star` must not cover any of the characters in `never`. Time is pattern × value at worst. */
 function globMatches(pattern: string, value: string, never: string): boolean {
+  if (!pattern.includes('*')) return value === pattern;
   const [head = '', ...parts] = pattern.split('*');
-  const tail = parts.pop();
-  if (tail === undefined) return value === head;
+  const tail = parts.pop() ?? '';
   if (!value.startsWith(head) || value.length < head.length + tail.length || !value.endsWith(tail)) return false;
   const end = value.length - tail.length;
   let at = head.length;
@@ -63,53 +64,63 @@ function globMatches(pattern: string, value: string, never: string): boolean {
 }
 
 function covers(value: string, from: number, to: number, never: string): boolean {
-  for (let at = from; at < to; at += 1) if (never.includes(value.charAt(at))) return true;
-  return false;
+  return Array.from(never).some((character) => value.slice(from, to).includes(character));
 }
 
-/** A block of addresses. An IPv4 address is never inside an IPv6 block, mapped (`::ffff:…`) or not. */
+/**
+ * An IP address as hex digits, 8 for IPv4 and 32 for IPv6: addresses of one length compare as text. Parsed once for each
+ * address of a request.
+ */
+export type AddressDigits = string;
+
+/**
+ * A block of addresses, first and last one included. Parsed once, when the configuration is read; plain text, so that it
+ * goes into a bundle as it is. An IPv4 address is never inside an IPv6 block, mapped (`::ffff:…`) or not.
+ */
 export interface AddressRange {
-  readonly bits: 32 | 128;
-  readonly base: bigint;
-  readonly prefix: number;
+  /** As the operator wrote it. */
+  readonly text: string;
+  readonly first: AddressDigits;
+  readonly last: AddressDigits;
 }
 
 /** `10.0.0.0/8`, `2001:db8::/32`, or one address. Undefined when it is neither, or has bits set beyond its prefix. */
 export function parseRange(text: string): AddressRange | undefined {
   const [, addressText, prefixText] = /^([^/]+)(?:\/(0|[1-9][0-9]{0,2}))?$/.exec(text) ?? [];
-  const address = parseAddress(addressText ?? '');
-  if (address === undefined) return undefined;
-  const prefix = prefixText === undefined ? address.bits : Number(prefixText);
-  if (prefix > address.bits) return undefined;
-  const host = BigInt(address.bits - prefix);
-  return (address.value >> host) << host === address.value
-    ? { bits: address.bits, base: address.value, prefix }
-    : undefined;
+  const first = parseAddress(addressText ?? '');
+  if (first === undefined) return undefined;
+  const bits = first.length * 4;
+  const prefix = prefixText === undefined ? bits : Number(prefixText);
+  if (prefix > bits) return undefined;
+  const host = (1n << BigInt(bits - prefix)) - 1n;
+  const base = BigInt(`0x${first}`);
+  if ((base & host) !== 0n) return undefined;
+  return { text, first, last: (base | host).toString(16).padStart(first.length, '0') };
 }
 
-export function rangeHolds(range: AddressRange, addressText: string): boolean {
-  const address = parseAddress(addressText);
-  if (address === undefined || address.bits !== range.bits) return false;
-  const host = BigInt(range.bits - range.prefix);
-  return address.value >> host === range.base >> host;
+export function rangeHolds({ first, last }: AddressRange, address: AddressDigits): boolean {
+  return address.length === first.length && first <= address && address <= last;
 }
 
-function parseAddress(text: string): { bits: 32 | 128; value: bigint } | undefined {
-  if (!text.includes(':')) {
-    const value = parseIpv4(text);
-    return value === undefined ? undefined : { bits: 32, value };
-  }
+/** Whether an address lies in one of the blocks. Text that is no address lies in none. */
+export function isInRanges(ranges: readonly AddressRange[], text: string): boolean {
+  const address = parseAddress(text);
+  return address !== undefined && ranges.some((range) => rangeHolds(range, address));
+}
+
+/** Undefined for what is no IPv4 or IPv6 address. */
+export function parseAddress(text: string): AddressDigits | undefined {
+  if (!text.includes(':')) return parseIpv4(text);
   const groups = ipv6Groups(text);
-  if (groups?.length !== 8) return undefined;
-  return { bits: 128, value: groups.reduce((sum, group) => (sum << 16n) | BigInt(group), 0n) };
+  return groups?.length === 8 ? groups.map((group) => group.toString(16).padStart(4, '0')).join('') : undefined;
 }
 
 /** Four decimal numbers without leading zeros (some readers take those for octal). */
-function parseIpv4(text: string): bigint | undefined {
+function parseIpv4(text: string): AddressDigits | undefined {
   const octets = text.split('.');
   if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
     return undefined;
-  return octets.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
+  return octets.map((octet) => Number(octet).toString(16).padStart(2, '0')).join('');
 }
 
 /** RFC 4291 §2.2: eight groups, `::` at most once for one or more zero groups, dotted IPv4 at the end. */
@@ -130,5 +141,6 @@ function groupsOf(half: string, ends: boolean): readonly number[] | undefined {
   const hexTexts = ipv4 === undefined ? texts : texts.slice(0, -1);
   if (!hexTexts.every((text) => /^[0-9A-Fa-f]{1,4}$/.test(text))) return undefined;
   const groups = hexTexts.map((text) => Number.parseInt(text, 16));
-  return ipv4 === undefined ? groups : [...groups, Number(ipv4 >> 16n), Number(ipv4 & 0xffffn)];
+  if (ipv4 === undefined) return groups;
+  return [...groups, Number.parseInt(ipv4.slice(0, 4), 16), Number.parseInt(ipv4.slice(4), 16)];
 }

@@ -120,6 +120,21 @@ export class ThrottledError extends Error {
 }
 
 /**
+ * Thrown where nothing is wrong and it is only too early: for a second look, or for one more request of the same machine
+ * or requester. It says nothing of what others may ask.
+ */
+export class LaterError extends Error {
+  override readonly name = 'LaterError';
+  readonly why: 'SecondLook' | 'Limited';
+  readonly afterMilliseconds: number;
+  constructor(why: LaterError['why'], message: string, afterMilliseconds: number) {
+    super(message);
+    this.why = why;
+    this.afterMilliseconds = afterMilliseconds;
+  }
+}
+
+/**
  * Thrown by adapters when the far side says no and will say so until an operator changes something: a key that is
  * disabled, a permission that is missing, a table that is gone. To a client it is temporary like the rest.
  */
@@ -146,7 +161,7 @@ export type ApiRefusal =
   | 'Conflict' // another resourceVersion or UID than the one sent; of a create: it exists
   | 'Expired' // 410: the resourceVersion or continue token is too old to go on from: list anew
   | 'Invalid' // 400, 422 and the other 4xx: this will not be accepted however often it is sent
-  | 'TooLarge'; // the answer is more than the caller's side is willing to hold
+  | 'TooLarge'; // more than the API server or etcd stores, a URL carries or the caller's side holds
 
 export type ApiAnswer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
@@ -165,7 +180,9 @@ export type WatchEvent =
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
   /** The last one of its watch. */
   | { readonly type: 'ERROR'; readonly why: ApiRefusal | 'Unavailable'; readonly message: string }
-  /** A line that could not be read or was too long to hold: something changed, unknown what. */
+  /** A line that was too long to hold: an object changed, unknown which. Requesters can make such objects. */
+  | { readonly type: 'OVERSIZED'; readonly bytes: number }
+  /** A line that could not be read: something changed, unknown what. */
   | { readonly type: 'UNREADABLE'; readonly message: string };
 
 /**

@@ -1,10 +1,11 @@
 /**
- * What each signer permits. `rulesOf` is the whole policy: which rules, in which order, for which kind of signer.
- * A refusal collects every broken rule, the in-tree ones first, so that its message starts with the in-tree text.
+ * What each signer permits. `rulesOf` is the whole policy: which rules, in which order, for which kind of signer. Before
+ * them all: may this requester ask at all? A refusal collects every broken rule, the in-tree ones first, so that its message
+ * starts with the in-tree text.
  * Where we differ from the in-tree signer, the number of the deviation in docs/signers.md stands at the rule.
  */
 import type { ProfileAttestation } from './attestation-configuration.ts';
-import type { CertificateRequest, KeyKind, Subject, SubjectAltNames } from './csr.ts';
+import type { CertificateRequest, KeyKind } from './csr.ts';
 import { customRules } from './custom-rules.ts';
 import {
   apiServerClientInTree,
@@ -17,12 +18,15 @@ import type { InTreeRule } from './in-tree-rules.ts';
 import type { RequestObject } from './kubernetes.ts';
 import { violation } from './outcome.ts';
 import type { RefusalCode, Violation } from './outcome.ts';
-import { isSubdomain, nameMatches } from './patterns.ts';
+import type { AddressRange } from './patterns.ts';
 import { atMost, printable, quoted, quotedList } from './quoted.ts';
+import { matchesRequester } from './requester-patterns.ts';
+import type { Reserved } from './reserved-names.ts';
 import { unless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
+import { servesHostNames, servesNothingReserved } from './serving-rules.ts';
 import { isInTree } from './signer-names.ts';
-import { encodeSubject } from './subject.ts';
+import { commonNameAllowed, namesNotReserved, namesSomebody, nodeName, organizationsAllowed } from './subject-rules.ts';
 import { isKnownUsage } from './usages.ts';
 
 /** The rule sets a signer can follow; the four in-tree ones are fixed by Kubernetes, `custom` by the operator. */
@@ -38,8 +42,11 @@ export interface Profile {
   /** At least 60. */
   readonly maxTtlSeconds: number;
   readonly keys: readonly KeyKind[];
-  /** `system:` common names and organizations this profile may give; never node names. Empty unless configured. */
-  readonly systemNames: readonly string[];
+  /** Reserved common names and organizations that this signer may give all the same; never node names. */
+  readonly allowReserved: readonly string[];
+  readonly reserved: Reserved;
+  /** Whom the subject may name. Signers of users and an operator's own; the kubelet signers have rules of their own. */
+  readonly subject: SubjectLimits;
   /**
    * Patterns of core/patterns.ts; one match among users or groups is enough.
    * Both empty = anybody whom the approver let through.
@@ -53,23 +60,27 @@ export interface Profile {
   readonly attestation?: ProfileAttestation;
   /** A key that was certified before is refused (`KeyReused`). */
   readonly freshKeys?: true;
+  /** Only for `kubelet-serving`: exact reserved subjectAltNames that it gives all the same; DNS names in lower case. */
+  readonly allowReservedSans?: readonly string[];
   /** Only for `custom`. */
   readonly custom?: CustomRules;
 }
 
-/** Patterns of core/patterns.ts; an empty list permits none of that kind. None of them ever permits a `system:` name. */
+/** Patterns of core/patterns.ts. None of them ever permits a reserved name. */
+export interface SubjectLimits {
+  /** Absent = any name that is not reserved; an operator's own signer always has both lists. */
+  readonly commonNames?: readonly string[];
+  readonly organizations?: readonly string[];
+  readonly commonNameRequired?: true;
+}
+
+/** Patterns of core/patterns.ts; an empty list permits none of that kind. */
 export interface CustomRules {
   readonly usages: { readonly allowed: readonly string[]; readonly required: readonly string[] };
-  readonly subject: {
-    readonly commonNames: readonly string[];
-    readonly organizations: readonly string[];
-    readonly commonNameRequired: boolean;
-  };
   readonly sans: {
     readonly dns: readonly string[];
     readonly email: readonly string[];
-    /** CIDRs. */
-    readonly ip: readonly string[];
+    readonly ip: readonly AddressRange[];
     readonly uri: readonly string[];
     /** At least one name of any type. */
     readonly required: boolean;
@@ -114,49 +125,6 @@ const signatureHash: Rule = {
     ),
 };
 
-/**
- * Deviations 3 and 7: whoever holds a certificate with such a name *is* that user or group to the API server, and
- * some of them (system:masters) stand above all authorization.
- */
-const reservedNames: Rule = {
-  check: 'no reserved name (system:…) beyond those this signer may give',
-  code: 'NameReserved',
-  seen: ({ request: { subject } }) => `CN ${quoted(subject.commonName)}, O ${quotedList(subject.organizations)}`,
-  wrong: ({ profile, request: { subject } }) => [
-    ...unless(
-      mayGive(profile, 'CN', subject.commonName),
-      `common name ${quoted(subject.commonName)} is reserved and not given by this signer`,
-    ),
-    ...atMost(
-      subject.organizations.filter((organization) => !mayGive(profile, 'O', organization)),
-      (organization) => `organization ${quoted(organization)} is reserved and not given by this signer`,
-    ),
-  ],
-};
-
-/** The only two signers that may say who is a node. */
-const nodeSigners: ReadonlySet<ProfileKind> = new Set(['kube-apiserver-client-kubelet', 'kubelet-serving']);
-
-function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
-  if (!name.startsWith('system:')) return true;
-  // Node names first: no configuration can make another signer give them.
-  if (name.startsWith(nodeUserPrefix)) return place === 'CN' && nodeSigners.has(profile.kind);
-  if (name === nodesGroup) return place === 'O' && nodeSigners.has(profile.kind);
-  return profile.systemNames.includes(name);
-}
-
-/** Deviation 9: `system:node:` followed by nothing, or by what no Node object can be called, is nobody's identity. */
-const nodeName: Rule = {
-  check: 'the node name is one a Node can have',
-  code: 'NameReserved',
-  seen: ({ request }) => quoted(request.subject.commonName),
-  wrong: ({ request: { subject } }) =>
-    unless(
-      !subject.commonName.startsWith(nodeUserPrefix) || isSubdomain(subject.commonName.slice(nodeUserPrefix.length)),
-      `common name ${quoted(subject.commonName)} does not name a node`,
-    ),
-};
-
 /** Deviation 4: a name that is dropped silently leaves its requester with a certificate that does not work. */
 const sanTypes: Rule = {
   check: 'subjectAltNames are DNS, email, IP or URI',
@@ -165,28 +133,6 @@ const sanTypes: Rule = {
   wrong: ({ request }) =>
     atMost(request.sans.unsupported, (type) => `a subjectAltName of type ${printable(type)} is not signed`),
 };
-
-/** Deviation 12: neither RFC 5280 (§4.1.2.6) nor any verifier knows a use for a certificate without any name. */
-const namesSomebody: Rule = {
-  check: 'the subject or a subjectAltName names somebody',
-  code: 'SubjectNotPermitted',
-  seen: ({ request: { subject, sans } }) =>
-    `${hasSubject(subject) ? 'a subject' : 'no subject'}, ${hasNames(sans) ? 'subjectAltNames' : 'no subjectAltNames'}`,
-  wrong: ({ request: { subject, sans } }) =>
-    unless(
-      hasSubject(subject) || hasNames(sans),
-      'the certificate would name nobody: it has neither a subject nor a subjectAltName',
-    ),
-};
-
-/** What the certificate will carry: an emailAddress alone leaves nothing. An empty SEQUENCE takes two octets. */
-function hasSubject(subject: Subject): boolean {
-  return encodeSubject(subject).length > 2;
-}
-
-function hasNames({ dns, email, ip, uri }: SubjectAltNames): boolean {
-  return [dns, email, ip, uri].some((names) => names.length > 0);
-}
 
 /** Deviations 7 and 8. A certificate without extended usages is valid for all of them (RFC 5280 §4.2.1.12). */
 const usagesKnown: Rule = {
@@ -211,8 +157,7 @@ const requesterAllowed: Rule = {
     const { username, groups } = question.object;
     return unless(
       (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
-        requester.users.some((pattern) => nameMatches(pattern, username)) ||
-        requester.groups.some((pattern) => groups.some((group) => nameMatches(pattern, group))) ||
+        matchesRequester(requester, username, groups) ||
         (requester.nodeItself === true && isNodeItself(question)),
       `requester ${quoted(username)} is none of those this signer answers`,
     );
@@ -225,37 +170,36 @@ function isNodeItself({ object: { username, groups }, request: { subject } }: Qu
 }
 
 const keys = [keyKind, rsaSize, signatureHash];
+/** Of the built-in signers that leave the name to the requester. */
+const userNames = [namesNotReserved, commonNameAllowed, organizationsAllowed, namesSomebody];
 
 // ── The table ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
   // Their exact usages leave no room for empty or unknown ones, so `usagesKnown` is not asked again.
-  'kube-apiserver-client': [
-    ...apiServerClientInTree,
+  'kube-apiserver-client': [...apiServerClientInTree, ...keys, ...userNames, sanTypes],
+  'kube-apiserver-client-kubelet': [...kubeletClientInTree, ...keys, namesNotReserved, nodeName, sanTypes],
+  'kubelet-serving': [
+    ...kubeletServingInTree,
     ...keys,
-    reservedNames,
-    namesSomebody,
-    sanTypes,
-    requesterAllowed,
-  ],
-  'kube-apiserver-client-kubelet': [
-    ...kubeletClientInTree,
-    ...keys,
-    reservedNames,
+    namesNotReserved,
     nodeName,
     sanTypes,
-    requesterAllowed,
+    servesHostNames,
+    servesNothingReserved,
   ],
-  'kubelet-serving': [...kubeletServingInTree, ...keys, reservedNames, nodeName, sanTypes, requesterAllowed],
-  'legacy-unknown': [...keys, reservedNames, namesSomebody, sanTypes, usagesKnown, requesterAllowed],
-  custom: [...keys, reservedNames, sanTypes, usagesKnown, ...customRules, namesSomebody, requesterAllowed],
+  'legacy-unknown': [...keys, ...userNames, sanTypes, usagesKnown],
+  custom: [...keys, namesNotReserved, sanTypes, usagesKnown, ...customRules, namesSomebody],
 };
 
-/** Every rule the request breaks, in order; empty when it may be signed. */
+/**
+ * Every rule the request breaks, in order; empty when it may be signed. A requester whom the profile does not allow is told
+ * that alone: the request costs nothing more, and they learn nothing of the other rules.
+ */
 export function checkProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Violation[] {
-  return rulesOf[profile.kind].flatMap((rule) =>
-    rule.wrong({ profile, object, request }).map((message) => violation(codeFor(profile, rule), message)),
-  );
+  const question = { profile, object, request };
+  const stranger = violationsOf(requesterAllowed, question);
+  return stranger.length > 0 ? stranger : rulesOf[profile.kind].flatMap((rule) => violationsOf(rule, question));
 }
 
 export interface Finding {
@@ -268,11 +212,17 @@ export interface Finding {
 /** The same rules in the same order, those that hold included. */
 export function explainProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Finding[] {
   const question = { profile, object, request };
-  return rulesOf[profile.kind].map((rule) => ({
+  const findingOf = (rule: Rule): Finding => ({
     check: rule.check,
     seen: rule.seen(question),
-    violations: rule.wrong(question).map((message) => violation(codeFor(profile, rule), message)),
-  }));
+    violations: violationsOf(rule, question),
+  });
+  const first = findingOf(requesterAllowed);
+  return first.violations.length > 0 ? [first] : [first, ...rulesOf[profile.kind].map(findingOf)];
+}
+
+function violationsOf(rule: Rule, question: Question): Violation[] {
+  return rule.wrong(question).map((message) => violation(codeFor(question.profile, rule), message));
 }
 
 /** The in-tree reason only where the in-tree signer would give it. The texts are the same. */

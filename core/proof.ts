@@ -17,6 +17,8 @@ export type Proof =
   /** Somebody proved to be that machine; the platform is asked once, however often the record has to be read again. */
   | {
       readonly kind: 'evidence';
+      /** `aws/v2`: provider and version of what was sent. */
+      readonly version: string;
       readonly provider: AttestationProvider;
       readonly examined: Examined;
       readonly machine: () => Promise<Machine | Refused>;
@@ -41,7 +43,7 @@ export function prove(
   }
   if ('code' in sent) return refuse(sent);
   const provider = accepted.find(({ versions }) => versions.includes(sent.version));
-  if (provider === undefined) return unsupported(accepted);
+  if (provider === undefined) return unsupported(sent.version, accepted);
   const { cluster, settings, nodeName, now } = question;
   const examined = provider.examine({
     ...sent,
@@ -54,7 +56,7 @@ export function prove(
   });
   if ('violations' in examined) return { kind: 'refused', refusal: { admitted: false, ...examined } };
   let asked: Promise<Machine | Refused> | undefined;
-  return { kind: 'evidence', provider, examined, machine: () => (asked ??= examined.verify()) };
+  return { kind: 'evidence', version: sent.version, provider, examined, machine: () => (asked ??= examined.verify()) };
 }
 
 /** Where nothing can be proved, an empty proof does as well. */
@@ -69,13 +71,18 @@ function missing(accepted: readonly AttestationProvider[]): string {
 }
 
 /** Cluster API's proposal, Version skew: the annotation tells an older or newer node what to send instead. */
-function unsupported(accepted: readonly AttestationProvider[]): Proof {
+function unsupported(sent: string, accepted: readonly AttestationProvider[]): Proof {
   const versions = versionsOf(accepted);
   return {
     kind: 'refused',
     refusal: {
       admitted: false,
-      violations: [violation('AttestationVersion', `this kind of evidence is not taken here (${versions})`)],
+      violations: [
+        violation(
+          'AttestationVersion',
+          `evidence ${sent} is not taken here, but ${versions}: update kubelet-authenticator, or the node's own script`,
+        ),
+      ],
       annotations: { 'countersign.dev/supported-attestation-versions': versions },
     },
   };

@@ -3,14 +3,39 @@
  * terminals: nothing that could forge a line, colour a terminal, reorder the text or fill the object gets through.
  */
 const longest = 80;
+/**
+ * What is plainly visible: letters, marks, numbers, punctuation, symbols and the plain space. Not controls (C0, C1), not format
+ * characters (bidi overrides, zero-width joiners), not the other separators (U+2028, no-break space), not lone surrogates, and
+ * not the letters and marks that are drawn as nothing (U+3164, variation selectors).
+ */
+const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/u;
+const hiddenInLines = new RegExp(`(?!\\n)(?:${hidden.source})`, 'gu');
+
+/**
+ * Lines of ours that hold values of others, whole: everything hidden but the line breaks is escaped, as `\u{…}` unless told
+ * otherwise. The last step before a terminal, a log or a file; `printable` is for each value.
+ */
+export function withoutHidden(text: string, escape: (character: string) => string = braced): string {
+  return /^[\n -~]*$/.test(text) ? text : text.replace(hiddenInLines, escape);
+}
+
+/** One line of a log: nothing in it begins another one. Cut after 2 000 characters. */
+export function oneLine(text: string): string {
+  return withoutHidden(text.length > 2_000 ? `${text.slice(0, 2_000)}…` : text).replaceAll('\n', '\\u{a}');
+}
 
 /** The text itself, with what is not plainly visible written as `\u{…}`, and cut after 80 characters. */
 export function printable(text: string): string {
-  if (/^[ !-[\]-~]{0,80}$/.test(text)) return text; // what names nearly always are
+  return printableUpTo(longest, text);
+}
+
+/** The same for sentences. */
+export function printableUpTo(length: number, text: string): string {
+  if (text.length <= length && /^[ !-[\]-~]*$/.test(text)) return text; // what names nearly always are
   // By code points: half of a surrogate pair is itself escaped.
-  const characters = Array.from(text.slice(0, longest * 2));
-  const shown = characters.slice(0, longest).map(visible).join('');
-  return characters.length > longest ? `${shown}…` : shown;
+  const characters = Array.from(text.slice(0, length * 2));
+  const shown = characters.slice(0, length).map(visible).join('');
+  return characters.length > length ? `${shown}…` : shown;
 }
 
 export function quoted(text: string): string {
@@ -30,10 +55,10 @@ export function atMost(values: readonly string[], text: (value: string) => strin
 }
 
 function visible(character: string): string {
-  // Letters, marks, numbers, punctuation, symbols and the plain space; not format characters (bidi overrides), not
-  // the other separators (U+2028), not controls, not lone surrogates.
   if (character === '\\') return '\\\\';
-  return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)
-    ? character
-    : `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  return hidden.test(character) ? braced(character) : character;
+}
+
+function braced(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }

@@ -7,7 +7,9 @@ import type { ClusterConfiguration } from './configuration.ts';
 import { nothingAllowed } from './custom-rules.ts';
 import type { RefusalCode } from './outcome.ts';
 import type { Profile, ProfileKind } from './profiles.ts';
+import { controlPlaneNames } from './reserved-names.ts';
 import { isInTree, isNodeSigner } from './signer-names.ts';
+import { maxSubjectAltNames } from './subject-alt-names.ts';
 
 /** Markdown, one chapter per signer, in the order of the configuration. */
 export function signerDocuments(cluster: ClusterConfiguration): string {
@@ -32,7 +34,7 @@ ${subjects}
 
 ### Permitted x509 extensions
 
-${extensions} A name of any other type (otherName, directoryName, registeredID …) is refused by name, \`SanNotPermitted\`. Other requested extensions are dropped: the certificate never carries them.
+${extensions} A name of any other type (otherName, directoryName, registeredID …) is refused by name, \`SanNotPermitted\`; more than ${maxSubjectAltNames} names of all types together are refused, \`RequestTooLarge\`. Other requested extensions are dropped: the certificate never carries them.
 
 ### Permitted key usages and extended key usages
 
@@ -62,8 +64,20 @@ interface Texts {
 
 const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
 
-const nobody =
-  'A certificate that would name nobody, neither in its subject nor in a subjectAltName, is refused, `SubjectNotPermitted`.';
+/** Of the built-in signers that leave the name to the requester. */
+function userSubjects(profile: Profile): string {
+  return `${limits(profile)}
+- other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, the rest is dropped
+
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody, neither in its subject nor in a subjectAltName. ${reserved(profile)}`;
+}
+
+function limits({ subject: { commonNames, organizations, commonNameRequired } }: Profile): string {
+  const list = (values: readonly string[] | undefined): string =>
+    values === undefined ? 'any that is not reserved' : patterns(values);
+  return `- common name: ${list(commonNames)}${commonNameRequired === true ? '; required' : ''}
+- organizations: ${list(organizations)}`;
+}
 
 function texts(profile: Profile): Texts {
   /** The in-tree reason only where the in-tree signer would give it. */
@@ -73,7 +87,7 @@ function texts(profile: Profile): Texts {
     'kube-apiserver-client': {
       purpose: 'Signs client certificates for the kube-apiserver.',
       honoured: clientTrust,
-      subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
+      subjects: userSubjects(profile),
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
       usages: `Must hold \`client auth\`; may hold \`digital signature\` and \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`invalid usage for client certificate: …\`.`,
     },
@@ -88,13 +102,13 @@ function texts(profile: Profile): Texts {
       purpose: 'Signs the certificates with which kubelets serve.',
       honoured: `Certificates are honoured by the kube-apiserver as those of a kubelet when its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
       subjects: nodeSubjects,
-      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}.${profile.attestation === undefined ? '' : ' Each must belong to the machine that asks: by what its platform says of it, or first use of an address out of the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
+      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}. ${neverServed(profile)}${profile.attestation === undefined ? '' : ' Each must belong to the machine that asks: by what its platform says of it, or first use of an address out of the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
       usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
     },
     'legacy-unknown': {
       purpose: 'Has no purpose of its own; only requests made through the v1beta1 API can carry it.',
       honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
-      subjects: `Any, except reserved names: ${reserved(profile)} ${nobody}`,
+      subjects: userSubjects(profile),
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
       usages: 'Any known one, at least one. No usages, or an unknown one: refused, `UsageNotPermitted`.',
     },
@@ -102,22 +116,27 @@ function texts(profile: Profile): Texts {
   return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
 }
 
+/** Of kubelets: names that have nothing to do with which machine asks. */
+function neverServed({ reserved: { names, addresses, clusterDomain }, allowReservedSans = [] }: Profile): string {
+  const own = [...names, ...addresses.map(({ text }) => text)];
+  return `Wildcards, DNS names that are no host names and DNS names that read as addresses are refused, \`SanNotPermitted\`. Refused as well, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that are no node’s (loopback, link-local, multicast …)${own.length === 0 ? '' : `; what the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` All the same this signer gives ${patterns(allowReservedSans)}.`}`;
+}
+
 function customTexts(profile: Profile): Texts {
-  const { usages, subject, sans } = profile.custom ?? nothingAllowed;
+  const { usages, sans } = profile.custom ?? nothingAllowed;
   const lists = [
     ['DNS names', sans.dns],
     ['email addresses', sans.email],
-    ['IP addresses', sans.ip],
+    ['IP addresses', sans.ip.map(({ text }) => text)],
     ['URIs', sans.uri],
   ] as const;
   return {
     purpose: 'Signs for the purpose its operator gave it.',
     honoured: 'By whoever trusts {trust}. The CA bundle is not distributed by any other means.',
-    subjects: `- common name: ${patterns(subject.commonNames)}${subject.commonNameRequired ? '; required' : ''}
-- organizations: ${patterns(subject.organizations)}
+    subjects: `${limits(profile)}
 - no other attributes, and at most one common name
 
-Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody. The patterns never permit reserved names: ${reserved(profile)}`,
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody. ${reserved(profile)}`,
     extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
 
 ${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
@@ -129,9 +148,9 @@ Anything else is refused, \`SanNotPermitted\`.`,
   };
 }
 
-function reserved({ systemNames }: Profile): string {
-  const given = systemNames.length > 0 ? `only ${patterns(systemNames)} of those are given` : 'none of those is given';
-  return `a common name or organization that begins with \`system:\` is somebody to the API server, and ${given}. Otherwise refused, \`NameReserved\`.`;
+function reserved({ reserved: { names }, allowReserved }: Profile): string {
+  const given = allowReserved.length > 0 ? `only ${patterns(allowReserved)} of those` : 'none of those';
+  return `Reserved names make their bearer somebody to the API server or another part of the control plane; this signer gives ${given}, and refuses the others, \`NameReserved\`. Reserved, whatever the case of their letters: ${patterns([...controlPlaneNames, ...names])}.`;
 }
 
 function requesters({ requester: { users, groups, nodeItself } }: Profile): string {

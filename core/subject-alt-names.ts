@@ -10,6 +10,12 @@ import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';
 import { hasControl } from './subject.ts';
 
+/**
+ * Names of all types together, repeated ones counted. A certificate of a large web server has about a hundred; each name is
+ * compared with each pattern of a profile, so that a request costs as much as its names times the patterns.
+ */
+export const maxSubjectAltNames = 256;
+
 export const noSubjectAltNames: SubjectAltNames = { dns: [], email: [], ip: [], uri: [], unsupported: [] };
 
 /** GeneralName's context tags. */
@@ -32,6 +38,11 @@ export function decodeSubjectAltNames(value: Uint8Array): SubjectAltNames | Viol
   if ('problem' in root) return undecodable(`is not DER: it ${root.problem}`);
   const names = childrenOf(root, derTag.sequence);
   if (names === undefined) return undecodable('is not a sequence of names');
+  if (names.length > maxSubjectAltNames)
+    return violation(
+      'RequestTooLarge',
+      `the request has ${names.length} subjectAltNames, at most ${maxSubjectAltNames} are signed`,
+    );
   const dns: string[] = [];
   const email: string[] = [];
   const ip: string[] = [];
@@ -60,9 +71,9 @@ function decodeName(name: DerElement, into: Collected): string | undefined {
   const content = contentOf(name);
   switch (name.tag) {
     case 0x80 | dnsTag:
-      return decodeIa5(content, 'DNS', into.dns);
+      return decodeIa5(content, 'DNS', into.dns) ?? checkDns(into.dns.at(-1) ?? '');
     case 0x80 | emailTag:
-      return decodeIa5(content, 'email', into.email);
+      return decodeIa5(content, 'email', into.email) ?? checkEmail(into.email.at(-1) ?? '');
     case 0x80 | uriTag:
       return decodeIa5(content, 'URI', into.uri) ?? checkUri(into.uri.at(-1) ?? '');
     case 0x80 | ipTag: {
@@ -87,6 +98,20 @@ function decodeIa5(content: Uint8Array, kind: string, into: string[]): string | 
   if (hasControl(text)) return `has a control character in ${kind} names`;
   into.push(text);
   return undefined;
+}
+
+/**
+ * Letters, digits, `-`, `_`, `.` and `*`, which no verifier compares otherwise. What else IA5 has can only mislead whoever shows
+ * or splits names: `a,DNS:b` is one name, and reads as two. Length, labels and wildcards are left as they are, as in-tree.
+ */
+function checkDns(name: string): string | undefined {
+  if (name === '') return 'has a DNS name that is empty';
+  return /^[A-Za-z0-9._*-]+$/.test(name) ? undefined : 'has a DNS name with characters that no host name has';
+}
+
+function checkEmail(address: string): string | undefined {
+  if (address === '') return 'has an email address that is empty';
+  return /[ ,]/.test(address) ? 'has an email address with a blank or a comma' : undefined;
 }
 
 /**

@@ -20,6 +20,9 @@ const organizationType = '2.5.4.10';
 const listTypes = ['2.5.4.6', '2.5.4.8', '2.5.4.7', '2.5.4.9', '2.5.4.17', organizationType, '2.5.4.11'];
 const singleTypes = [commonNameType, serialNumberType];
 
+/** Kubernetes reads each organization as a group. Each is compared with each pattern of a profile. */
+const maxAttributes = 256;
+
 /** Short names for people (RFC 4514 §3 and the types above). */
 const shortNames: Readonly<Record<string, string>> = {
   '2.5.4.3': 'CN',
@@ -53,7 +56,11 @@ export function decodeSubject(name: DerElement): Subject | Violation {
       if (text === undefined) return undecodable(`has a value of ${shortName(dotted)} that is not a valid string`);
       // A control character ends, hides or moves text in the many places that show, log or compare names.
       if (hasControl(text)) return undecodable(`has a control character in ${shortName(dotted)}`);
+      const likeness = identityTypes.has(dotted) ? lookalike(text) : undefined;
+      if (likeness !== undefined) return undecodable(`has ${likeness} ${shortName(dotted)}`);
       attributes.push({ type: dotted, value: text });
+      if (attributes.length > maxAttributes)
+        return violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`);
     }
   }
   return {
@@ -74,6 +81,28 @@ function shortName(type: string): string {
 function valuesOf(attributes: readonly SubjectAttribute[], type: string): readonly string[] {
   return attributes.filter((attribute) => attribute.type === type).map(({ value }) => value);
 }
+
+/** The user and the groups that the API server takes from a certificate. Nothing limits the other attributes. */
+const identityTypes = new Set([commonNameType, organizationType]);
+
+/**
+ * What makes a name look like another one, in words that the attribute follows. Deviation 16: what compares names as RFC 5280
+ * §7.1 says drops such characters (RFC 4518 §2.2, §2.4, §2.6.1), and so may whatever carries a name onwards: HTTP strips
+ * blanks off both ends of a header, so that `O=" system:masters"` is system:masters to an aggregated API server.
+ */
+export function lookalike(name: string): string | undefined {
+  // RFC 5280, Appendix A: at least one character.
+  if (name === '') return 'an empty';
+  if (hiddenCharacter.test(name)) return 'a hidden character in';
+  if (name.startsWith(' ') || name.endsWith(' ')) return 'a blank at an end of';
+  return undefined;
+}
+
+/**
+ * Format characters and others that are not shown by default, what has no assigned look (private use, unassigned), U+FFFC and
+ * U+FFFD, and every blank but the space, which looks like it. ZWNJ and ZWJ are among them, which some scripts and emoji use.
+ */
+const hiddenCharacter = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffc\ufffd]|(?! )\p{Zs}/u;
 
 /** Unicode's category Cc: C0, DEL, C1. */
 export function hasControl(text: string): boolean {

@@ -4,16 +4,15 @@
  * all of it still stands.
  */
 import type { IdentityRecord } from './attestation-store.ts';
-import type { MachineState } from './attestation/provider.ts';
 import { violation } from './outcome.ts';
 import type { Violation } from './outcome.ts';
 import type { Instant } from './ports.ts';
+import { countUse } from './limits.ts';
 import { quoted } from './quoted.ts';
+import { nameTaken } from './second-look.ts';
 
 /** Older first uses are forgotten by no one: these many keys before the current one are kept for auditors. */
 const keptKeys = 4;
-/** A platform that has not known a machine for that long after it was last seen will not know it again (§6.4). */
-const unknownForMilliseconds = 3_600_000;
 
 export interface FirstUseQuestion {
   readonly identity: string;
@@ -40,19 +39,20 @@ export type FirstUse =
   /** Allowed only if the holder's machine is gone. */
   | { readonly kind: 'takeover'; readonly holder: IdentityRecord };
 
+/** What attest says of a retired machine, until an operator resets it. */
+export const machineRetired = violation('Revoked', 'this machine was retired: its node name passed to another machine');
+
 export function decideFirstUse(question: FirstUseQuestion): FirstUse | Violation {
-  const { record, holder, nodeName } = question;
+  const { record, holder } = question;
   if (record === undefined) {
     if (holder === undefined) return { kind: 'first' };
     if (holder.state === 'active') return { kind: 'takeover', holder };
-    // A revoked machine's name stays with it: giving it on is an operator's decision (tofu reset).
-    return taken(nodeName, holder);
+    // A machine loses its name in the transaction that retires it. One that has it was edited into the table.
+    return nameTaken(holder);
   }
   switch (record.state) {
-    case 'revoked':
-      return violation('Revoked', 'this machine was revoked; an operator can reset it (countersign tofu reset)');
     case 'retired':
-      return violation('Revoked', 'this machine was retired: its node name passed to another machine');
+      return machineRetired;
     case 'active':
       return again(question, record);
   }
@@ -63,7 +63,7 @@ function again(question: FirstUseQuestion, record: IdentityRecord): FirstUse | V
   if (record.nodeName !== nodeName)
     return violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`);
   // Both records are written in one transaction, so this is somebody's work on the table, and no reason to sign.
-  if (holder !== undefined) return taken(nodeName, holder);
+  if (holder !== undefined) return nameTaken(holder);
   if (record.spkiSha256 === spkiSha256) return { kind: 'repeat', record };
   if (!secure)
     return violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal');
@@ -73,30 +73,6 @@ function again(question: FirstUseQuestion, record: IdentityRecord): FirstUse | V
     'TofuReuse',
     'this machine is registered with another key; only the node itself can renew it, or an operator reset it',
   );
-}
-
-function taken(nodeName: string, { identity }: IdentityRecord): Violation {
-  return violation('TofuNodeTaken', `node name ${quoted(nodeName)} belongs to another machine (${identity})`);
-}
-
-/** May the name pass on? An error of the platform is thrown by whoever asks it, and never gets here. */
-export function checkHolderGone(holder: IdentityRecord, state: MachineState, now: Instant): Violation | undefined {
-  switch (state.kind) {
-    case 'gone':
-      return undefined;
-    case 'unknown':
-      // Platforms forget terminated machines after about an hour, and know new ones only after a while.
-      return now - holder.lastSeen > unknownForMilliseconds ? undefined : taken(holder.nodeName, holder);
-    case 'running':
-    case 'stopped':
-      return taken(holder.nodeName, holder);
-  }
-}
-
-/** A machine that was only rebooted has its key still; one that was stopped and started may have a new disk. */
-export function checkRestarted(record: IdentityRecord, startedAt: Instant | undefined): Violation | undefined {
-  if (startedAt !== undefined && record.startedAt !== undefined && startedAt > record.startedAt) return undefined;
-  return violation('TofuReuse', 'this machine is registered with another key and was not started anew since');
 }
 
 export interface Use {
@@ -117,6 +93,7 @@ export function firstRecord({ startedAt, uid, now, ...use }: Use): IdentityRecor
     previousSpkis: [],
     ...(startedAt === undefined ? {} : { startedAt }),
     addresses: [],
+    recent: countUse(undefined, now),
     firstSeen: now,
     lastSeen: now,
     renewals: 0,
@@ -131,11 +108,7 @@ export function usedRecord(
   record: IdentityRecord,
   { spkiSha256, providerId, startedAt, uid, now }: Use,
 ): IdentityRecord {
-  const used = {
-    ...seenRecord(record, uid, now),
-    providerId,
-    ...(startedAt === undefined ? {} : { startedAt }),
-  };
+  const used = { ...seenRecord(record, { startedAt, uid, now }), providerId };
   const before = record.spkiSha256;
   if (before === spkiSha256) return used;
   return {
@@ -147,12 +120,18 @@ export function usedRecord(
   };
 }
 
-/** A use that leaves the client key as it is: a serving certificate. */
-export function seenRecord(record: IdentityRecord, uid: string, now: Instant): IdentityRecord {
+/** A use that leaves the client key as it is: a serving certificate. What was seen once and waits is seen no more. */
+export function seenRecord(
+  record: IdentityRecord,
+  { startedAt, uid, now }: Pick<Use, 'startedAt' | 'uid' | 'now'>,
+): IdentityRecord {
+  const { unknownSince: _, restart: __, ...kept } = record;
   return {
-    ...record,
+    ...kept,
+    ...(startedAt === undefined ? {} : { startedAt: Math.max(startedAt, record.startedAt ?? startedAt) }),
     lastSeen: Math.max(record.lastSeen, now),
     uses: record.uses + 1,
+    recent: countUse(record.recent, now),
     lastUid: uid,
     rev: record.rev + 1,
   };

@@ -17,7 +17,7 @@ export function triage(object: RequestObject): IgnoredWhy | undefined {
 }
 
 /** The same for whoever judges before approval: a request that is neither settled nor answered is to be judged. */
-export function triagePending(object: RequestObject): IgnoredWhy | undefined {
+export function triagePending(object: RequestObject): 'Denied' | 'Failed' | 'AlreadyIssued' | undefined {
   if (hasCondition(object, 'Denied')) return 'Denied';
   if (hasCondition(object, 'Failed')) return 'Failed';
   return object.hasCertificate ? 'AlreadyIssued' : undefined;

@@ -4,6 +4,7 @@
  */
 import type { AttestationStore, IdentityRecord, Verdict } from './attestation-store.ts';
 import type { CertificateRequest } from './csr.ts';
+import { lockOfMachine, machineLocked } from './locks.ts';
 import { violation } from './outcome.ts';
 import type { Violation, Violations } from './outcome.ts';
 import { MisconfigurationError } from './ports.ts';
@@ -11,7 +12,7 @@ import type { Instant } from './ports.ts';
 import type { Profile } from './profiles.ts';
 
 /** What sign may know of attestation: it reads verdicts and records, and writes neither. */
-export interface AttestationReader extends Pick<AttestationStore, 'findVerdict' | 'findIdentity'> {
+export interface AttestationReader extends Pick<AttestationStore, 'findVerdict' | 'findIdentity' | 'findLock'> {
   /** Has the request in hand judged; what came of it is in the store. Throws: temporary. */
   attest(): Promise<void>;
 }
@@ -43,10 +44,14 @@ export async function checkVerdict(
   if (verdict.decision !== 'approve' || verdict.identity === undefined)
     return { ok: false, violations: verdict.violations ?? [noIdentity] };
 
-  // 25 hours are long: whoever was revoked or reset since then gets nothing more.
-  const record = await reader.findIdentity(verdict.identity);
-  const revoked = checkActive(record, verdict);
-  if (revoked !== undefined) return refused(revoked);
+  // 25 hours are long: a machine that was reset, retired or locked since then gets nothing more.
+  const [record, lock] = await Promise.all([
+    reader.findIdentity(verdict.identity),
+    reader.findLock(lockOfMachine(verdict.identity)),
+  ]);
+  if (lock !== undefined) return refused(machineLocked);
+  const ended = checkActive(record, verdict);
+  if (ended !== undefined) return refused(ended);
   // It was the machine's first key then; since then another may have taken its place.
   const firstKey = verdict.firstKey === true && record?.renewals === 0;
   return { ok: true, identity: verdict.identity, ...(firstKey ? { firstKey: true } : {}) };
@@ -63,7 +68,11 @@ export interface VerdictQuestion {
 
 function checkActive(record: IdentityRecord | undefined, { nodeName, registeredAt }: Verdict): Violation | undefined {
   if (record === undefined) return violation('Revoked', 'the record of this machine was reset since it was let in');
-  if (record.state !== 'active') return violation('Revoked', `this machine was ${record.state} since it was let in`);
+  if (record.state !== 'active')
+    return violation(
+      'Revoked',
+      'this machine was retired since it was let in: its node name passed to another machine',
+    );
   if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');
   // A reset ends what was concluded before it, though the same machine may be back: with another key, on another disk.
   if (record.firstSeen !== registeredAt)

@@ -4,11 +4,10 @@ import type { KeyObject } from 'node:crypto';
 import { assembleCertificate } from '../core/certificate.ts';
 import { toPem } from '../core/pem.ts';
 import { providerIdType } from '../core/csr.ts';
-import { explicit, objectIdentifier, sequence, setOf } from '../core/der-encoder.ts';
+import { explicit, integer, objectIdentifier, octetString, sequence, setOf, utf8String } from '../core/der-encoder.ts';
 import { evidenceLabels } from '../core/evidence.ts';
 import type { JsonObject } from '../core/ports.ts';
 import { encodeSubject } from '../core/subject.ts';
-import { primitive } from './signed-data.ts';
 
 export interface CertificateQuestion {
   readonly signerName: string;
@@ -21,7 +20,7 @@ export interface CertificateQuestion {
 export interface NodeProof {
   /** Of the machine, as the node object has it. */
   readonly providerId: string;
-  /** `aws/v1`. */
+  /** `aws/v2`. */
   readonly version: string;
   /** The evidence, for the key that is asked for: DER SubjectPublicKeyInfo. */
   readonly evidence: (spki: Uint8Array) => string;
@@ -61,7 +60,7 @@ function encodeRequest(
   providerId: string | undefined,
 ): Uint8Array {
   const info = sequence(
-    version0,
+    integer(0),
     encodeSubject({
       attributes: [
         { type: '2.5.4.10', value: organization },
@@ -77,10 +76,6 @@ function encodeRequest(
 
 /** RFC 2985 §5.4.2, with the one extension. */
 function extensionRequest(providerId: string): Uint8Array {
-  const text = primitive(12, Buffer.from(providerId));
-  const extension = sequence(objectIdentifier(providerIdType), primitive(4, text));
+  const extension = sequence(objectIdentifier(providerIdType), octetString(utf8String(providerId)));
   return sequence(objectIdentifier('1.2.840.113549.1.9.14'), setOf(sequence(extension)));
 }
-
-/** INTEGER 0. */
-const version0 = Uint8Array.of(2, 1, 0);

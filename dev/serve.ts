@@ -195,7 +195,8 @@ function webhookKubeconfig(server: string): string {
 /** A line for people on a terminal; JSON on standard error for everything else. */
 function requestLog(): (entry: CallLogEntry) => void {
   if (process.stdout.isTTY) return (entry) => process.stdout.write(`${logLine(entry)}\n`);
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
+  const formatters = { level: (label: string) => ({ level: label }) };
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, pino.destination(2));
   return ({ level, ...entry }) => log[level](entry);
 }
 

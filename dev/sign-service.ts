@@ -9,7 +9,7 @@ import { createEmbeddedCa, temporaryCa } from '../adapters/embedded-authority.ts
 import { embeddedData } from '../adapters/embedded-data.ts';
 import { openEmbeddedLedger } from '../adapters/embedded-ledger.ts';
 import type { EmbeddedLedger } from '../adapters/embedded-ledger.ts';
-import { attestEvent } from '../adapters/lambda-invocation.ts';
+import { attestCall } from '../adapters/lambda-attest-call.ts';
 import type { HttpHandler } from '../adapters/lambda-http.ts';
 import { readRegionCertificates } from '../adapters/region-certificates.ts';
 import { stsEndpoint } from '../adapters/sts.ts';
@@ -24,6 +24,7 @@ import { version } from '../core/version.ts';
 import { createAttestHandler, maxCallBytes } from '../lambdas/attest/handler.ts';
 import { createSignHandler, tooLarge } from '../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../adapters/lambda-log.ts';
+import { loopbackCaller } from './loopback-caller.ts';
 import { serveHttp } from './node-http.ts';
 import type { HttpService } from './node-http.ts';
 
@@ -43,7 +44,7 @@ export interface SignServiceOptions {
 export interface SignService {
   readonly handler: HttpHandler;
   readonly authority: (cluster: string, ca: string) => Authority;
-  /** What is known of the machines of a cluster that demands proof. */
+  /** What is known of a cluster's machines, and its locks. */
   readonly attestations: (cluster: string) => EmbeddedAttestations | undefined;
   readonly close: () => void;
 }
@@ -52,15 +53,17 @@ interface ClusterState {
   readonly configuration: ClusterConfiguration;
   readonly store: EmbeddedLedger;
   readonly authorities: ReadonlyMap<string, Authority>;
-  readonly attestation?: EmbeddedAttestations & Pick<AttestPorts, 'providers'>;
+  readonly attestations: EmbeddedAttestations;
+  /** Only of a cluster that demands proof. */
+  readonly providers?: AttestPorts['providers'];
 }
 
 export async function openSignService(options: SignServiceOptions): Promise<SignService> {
   const states = new Map<string, ClusterState>();
   const close = (): void => {
-    for (const { store, attestation } of states.values()) {
+    for (const { store, attestations } of states.values()) {
       store.close();
-      attestation?.close();
+      attestations.close();
     }
   };
   try {
@@ -73,6 +76,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   const state = (cluster: string): ClusterState => present(states.get(cluster), `cluster ${cluster}`);
   const authority = (cluster: string, ca: string): Authority => present(state(cluster).authorities.get(ca), `CA ${ca}`);
   const shared = {
+    caller: loopbackCaller,
     cluster: (name: string) => states.get(name)?.configuration,
     now: options.now ?? Date.now,
     randomBytes,
@@ -80,23 +84,27 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   };
   const attest = createAttestHandler({
     ...shared,
-    attestation: (cluster) => Promise.resolve(present(state(cluster).attestation, `attestation of ${cluster}`)),
+    attestation: async (cluster) => {
+      const { attestations, providers } = state(cluster);
+      return { store: attestations.store, providers: present(providers, `attestation of ${cluster}`) };
+    },
   });
   const sign = createSignHandler({
     ...shared,
     version,
     ledger: (cluster) => state(cluster).store.ledger,
+    locks: (cluster) => state(cluster).attestations.store,
     authority: async (cluster, ca) => authority(cluster, ca),
     attestations: (cluster) => {
-      const attestation = states.get(cluster)?.attestation;
-      if (attestation === undefined) return undefined;
-      const ask = async (object: JsonObject): Promise<void> => void (await attest(attestEvent(cluster, object)));
-      return { ...attestation.store, attest: ask };
+      const { attestations, providers } = state(cluster);
+      if (providers === undefined) return undefined;
+      const ask = async (object: JsonObject): Promise<void> => void (await attest.call(attestCall(cluster, object)));
+      return { ...attestations.store, attest: ask };
     },
   });
   // One server stands for both functions, as a front door does.
-  const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest(event) : sign(event));
-  return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestation, close };
+  const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest.http(event) : sign(event));
+  return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
 }
 
 /** The same over HTTP on loopback; port 0 takes a free one. */
@@ -128,14 +136,10 @@ async function openCluster(
     configuration: cluster,
     store: openEmbeddedLedger(data?.ledgerFile ?? ':memory:'),
     authorities,
+    attestations: openEmbeddedAttestations(data?.attestationsFile ?? ':memory:'),
     ...(cluster.attestation === undefined
       ? {}
-      : {
-          attestation: {
-            ...openEmbeddedAttestations(data?.attestationsFile ?? ':memory:'),
-            providers: createProviders(cluster.attestation, awsPorts(cluster.attestation, aws)),
-          },
-        }),
+      : { providers: createProviders(cluster.attestation, awsPorts(cluster.attestation, aws)) }),
   };
 }
 

@@ -1,22 +1,20 @@
 /**
- * A small stand-in for AWS, in this process: one region that signs identity documents, machines that sign with credentials
- * of their own, an STS that finds out who signed, an EC2 that describes them. It is as strict where the demo needs it: STS
- * computes the signature over the request that it got, so a proof that was made for another one is refused.
+ * A small stand-in for AWS, in this process: machines that sign with credentials of their own, an STS that finds out who
+ * signed, an EC2 that describes them. It is as strict where the demo needs it: STS computes the signature over the request
+ * that it got, so a proof that was made for another one is refused. Machines have no signed identity document: nothing here
+ * sends one.
  */
 import { createHash, createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
-import { temporaryCa } from '../adapters/embedded-authority.ts';
 import type { AwsPorts, StsAnswer, StsRequest } from '../core/attestation/aws-endpoints.ts';
 import type { InstanceDescription } from '../core/attestation/aws-instance.ts';
-import type { Authority } from '../core/certificate.ts';
 import { refuseInsideLambda } from '../core/stand-in.ts';
-import { signData } from './signed-data.ts';
 
 export interface StandInAws {
   readonly account: string;
   readonly region: string;
   readonly ports: AwsPorts;
   /** A running instance, tagged with its name and as the cluster's. */
-  readonly launch: (name: string) => Promise<StandInMachine>;
+  readonly launch: (name: string) => StandInMachine;
   /** What anybody may do who may tag instances. */
   readonly rename: (instanceId: string, name: string) => void;
 }
@@ -26,8 +24,6 @@ export interface StandInMachine {
   readonly instanceId: string;
   /** As its node object has it. */
   readonly providerId: string;
-  /** `dynamic/instance-identity/rsa2048`: a signed document that says which instance this is. */
-  readonly identityDocument: string;
   /** What its metadata service says, below `/latest/`. */
   readonly metadata: (path: string) => string | undefined;
   /** A GetCallerIdentity request for somebody else to send, in the form of `aws eks get-token`. `id` is signed with it. */
@@ -46,15 +42,14 @@ const [account, region] = ['000011112222', 'eu-central-1'];
 const zone = `${region}a`;
 const stsHost = `sts.${region}.amazonaws.com`;
 
-export async function createStandInAws(clusterTag: string): Promise<StandInAws> {
+export function createStandInAws(clusterTag: string): StandInAws {
   refuseInsideLambda('the stand-in for AWS', process.env);
-  const regionKey = await createRegionKey();
   const instances = new Map<string, InstanceDescription>();
   const credentials = new Map<string, Credentials>();
 
-  async function launch(name: string): Promise<StandInMachine> {
+  function launch(name: string): StandInMachine {
     const instance = newInstance(`10.0.0.${instances.size + 1}`, { [clusterTag]: 'owned', Name: name });
-    const { instanceId, launchTime } = instance;
+    const { instanceId } = instance;
     instances.set(instanceId, instance);
     const own = {
       accessKeyId: `ASIA${randomBytes(8).toString('hex').toUpperCase()}`,
@@ -63,28 +58,17 @@ export async function createStandInAws(clusterTag: string): Promise<StandInAws> 
       instanceId,
     };
     credentials.set(own.accessKeyId, own);
-    const document = JSON.stringify({
-      accountId: account,
-      availabilityZone: zone,
-      instanceId,
-      pendingTime: `${new Date(launchTime).toISOString().slice(0, 19)}Z`,
-      privateIp: instance.addresses[0],
-      region,
-      version: '2017-09-30',
-    });
-    const identityDocument = Buffer.from(await signData(Buffer.from(document), regionKey)).toString('base64');
     const metadata = new Map([
       ['meta-data/instance-id', instanceId],
       ['meta-data/local-ipv4', instance.addresses[0] ?? ''],
       ['meta-data/placement/availability-zone', zone],
       ['meta-data/placement/region', region],
-      ['dynamic/instance-identity/rsa2048', identityDocument],
+      ['meta-data/identity-credentials/ec2/info', JSON.stringify({ Code: 'Success', AccountId: account })],
       ['meta-data/identity-credentials/ec2/security-credentials/ec2-instance', credentialText(own)],
     ]);
     return {
       instanceId,
       providerId: `aws:///${zone}/${instanceId}`,
-      identityDocument,
       metadata: (path) => metadata.get(path),
       signToken: (id) => signToken(own, id),
     };
@@ -107,7 +91,7 @@ export async function createStandInAws(clusterTag: string): Promise<StandInAws> 
           return (here ? instances.get(instanceId) : undefined) ?? 'notFound';
         },
       },
-      regionCertificates: new Map([[region, [regionKey.certificate]]]),
+      regionCertificates: new Map(),
     },
   };
 }
@@ -120,22 +104,6 @@ function credentialText({ accessKeyId, secret, sessionToken }: Credentials): str
     SecretAccessKey: secret,
     Token: sessionToken,
   });
-}
-
-/** As AWS's regions have them: RSA-2048, in a certificate that signs itself. */
-function createRegionKey(): Promise<Authority> {
-  return temporaryCa(
-    {
-      name: region,
-      kind: 'selfSigned',
-      keySpec: 'RSA-2048',
-      signatureAlgorithm: 'RSASSA_PKCS1_V1_5_SHA_256',
-      subject: { commonName: `stand-in for ${region}` },
-      validitySeconds: 86_400,
-      pathLen: 0,
-    },
-    { now: Date.now(), randomBytes },
-  );
 }
 
 function newInstance(address: string, tags: Readonly<Record<string, string>>): InstanceDescription {
@@ -152,6 +120,8 @@ function newInstance(address: string, tags: Readonly<Record<string, string>>): I
     rootDeviceType: 'ebs',
     rootAttachedAt: launchTime,
     interfaceAttachedAt: launchTime,
+    primaryAddresses: [address],
+    primaryDnsNames: [],
     addresses: [address],
     dnsNames: [],
   };

@@ -6,20 +6,13 @@
  * renamed, and the directory flushed. Certificate and key are in one file, so they can never be of two requests. The copy
  * is for what renaming does not protect from: a bad block, an editor, `> client.pem`. It is written first.
  *
+ * Others cannot put anything there: see own-files.ts.
+ *
  * On the way of every call of the kubelet: `node:fs` and nothing else.
  */
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkOwnDirectory, checkOwnPlace, readCacheFile, UnsafeFileError } from './own-files.ts';
 
 export type SlotName = 'client' | 'serving';
 
@@ -37,9 +30,6 @@ export interface StoredCredential {
   readonly issuedAt: number | undefined;
 }
 
-/** Nothing of ours is larger: what is, is not ours. */
-const maxFileBytes = 1_048_576;
-
 export function currentFile({ directory, name }: Slot): string {
   return join(directory, `${name}.pem`);
 }
@@ -55,6 +45,11 @@ export type Candidate =
 
 /** The current credential and its copy, unchecked, best first; nothing for what is not there. */
 export function* readCredentials(slot: Slot): Generator<Candidate> {
+  const unsafe = unsafeDirectory(slot);
+  if (unsafe !== undefined) {
+    yield { file: unsafe.path, problem: unsafe.problem };
+    return;
+  }
   for (const file of [currentFile(slot), copyFile(slot)]) {
     const text = readText(file);
     if (text === undefined) continue;
@@ -88,19 +83,41 @@ export function removeWork(slot: Slot): void {
   removeFile(workFile(slot));
 }
 
-/** Before the lock, which lies in it. */
-export function makeDirectory({ directory }: Slot): void {
+/** Before the lock, which lies in it. Throws UnsafeFileError where others could put files. */
+export function makeDirectory(slot: Slot): void {
+  const { directory } = slot;
+  checkOwnPlace(directory);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new CacheWriteError(directory, codeOf(error));
   }
+  const unsafe = unsafeDirectory(slot);
+  if (unsafe !== undefined) throw unsafe;
+}
+
+/** One that is not there is safe: nothing is in it. */
+function unsafeDirectory({ directory }: Slot): UnsafeFileError | undefined {
+  try {
+    checkOwnDirectory(directory);
+  } catch (error) {
+    if (error instanceof UnsafeFileError) return error;
+    if (codeOf(error) !== 'ENOENT') return new UnsafeFileError(directory, `cannot be looked at (${codeOf(error)})`);
+  }
+  return undefined;
 }
 
 /** Takes away what killed predecessors left half written. Only under the lock. */
 export function tidy({ directory, name }: Slot): void {
-  for (const entry of readdirSync(directory))
-    if (entry.startsWith(name) && entry.endsWith(temporarySuffix)) removeFile(join(directory, entry));
+  for (const entry of readdirSync(directory)) {
+    if (!entry.startsWith(name) || !entry.endsWith(temporarySuffix)) continue;
+    const file = join(directory, entry);
+    try {
+      removeFile(file);
+    } catch (error) {
+      throw new CacheWriteError(file, codeOf(error));
+    }
+  }
 }
 
 const temporarySuffix = '.tmp';
@@ -128,9 +145,9 @@ function decodeCredential(text: string): StoredCredential | undefined {
 
 function readText(file: string): string | { readonly problem: string } | undefined {
   try {
-    const bytes = readFileSync(file);
-    return bytes.length > maxFileBytes ? { problem: 'is larger than anything of ours' } : bytes.toString('utf8');
+    return readCacheFile(file);
   } catch (error) {
+    if (error instanceof UnsafeFileError) return { problem: error.problem };
     const code = codeOf(error);
     return code === 'ENOENT' ? undefined : { problem: `cannot be read (${code})` };
   }
@@ -194,6 +211,11 @@ function flushDirectory(directory: string): void {
   } catch {
     // Some file systems do not know it; what was renamed is there for all who look now.
   }
+}
+
+/** `<file> cannot be read (<code>)`, or what is unsafe about it and how to mend it. */
+export function whyUnread(file: string, error: unknown): string {
+  return error instanceof UnsafeFileError ? error.message : `${file} cannot be read (${codeOf(error)})`;
 }
 
 export function codeOf(error: unknown): string {

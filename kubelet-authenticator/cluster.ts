@@ -2,15 +2,15 @@
  * The little that a node asks of the API server: create a request, look at it, wait for it to change. What the ClusterRole
  * `system:node-bootstrapper` allows, and no more.
  */
-import { readFileSync } from 'node:fs';
 import { createTransport } from '../adapters/kubernetes-transport.ts';
 import type { HttpResult } from '../adapters/kubernetes-transport.ts';
 import { decodeWatch } from '../adapters/kubernetes-watch.ts';
 import type { ApiAnswer, ApiRefusal, JsonObject } from '../core/ports.ts';
 import { version } from '../core/version.ts';
-import { codeOf } from './cache.ts';
+import { whyUnread } from './cache.ts';
 import { LoginError } from './login.ts';
 import type { Login } from './login.ts';
+import { readOwnFile } from './own-files.ts';
 
 /** Every call ends by `until`, or in ten seconds. Throws for whatever leaves open what happened. */
 export interface ClusterApi {
@@ -91,9 +91,9 @@ function pause(milliseconds: number): Promise<void> {
 
 function readAuthority(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readOwnFile(file);
   } catch (error) {
-    throw new LoginError(`the API server's CA cannot be read: ${file} (${codeOf(error)})`);
+    throw new LoginError(`the API server's CA: ${whyUnread(file, error)}`);
   }
 }
 

@@ -9,11 +9,11 @@
  * client-go asks again only when told to, or after a 401, and lets every call of the kubelet wait meanwhile. So the first
  * case loads nothing that it does not need, and the second never waits for the third's patience.
  */
-import { readFileSync } from 'node:fs';
-import { codeOf, readCredentials } from './cache.ts';
+import { readCredentials, whyUnread } from './cache.ts';
 import type { Slot } from './cache.ts';
 import { checkCredential, nodeSubject, readBundle } from './certificate.ts';
 import type { Credential } from './certificate.ts';
+import { readOwnFile, UnsafeFileError } from './own-files.ts';
 import type { Settings } from './settings.ts';
 
 /** What the story touches of the world besides files. */
@@ -86,7 +86,8 @@ async function work(
     return await (current === undefined ? working : Promise.race([working, timeout(until - now() + 500, now)]));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    const kind = error instanceof Error && error.name === 'LoginError' ? 'misconfigured' : 'failed';
+    const configured = error instanceof UnsafeFileError || (error instanceof Error && error.name === 'LoginError');
+    const kind = configured ? 'misconfigured' : 'failed';
     return { kind, message, askAgainAt: now() + 60_000 };
   }
 }
@@ -148,11 +149,11 @@ export function loadCredential(
 export function readIssuers({ clientCaBundleFile }: Settings, { say }: Pick<World, 'say'>) {
   if (clientCaBundleFile === undefined) return undefined;
   try {
-    const issuers = readBundle(readFileSync(clientCaBundleFile, 'utf8'));
+    const issuers = readBundle(readOwnFile(clientCaBundleFile));
     if (issuers.length > 0) return issuers;
     say(`${clientCaBundleFile} holds no certificate; issuers are not checked`);
   } catch (error) {
-    say(`${clientCaBundleFile} cannot be read (${codeOf(error)}); issuers are not checked`);
+    say(`${whyUnread(clientCaBundleFile, error)}; issuers are not checked`);
   }
   return undefined;
 }

@@ -1,17 +1,19 @@
 /**
  * Finds the cluster and makes sure that it is the one: discovery as `kubeadm join` does it, without kubeadm.
  *
- *   1. read kube-public/cluster-info from a server nobody vouches for yet
+ *   1. read kube-public/cluster-info from a server nobody vouches for yet: at most 1.5 MiB, the kubeconfig at most 64 KiB
  *   2. the token's signature over the kubeconfig in it: whoever knows the token made it
  *   3. the CA in it against the pinned hashes: knowing the token is not enough, since every node of a pool knows it
  *   4. read again over TLS that only a pinned CA can answer: the same bytes, or somebody is in between
- *   5. show the token, over that connection only, and learn whether it may log in
+ *   5. only now parse the kubeconfig: until here the CA was found by a pattern, since a parser is more to attack
+ *   6. show the token, over that connection only, and learn whether it may log in
  *
  * "No" is a value with a code and kubeadm's words. A server that does not answer is asked again until the time is over.
  */
+import { readBoundedDocument } from '../core/bounded-document.ts';
 import { isSignedBy, tokenText } from '../core/bootstrap-token.ts';
 import type { BootstrapToken } from '../core/bootstrap-token.ts';
-import { caCertificates, clusterEntry, pinnedOf } from '../core/cluster-info.ts';
+import { authorityData, caCertificates, clusterEntry, pinnedOf } from '../core/cluster-info.ts';
 import type { CaCertificate, ClusterEntry } from '../core/cluster-info.ts';
 import type { Problem } from '../core/der.ts';
 import type { JsonObject } from '../core/ports.ts';
@@ -44,7 +46,6 @@ export type Discovery =
 /** The calls of one server. `caPem` undefined: whoever answers is believed, so nothing secret may be in the call. */
 export interface DiscoveryWorld {
   call(server: string, caPem: string | undefined, call: DiscoveryCall): Promise<DiscoveryAnswer>;
-  parseYaml(text: string): unknown;
   /** For who waits before the terminal. */
   say(line: string): void;
   sleep(milliseconds: number): Promise<void>;
@@ -56,7 +57,7 @@ export interface DiscoveryCall {
   readonly body?: JsonObject;
   readonly bearer?: string;
 }
-/** Throws when there was no answer; then `code` is Node's. */
+/** `undefined` text: longer than `maxAnswerBytes`. Throws when there was no answer; then `code` is Node's. */
 export interface DiscoveryAnswer {
   readonly status: number;
   readonly text: string | undefined;
@@ -74,6 +75,11 @@ export const kubeadmPatience: Patience = {
   signatureMilliseconds: 30_000,
   intervalMilliseconds: 5_000,
 };
+
+/** What etcd takes for one object; a ConfigMap with the signatures of thousands of tokens is smaller. */
+export const maxAnswerBytes = 1_572_864;
+/** A kubeconfig with one server and a few CAs. */
+const maxKubeconfigCharacters = 65_536;
 
 const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 const createToken = 'make a new one: countersign token create, or kubeadm token create on a control-plane node';
@@ -105,10 +111,9 @@ export async function discoverByToken(
       'the token has another secret than this cluster’s of that id, or somebody changed what the server sent',
     );
 
-  const believed = believe(kubeconfig, pins, world);
-  if (!believed.ok) return believed;
-  const { entry, trusted } = believed;
-  const second = await readClusterInfo(server, trusted, world, patience);
+  const pinned = pinnedIn(authorityData(kubeconfig), pins);
+  if (!pinned.ok) return pinned;
+  const second = await readClusterInfo(server, pinned.trusted, world, patience);
   if (!second.ok) return second;
   if (second.kubeconfig !== kubeconfig)
     return no(
@@ -116,6 +121,9 @@ export async function discoverByToken(
       'the second kubeconfig from the cluster-info ConfigMap (using validated TLS) was different from the first',
       'somebody between this machine and the server changed the first one; or it was changed just now: try again',
     );
+  const believed = believe(kubeconfig, pins);
+  if (!believed.ok) return believed;
+  const { entry, trusted } = believed;
   return withLogin(server, trusted, loginToken, { entry, caPem: entry.caPem }, world, patience);
 }
 
@@ -131,15 +139,23 @@ export async function discoverByFile(
   return withLogin(entry.server, trusted, loginToken, { entry, caPem: trusted }, world, patience);
 }
 
+/** Of a kubeconfig that the API server itself has sent, over TLS of a pinned CA. */
 function believe(
   kubeconfig: string,
   pins: readonly string[],
-  world: DiscoveryWorld,
 ): { readonly ok: true; readonly entry: ClusterEntry; readonly trusted: string } | Refused {
-  const entry = clusterEntry(parsed(kubeconfig, world));
+  const document = readBoundedDocument(kubeconfig);
+  const entry = 'problem' in document ? document : clusterEntry(document.value);
   if ('problem' in entry)
     return no('ClusterInfoMalformed', `malformed kubeconfig in the cluster-info ConfigMap: ${entry.problem}`);
-  const certificates = caCertificates(entry.caPem);
+  // The pattern may have found the CA of another entry.
+  const pinned = pinnedIn(entry.caPem, pins);
+  return pinned.ok ? { ok: true, entry, trusted: pinned.trusted } : pinned;
+}
+
+/** `trusted`: the pinned certificates alone, or all of them where the operator asked for no pins. */
+function pinnedIn(bundle: string, pins: readonly string[]): { readonly ok: true; readonly trusted: string } | Refused {
+  const certificates = caCertificates(bundle);
   if ('problem' in certificates)
     return no(
       'ClusterInfoMalformed',
@@ -152,7 +168,7 @@ function believe(
       pinned.problem,
       'the hash is of another cluster, or somebody who knows the token offers a CA of his own',
     );
-  return { ok: true, entry, trusted: pemOf(pinned) };
+  return { ok: true, trusted: pemOf(pinned) };
 }
 
 /**
@@ -173,9 +189,9 @@ async function withoutSignature(
     createToken,
   );
   if (pins.length === 0) return unknown;
-  const believed = believe(kubeconfig, pins, world);
-  if (!believed.ok) return believed;
-  const login = await logIn(server, believed.trusted, token, world, patience);
+  const pinned = pinnedIn(authorityData(kubeconfig), pins);
+  if (!pinned.ok) return pinned;
+  const login = await logIn(server, pinned.trusted, token, world, patience);
   if (!login.ok) return login.why === 'TokenCannotLogIn' ? unknown : login;
   return no(
     'TokenCannotSign',
@@ -267,8 +283,15 @@ async function readClusterInfo(
     const read = await patiently(server, trusted, { method: 'GET', path: clusterInfoPath }, world, patience);
     if (!read.ok) return read;
     const { status, text } = read.answer;
+    if (text === undefined)
+      return no('ClusterInfoMalformed', `the answer of ${server} is larger than ${maxAnswerBytes} bytes`);
     const data = objectOf(objectOf(json(text))?.['data']);
     const kubeconfig = data?.['kubeconfig'];
+    if (typeof kubeconfig === 'string' && kubeconfig.length > maxKubeconfigCharacters)
+      return no(
+        'ClusterInfoMalformed',
+        `the kubeconfig in the cluster-info ConfigMap is longer than ${maxKubeconfigCharacters} characters`,
+      );
     const signature = tokenId === undefined ? undefined : data?.[`jws-kubeconfig-${tokenId}`];
     const found = status === 200 && typeof kubeconfig === 'string' && kubeconfig !== '';
     if (found && (tokenId === undefined || (typeof signature === 'string' && signature !== '')))
@@ -350,15 +373,6 @@ function notTrusted(server: string, code: string): Refused {
 
 function pemOf(certificates: readonly CaCertificate[]): string {
   return certificates.map(({ pem }) => pem).join('');
-}
-
-/** undefined for what is no YAML: then there is no cluster in it either. */
-function parsed(text: string, world: DiscoveryWorld): unknown {
-  try {
-    return world.parseYaml(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function json(text: string | undefined): unknown {

@@ -3,20 +3,11 @@
  * before anything is written, each file appears whole, and the kubelet's kubeconfig comes last, so that whatever waits for
  * it (a systemd path unit, the kubelet's own restarts) finds the others in place.
  */
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { tokenText } from '../core/bootstrap-token.ts';
 import type { BootstrapToken } from '../core/bootstrap-token.ts';
+import { checkOwnDirectory, checkOwnPlace, readOwnFile } from './own-files.ts';
 import { encodeSettings, servingFile } from './settings.ts';
 import type { Settings } from './settings.ts';
 
@@ -129,10 +120,12 @@ export function conflicts(files: readonly JoinFile[]): readonly string[] {
   return files.filter((file) => ![undefined, file.text].includes(read(file.path))).map(({ path }) => path);
 }
 
-/** Throws what the file system says; what was written until then stays, and the kubeconfig is not among it. */
+/** Throws UnsafeFileError, or what the file system says; what was written until then stays, and the kubeconfig is not among it. */
 export function writeFiles(files: readonly JoinFile[], overwrite: boolean): void {
   for (const file of files) {
+    checkOwnPlace(file.path);
     mkdirSync(dirname(file.path), { recursive: true, mode: 0o755 });
+    checkOwnDirectory(dirname(file.path));
     if (read(file.path) !== file.text || file.secret === true) writeWhole(file, overwrite);
   }
 }
@@ -166,7 +159,7 @@ function writeWhole({ path, mode, text }: JoinFile, overwrite: boolean): void {
 
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return readOwnFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

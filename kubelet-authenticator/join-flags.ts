@@ -1,6 +1,7 @@
 /** What `kubelet-authenticator join` was told on its command line, and what is wrong with it before anything is asked. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { readBoundedDocument } from '../core/bounded-document.ts';
 import { parseBootstrapToken } from '../core/bootstrap-token.ts';
 import type { BootstrapToken } from '../core/bootstrap-token.ts';
 import { clusterEntry, parsePins } from '../core/cluster-info.ts';
@@ -10,6 +11,7 @@ import { discoverByFile, discoverByToken } from './discovery.ts';
 import type { Discovery, DiscoveryWorld, Patience } from './discovery.ts';
 import { placesOf, servingWays } from './join-files.ts';
 import type { ServingWay } from './join-files.ts';
+import { UnsafeFileError } from './own-files.ts';
 import { defaultCacheDirectory, resolveSettings } from './settings.ts';
 import type { Settings } from './settings.ts';
 
@@ -32,9 +34,11 @@ const options = {
   'signer-name': { type: 'string' },
   'serving-signer-name': { type: 'string' },
   'serving-name': { type: 'string', multiple: true },
+  'keep-bootstrap-token': { type: 'boolean' },
   serving: { type: 'string' },
   'client-ca-bundle': { type: 'string' },
   'key-kind': { type: 'string' },
+  'evidence-version': { type: 'string' },
   directory: { type: 'string' },
   'cache-dir': { type: 'string' },
   command: { type: 'string' },
@@ -67,7 +71,9 @@ Which node:
   --provider aws|insecure     how this machine proves which one it is (aws)
   --signer-name NAME          (cluster.x-k8s.io/kube-apiserver-client-kubelet-<provider>)
   --client-ca-bundle FILE     CAs of client certificates; others are not used
+  --keep-bootstrap-token      leave the token on disk after the first certificate; otherwise it is removed
   --key-kind KIND             P-256, P-384, P-521, RSA-2048, RSA-3072, RSA-4096, Ed25519 (P-256)
+  --evidence-version VERSION  aws/v2, aws/v1: send no other (the newest, or an older one where only that is taken)
   --serving kubelet|attested|none   who makes the serving certificate: the kubelet asks by itself (serverTLSBootstrap),
                               kubelet-authenticator serving does with a proof, or nobody (kubelet)
   --serving-signer-name NAME  for attested (cluster.x-k8s.io/kubelet-serving-<provider>)
@@ -92,7 +98,6 @@ Exit codes: 0 joined, 1 refused, 2 usage, 3 configuration, 5 temporary, 6 files 
 
 /** What flags may need of the machine. */
 export interface FlagWorld {
-  parseYaml(text: string): unknown;
   readText(path: string): string;
   hostname(): string;
   /** What the kubelet is to call, unless a flag says so. */
@@ -226,7 +231,8 @@ function whereOf(
 function entryOf(file: string, world: FlagWorld): ClusterEntry | Stop {
   if (/^https?:/.test(file)) return usage('--discovery-file is a file: fetch it by a way you trust first');
   try {
-    const entry = clusterEntry(world.parseYaml(world.readText(file)));
+    const document = readBoundedDocument(world.readText(file));
+    const entry = 'problem' in document ? document : clusterEntry(document.value);
     if ('problem' in entry) return configuration(`the discovery file ${file} is malformed: ${entry.problem}`);
     if (entry.caPem !== '') return entry;
     if (entry.caFile === undefined) return configuration(`the discovery file ${file} names no CA`);
@@ -258,11 +264,13 @@ function settingsOf(
     ...(flags['signer-name'] === undefined ? {} : { 'signer-name': flags['signer-name'] }),
     ...(flags['client-ca-bundle'] === undefined ? {} : { 'client-ca-bundle': flags['client-ca-bundle'] }),
     ...(flags['key-kind'] === undefined ? {} : { 'key-kind': flags['key-kind'] }),
+    ...(flags['evidence-version'] === undefined ? {} : { 'evidence-version': flags['evidence-version'] }),
     ...(serving === 'attested'
       ? { 'serving-signer-name': flags['serving-signer-name'] ?? `cluster.x-k8s.io/kubelet-serving-${provider}` }
       : {}),
   };
   const names = flags['serving-name'] ?? [];
+  const keep = flags['keep-bootstrap-token'] === true ? { 'keep-bootstrap-token': true } : {};
   return (server) => {
     if (audience === '')
       return usage(
@@ -272,7 +280,7 @@ function settingsOf(
       return usage('--serving attested needs a provider that proves something; insecure does not');
     if (serving !== 'attested' && (flags['serving-signer-name'] !== undefined || names.length > 0))
       return usage('--serving-signer-name and --serving-name are for --serving attested');
-    const resolved = resolveSettings(undefined, { ...given, server, 'serving-name': names });
+    const resolved = resolveSettings(undefined, { ...given, server, 'serving-name': names, ...keep });
     return resolved.ok ? resolved.settings : usage(resolved.problems.join('\n'));
   };
 }
@@ -290,6 +298,7 @@ function configuration(message: string): Stop {
 }
 
 function unreadable(file: string, error: unknown): Stop {
+  if (error instanceof UnsafeFileError) return configuration(error.message);
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'it is not what it should be';
   return configuration(`${file} cannot be read: ${printable(code)}`);
 }

@@ -1,17 +1,17 @@
 /** `kubelet-authenticator join`: finds the cluster, makes sure of it, and writes what the kubelet needs to come in. */
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { isSea } from 'node:sea';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parse as parseYaml } from 'yaml';
 import { createTransport } from '../adapters/kubernetes-transport.ts';
-import { kubeadmPatience } from './discovery.ts';
+import { oneLine, withoutHidden } from '../core/quoted.ts';
+import { kubeadmPatience, maxAnswerBytes } from './discovery.ts';
 import type { DiscoveryWorld, Patience } from './discovery.ts';
 import { conflicts, joinFiles, placesOf, writeFiles } from './join-files.ts';
 import type { JoinFile } from './join-files.ts';
 import { joinExits, joinHelp, planOf } from './join-flags.ts';
 import type { FlagWorld, JoinPlan, Stop } from './join-flags.ts';
+import { readGivenFile } from './own-files.ts';
 import type { Settings } from './settings.ts';
 
 export interface JoinWorld extends DiscoveryWorld, FlagWorld {
@@ -26,13 +26,12 @@ export function processJoinWorld(): JoinWorld {
     out: (text) => void process.stdout.write(text),
     err,
     say: (line) => err(`kubelet-authenticator: ${line}\n`),
-    readText: (path) => readFileSync(path, 'utf8'),
+    readText: readGivenFile,
     hostname,
     // A single executable is itself (its argv[1] is only what the shell was told); else this is Node, running a script.
     program: isSea() ? process.execPath : resolve(process.argv[1] ?? process.execPath),
     sleep: (milliseconds) => sleep(milliseconds),
     monotonic: () => performance.now(),
-    parseYaml: (text) => parseYaml(text) as unknown,
     patience: kubeadmPatience,
     async call(server, caPem, { bearer, ...call }) {
       const trust = caPem === undefined ? { rejectUnauthorized: false } : { ca: caPem, rejectUnauthorized: true };
@@ -43,6 +42,7 @@ export function processJoinWorld(): JoinWorld {
           ...call,
           signal: AbortSignal.timeout(callMilliseconds),
           timeoutMilliseconds: callMilliseconds,
+          maxBytes: maxAnswerBytes,
         });
       } finally {
         transport.close();
@@ -53,7 +53,14 @@ export function processJoinWorld(): JoinWorld {
 
 const callMilliseconds = 10_000;
 
-export async function joinCommand(argv: readonly string[], world: JoinWorld = processJoinWorld()): Promise<number> {
+export async function joinCommand(argv: readonly string[], given: JoinWorld = processJoinWorld()): Promise<number> {
+  // Messages quote what a server that nobody vouches for yet has said.
+  const world: JoinWorld = {
+    ...given,
+    out: (text) => given.out(withoutHidden(text)),
+    err: (text) => given.err(withoutHidden(text)),
+    say: (line) => given.say(oneLine(line)),
+  };
   const plan = planOf(argv, world);
   if ('help' in plan) {
     world.out(joinHelp);

@@ -6,12 +6,13 @@
  * Node has no call for it, but SQLite, which is in Node, has: `BEGIN EXCLUSIVE` on a database that is never written to.
  * The file stays empty. An abstract socket would do as well, were its names not free for every pod in the host's network.
  */
-import { chmodSync, truncateSync } from 'node:fs';
+import { chmodSync, closeSync, lstatSync, openSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CacheWriteError, codeOf } from './cache.ts';
 import type { Slot } from './cache.ts';
+import { checkOwnFile } from './own-files.ts';
 
 export interface Lock {
   release(): void;
@@ -37,12 +38,30 @@ export function lockFile({ directory, name }: Slot): string {
   return join(directory, `${name}.lock`);
 }
 
+/**
+ * SQLite follows links and makes the file with the mode it likes. So the file is made here, and one that is there must be ours.
+ * Between this look and SQLite's open nobody else can replace it: the directory was checked. It is not opened for the look,
+ * since closing any descriptor of a file gives up the locks that this process has on it (fcntl).
+ */
+function prepare(file: string): void {
+  let found = lstatSync(file, { throwIfNoEntry: false });
+  try {
+    if (found === undefined) closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    // Another process was faster.
+    if (codeOf(error) !== 'EEXIST') throw new CacheWriteError(file, codeOf(error));
+  }
+  found ??= lstatSync(file);
+  checkOwnFile(file, found);
+  if ((found.mode & 0o777) !== 0o600) chmodSync(file, 0o600);
+}
+
 function tryLock(file: string): Lock | undefined {
+  prepare(file);
   let database: DatabaseSync | undefined;
   for (let attempt = 1; ; attempt += 1) {
     try {
       database = new DatabaseSync(file, { timeout: 0 });
-      chmodSync(file, 0o600);
       // Without a journal on disk: the lock takes no space, so a full disk does not keep anybody out.
       database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
       const held = database;

@@ -2,11 +2,12 @@
  * As whom the node speaks to the API server: with the certificate it has, or, while it has none, with the credentials it
  * was given for joining. Those are read from a file that the kubelet itself has no use for.
  */
-import { readFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { X509Certificate } from 'node:crypto';
 import { codeOf } from './cache.ts';
 import type { Credential } from './certificate.ts';
+import { readOwnFile, UnsafeFileError } from './own-files.ts';
 
 export interface Login {
   /** `node`: with a certificate of ours, which is what makes it a renewal. */
@@ -32,7 +33,7 @@ export class LoginError extends Error {
  * a kubeconfig only the user is taken: the server, and who may speak for it, are settings. Throws LoginError.
  */
 export async function bootstrapLogin(file: string): Promise<Login> {
-  const text = read(file, 'the bootstrap credentials');
+  const text = read(file, 'the bootstrap credentials', joinAgain);
   const document = await parse(text);
   if (document === undefined) throw new LoginError(`${file} is neither JSON nor a kubeconfig`);
   const user = typeof document['token'] === 'string' ? document : userOf(document);
@@ -51,7 +52,7 @@ export async function bootstrapLogin(file: string): Promise<Login> {
   if (typeof token === 'string' && token !== '') {
     // It becomes a header: anything else in it would be another header.
     if (!/^[\x21-\x7e]+$/.test(token)) throw new LoginError(`${file} holds a token that is none`);
-    const id = /^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(token)?.[1];
+    const id = bootstrapTokenId(token);
     const username = id === undefined ? {} : { username: `system:bootstrap:${id}` };
     return { as: 'bootstrap', ...username, headers: { authorization: `Bearer ${token}` } };
   }
@@ -68,28 +69,55 @@ export async function bootstrapLogin(file: string): Promise<Login> {
   };
 }
 
-function read(file: string, what: string): string {
+/** The token of the first join is removed once it was used, so a node that needs one again needs a new one. */
+const joinAgain = '; kubelet-authenticator join with a new token writes it, and keeps the node’s key';
+
+function read(file: string, what: string, ifAbsent = ''): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readOwnFile(file);
   } catch (error) {
-    throw new LoginError(`${what} cannot be read: ${file} (${codeOf(error)})`);
+    if (error instanceof UnsafeFileError) throw new LoginError(`${what}: ${error.message}`);
+    const code = codeOf(error);
+    throw new LoginError(`${what} cannot be read: ${file} (${code})${code === 'ENOENT' ? ifAbsent : ''}`);
   }
+}
+
+/**
+ * Removes a bootstrap token that has served its purpose: on a node that has its certificate it only lets its reader ask
+ * for the certificates of other machines. Removes a file of `join`'s own form and no other: a kubeconfig may have further
+ * uses. Says whether it removed one. Throws what the file system says.
+ */
+export function removeBootstrapToken(file: string): boolean {
+  let fields: Fields | undefined;
+  try {
+    fields = fieldsOf(JSON.parse(readOwnFile(file)));
+  } catch (error) {
+    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+  const { token, ...others } = fields ?? {};
+  if (typeof token !== 'string' || bootstrapTokenId(token) === undefined || Object.keys(others).length > 0)
+    return false;
+  rmSync(file);
+  return true;
+}
+
+function bootstrapTokenId(token: string): string | undefined {
+  return /^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(token)?.[1];
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** No parser's message is passed on: they quote the text. */
 async function parse(text: string): Promise<Fields | undefined> {
   try {
     return fieldsOf(JSON.parse(text));
   } catch {
-    // Then perhaps YAML. Neither parser's message is passed on: they quote the text.
+    // Then perhaps YAML, whose reader is loaded only for that.
   }
-  try {
-    const yaml = await import('yaml');
-    return fieldsOf(yaml.parse(text));
-  } catch {
-    return undefined;
-  }
+  const { readBoundedDocument } = await import('../core/bounded-document.ts');
+  const document = readBoundedDocument(text);
+  return 'problem' in document ? undefined : fieldsOf(document.value);
 }
 
 /** The user of the current context, or the only one there is. */

@@ -2,12 +2,14 @@
  * What runs on the node: arguments in, exit code out. The kubelet waits for `exec`, so everything that its usual case does
  * not need is loaded when it is needed and not before.
  */
-import { readFileSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { codeOf } from './cache.ts';
+import { oneLine } from '../core/quoted.ts';
+import { codeOf, whyUnread } from './cache.ts';
 import { presentCredential } from './credential.ts';
 import type { Progress, Work, World } from './credential.ts';
 import { decodeExecInfo, encodeExecCredential } from './exec-credential.ts';
+import { readOwnFile } from './own-files.ts';
 import { defaultSettingsFile, resolveSettings, settingFlags } from './settings.ts';
 import type { Settings, SettingFlags } from './settings.ts';
 
@@ -24,8 +26,9 @@ const usage = `usage: kubelet-authenticator exec | join | serving | version [fla
 flags of exec and serving:
   --settings FILE               what join wrote (default ${defaultSettingsFile})
   --node-name, --cluster-name, --audience, --provider, --server, --certificate-authority, --bootstrap-credentials,
-  --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --serving-name
+  --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --evidence-version, --serving-name
                                 each in place of what the settings file says
+  --keep-bootstrap-token        leave the bootstrap token on disk after the first certificate
   --wait SECONDS                exec: how long to wait while there is no certificate at all (default 120)
   --once, --watch               serving: get it and end, or stay and renew it
 
@@ -51,6 +54,7 @@ const options = {
     { readonly type: 'string' }
   >),
   'serving-name': { type: 'string', multiple: true },
+  'keep-bootstrap-token': { type: 'boolean' },
   settings: { type: 'string' },
   wait: { type: 'string' },
   once: { type: 'boolean' },
@@ -60,7 +64,7 @@ const options = {
 
 /** Straight to the descriptors: `process.stdout` costs as much as all the rest of a cached call. */
 const out = (text: string): void => write(1, text);
-const say = (line: string): void => write(2, `kubelet-authenticator: ${line}\n`);
+const say = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
 const world: World = { now: Date.now, say };
 
 export async function main(argv: readonly string[]): Promise<Exit> {
@@ -173,10 +177,10 @@ async function serving(settings: Settings, watch: boolean): Promise<Exit> {
 function readSettings(file: string | undefined, flags: SettingFlags): Settings | Exit {
   let text: string | undefined;
   try {
-    text = readFileSync(file ?? defaultSettingsFile, 'utf8');
+    text = readOwnFile(file ?? defaultSettingsFile);
   } catch (error) {
     if (file !== undefined || codeOf(error) !== 'ENOENT') {
-      say(`the settings cannot be read: ${file ?? defaultSettingsFile} (${codeOf(error)})`);
+      say(`the settings: ${whyUnread(file ?? defaultSettingsFile, error)}`);
       return exits.configuration;
     }
   }

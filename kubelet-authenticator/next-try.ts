@@ -33,8 +33,7 @@ export function nextTry(tried: Tried): NextTry | undefined {
     case 'IntentExpired':
       return { kind: 'freshEvidence' };
     case 'AttestationVersion': {
-      const taken = supportedVersions(tried.object);
-      const version = tried.versions.find((known) => known !== tried.version && taken.includes(known));
+      const version = otherVersion(tried);
       return version === undefined ? undefined : { kind: 'otherVersion', version };
     }
     case 'KeyReused':
@@ -48,4 +47,14 @@ export function nextTry(tried: Tried): NextTry | undefined {
     default:
       return undefined;
   }
+}
+
+/**
+ * The newest that the signing side says it takes. It says so where it denies. Where somebody else approves, it can only
+ * fail the request, which leaves no room for the list: then the next older version is tried.
+ */
+function otherVersion({ object, versions, version }: Tried): string | undefined {
+  const taken = supportedVersions(object);
+  if (taken.length > 0) return versions.find((known) => known !== version && taken.includes(known));
+  return versions[versions.indexOf(version) + 1];
 }

@@ -14,7 +14,7 @@ import { loadCredential, readIssuers } from './credential.ts';
 import type { LoadedCredential, Progress, World } from './credential.ts';
 import { decisionOn, isOurs, resourceVersionIn, usernameIn } from './decision.ts';
 import { takeLock } from './lock.ts';
-import { bootstrapLogin, LoginError, nodeLogin } from './login.ts';
+import { bootstrapLogin, LoginError, nodeLogin, removeBootstrapToken } from './login.ts';
 import type { Login } from './login.ts';
 import { nextTry } from './next-try.ts';
 import type { NodeProviderPort } from './providers/provider.ts';
@@ -241,10 +241,21 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
     }
     // Dying here leaves a request that is finished: `isFinished` sees it.
     removeWork(slot);
+    if (slot.name === 'client' && provider.renews && settings.keepBootstrapToken !== true) forgetBootstrapToken();
     say(
       `got the ${slot.name} certificate of ${settings.nodeName}, good until ${credential.leaf.validToDate.toISOString()}`,
     );
     return { kind: 'issued', credential };
+  }
+
+  /** Only where the node renews as itself: otherwise the next certificate is asked for with the same token. */
+  function forgetBootstrapToken(): void {
+    const file = settings.bootstrapCredentialsFile;
+    try {
+      if (removeBootstrapToken(file)) say(`removed the bootstrap token, which is not needed any more: ${file}`);
+    } catch (error) {
+      say(`the bootstrap token is not needed any more, and could not be removed: ${file} (${codeOf(error)})`);
+    }
   }
 
   async function turn(until: number): Promise<Progress | 'again'> {

@@ -38,7 +38,13 @@ export async function servingOrder(
   };
 }
 
-async function makeProvider({ provider, nodeName }: Settings): Promise<NodeProviderPort> {
+async function makeProvider(settings: Settings): Promise<NodeProviderPort> {
+  const { evidenceVersion } = settings;
+  const provider = await providerOf(settings);
+  return evidenceVersion === undefined ? provider : { ...provider, versions: [evidenceVersion] };
+}
+
+async function providerOf({ provider, nodeName }: Settings): Promise<NodeProviderPort> {
   switch (provider) {
     case 'aws': {
       const [{ awsProvider }, { connectImds }, { signIdentityProof }] = await Promise.all([

@@ -13,6 +13,12 @@ export type NodeKeyKind = (typeof keyKinds)[number];
 export const nodeProviders = ['aws', 'insecure'] as const;
 export type NodeProvider = (typeof nodeProviders)[number];
 
+/** Versions of evidence that each provider makes, newest first (docs/attestation.md). */
+export const evidenceVersions = {
+  aws: ['aws/v2', 'aws/v1'],
+  insecure: ['insecure/v1'],
+} as const satisfies Readonly<Record<NodeProvider, readonly string[]>>;
+
 export interface Settings {
   /** The certificate will say `system:node:<nodeName>`. */
   readonly nodeName: string;
@@ -25,7 +31,7 @@ export interface Settings {
   readonly server: string;
   /** PEM: who may speak for the API server. */
   readonly certificateAuthorityFile: string;
-  /** Only ever for asking for a first certificate: a kubeconfig, or JSON `{"token": "abcdef.0123456789abcdef"}`. */
+  /** Only ever for asking for a certificate without having one: a kubeconfig, or JSON `{"token": "abcdef.0123456789abcdef"}`. */
   readonly bootstrapCredentialsFile: string;
   /** Key, certificate and the request under way. On a disk that survives a reboot, or the node must be reset by hand. */
   readonly cacheDirectory: string;
@@ -35,8 +41,12 @@ export interface Settings {
   /** PEM: a certificate of ours that none of these issued is worth nothing to the API server, and is asked for anew. */
   readonly clientCaBundleFile?: string;
   readonly keyKind: NodeKeyKind;
+  /** The only version of evidence to send. Absent: the newest, and an older one where the signing side takes only that. */
+  readonly evidenceVersion?: string;
   /** Names of the serving certificate besides those that the platform tells: IP addresses and DNS names. */
   readonly servingNames: readonly string[];
+  /** `true`: the bootstrap token stays on disk after the first certificate. Default: it is removed (login.ts). */
+  readonly keepBootstrapToken?: boolean;
 }
 
 export const defaultSettingsFile = '/etc/kubernetes/kubelet-authenticator/settings.json';
@@ -57,12 +67,14 @@ export const settingFlags = {
   'serving-signer-name': 'servingSignerName',
   'client-ca-bundle': 'clientCaBundleFile',
   'key-kind': 'keyKind',
+  'evidence-version': 'evidenceVersion',
 } as const satisfies Readonly<Record<string, keyof Settings>>;
 export type SettingFlag = keyof typeof settingFlags;
 
 export type SettingFlags = { readonly [flag in SettingFlag]?: string } & {
   /** May be given several times. */
   readonly 'serving-name'?: readonly string[];
+  readonly 'keep-bootstrap-token'?: boolean;
 };
 
 export type ResolvedSettings =
@@ -124,8 +136,15 @@ export function resolveSettings(text: string | undefined, flags: SettingFlags = 
   const servingNames = flags['serving-name'] ?? given.get('servingNames') ?? [];
   if (!isNames(servingNames)) problems.push('servingNames (--serving-name) are not IP addresses and DNS names');
 
+  const keepBootstrapToken = flags['keep-bootstrap-token'] ?? given.get('keepBootstrapToken') ?? false;
+  if (typeof keepBootstrapToken !== 'boolean')
+    problems.push('keepBootstrapToken (--keep-bootstrap-token) is not true or false');
   const servingSignerName = optional('servingSignerName');
   const clientCaBundleFile = optional('clientCaBundleFile');
+  const evidenceVersion = optional('evidenceVersion');
+  const versions = evidenceVersions[provider ?? 'aws'];
+  if (evidenceVersion !== undefined && oneOf<string>(versions, evidenceVersion) === undefined)
+    problems.push(`${nameOf('evidenceVersion')} is none of ${versions.join(', ')}`);
   const settings = {
     nodeName,
     clusterName: required('clusterName'),
@@ -139,7 +158,9 @@ export function resolveSettings(text: string | undefined, flags: SettingFlags = 
     ...(servingSignerName === undefined ? {} : { servingSignerName }),
     ...(clientCaBundleFile === undefined ? {} : { clientCaBundleFile }),
     keyKind: keyKind ?? 'P-256',
+    ...(evidenceVersion === undefined ? {} : { evidenceVersion }),
     servingNames: isNames(servingNames) ? servingNames : [],
+    ...(keepBootstrapToken === true ? { keepBootstrapToken } : {}),
   } satisfies Settings;
   path('certificateAuthorityFile', settings.certificateAuthorityFile);
   path('bootstrapCredentialsFile', settings.bootstrapCredentialsFile);
@@ -148,7 +169,12 @@ export function resolveSettings(text: string | undefined, flags: SettingFlags = 
   return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
 }
 
-const knownKeys: ReadonlySet<string> = new Set(['version', 'servingNames', ...Object.values(settingFlags)]);
+const knownKeys: ReadonlySet<string> = new Set([
+  'version',
+  'servingNames',
+  'keepBootstrapToken',
+  ...Object.values(settingFlags),
+]);
 
 function readFile(text: string): Readonly<Record<string, unknown>> | string {
   try {

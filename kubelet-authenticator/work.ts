@@ -52,8 +52,8 @@ export function saveWork(slot: Slot, state: WorkState): void {
 }
 
 export function purposeOf(settings: Settings, { signerName, usages, names }: Wanted): string {
-  const { nodeName, clusterName, audience, provider, keyKind } = settings;
-  const fields = [nodeName, clusterName, audience, provider, keyKind, signerName, usages, names];
+  const { nodeName, clusterName, audience, provider, keyKind, evidenceVersion } = settings;
+  const fields = [nodeName, clusterName, audience, provider, keyKind, evidenceVersion, signerName, usages, names];
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 

@@ -4,7 +4,7 @@
  */
 import { Duration } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { Alarm, ComparisonOperator, MathExpression, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import type { AlarmProps, IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { FilterPattern, MetricFilter } from 'aws-cdk-lib/aws-logs';
@@ -50,6 +50,7 @@ const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   RequesterNotAllowed: 'many',
   UidReused: 'first',
   IntentExpired: 'first',
+  Locked: 'first',
   AttestationMissing: 'many',
   AttestationInvalid: 'many',
   AttestationVersion: 'many',
@@ -115,13 +116,20 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     });
   }
 
-  /** Functions write one JSON object for each line. Metrics have no dimensions: what alarms watch is one number each. */
+  /** Functions write one JSON object for each line. Metrics have no dimensions but one: what alarms watch is one number each. */
   function filter(
     metricName: string,
     logGroup: LogGroup,
     pattern: string,
-    metricValue = '1',
-    kind = 'Filter',
+    {
+      metricValue = '1',
+      kind = 'Filter',
+      dimensions,
+    }: {
+      readonly metricValue?: string;
+      readonly kind?: string;
+      readonly dimensions?: Readonly<Record<string, string>>;
+    } = {},
   ): MetricFilter {
     return new MetricFilter(stack, `${kind}-${metricName}`, {
       logGroup,
@@ -129,6 +137,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
       metricNamespace: namespace,
       metricName,
       metricValue,
+      ...(dimensions === undefined ? {} : { dimensions }),
     });
   }
   const lines = (...of: Parameters<typeof filter>): IMetric => filter(...of).metric({ statistic: 'Sum', period });
@@ -171,11 +180,32 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
     // What the relay denies never comes to be signed: it is told in the other log, and counted together.
     if (attest !== undefined)
-      filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, '1', 'Verdict');
+      filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, { kind: 'Verdict' });
     counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code]);
   }
   // Counted to be looked at, and nobody is called: audit is for a cluster that is known not to pass yet.
   if (attest !== undefined) filter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
+
+  // By caller, so that the notification names the one: each is a time series of its own, a contributor to the alarm.
+  // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/multi-time-series-alarm.html
+  for (const [of, { logGroup }] of [
+    ['Sign', sign],
+    ...(attest === undefined ? [] : [['Attest', attest] as const]),
+  ] as const)
+    filter('CallersRefused', logGroup, '$.outcome = "forbidden"', {
+      kind: of,
+      dimensions: { Caller: '$.callerPrincipal' },
+    });
+  counted(
+    'callers-refused',
+    'a caller whom IAM lets in and the cluster does not know asked for certificates; the contributor to the alarm is the caller',
+    new MathExpression({
+      expression: `SELECT SUM(CallersRefused) FROM SCHEMA("${namespace}", Caller) GROUP BY Caller`,
+      usingMetrics: {},
+      period,
+    }),
+    'first',
+  );
 
   for (const [way, metric] of serverErrors)
     counted('front-door-errors', `callers who come by ${way} have been getting 5xx`, metric, 'lasting', way);
@@ -206,7 +236,9 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     'first',
   );
   return [...cluster.cas.keys()].map((name) => {
-    const daysLeft = filter(`CaDaysLeft-${name}`, ca.logGroup, `$.daysLeft.${name} = *`, `$.daysLeft.${name}`);
+    const daysLeft = filter(`CaDaysLeft-${name}`, ca.logGroup, `$.daysLeft.${name} = *`, {
+      metricValue: `$.daysLeft.${name}`,
+    });
     alarm(
       'ca-days-left',
       name,

@@ -10,7 +10,8 @@ import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { readRegionCertificates } from '../adapters/region-certificates.ts';
 import type { AwsAttestation } from '../core/attestation-configuration.ts';
-import { bakeAttestation } from '../core/baked-configuration.ts';
+import { bakeAttestation, bakeCallers } from '../core/baked-configuration.ts';
+import type { CallersAllowed } from '../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
 import { environmentNames } from '../lambdas/attest/env.ts';
 import { createFunction } from './functions.ts';
@@ -21,13 +22,14 @@ import type { AttestationState } from './state-stack.ts';
 export interface AttestOptions {
   readonly cluster: ClusterConfiguration;
   readonly state: AttestationState;
+  readonly callers: CallersAllowed;
   readonly reservedConcurrency: number;
   readonly logRetention: RetentionDays;
   readonly sources: Sources;
 }
 
 export function createAttest(stack: Stack, options: AttestOptions): ServiceFunction {
-  const { cluster, state, reservedConcurrency, logRetention, sources } = options;
+  const { cluster, state, callers, reservedConcurrency, logRetention, sources } = options;
   const aws = cluster.attestation?.aws;
   const attest = createFunction(stack, 'Attest', {
     cluster: cluster.name,
@@ -41,7 +43,10 @@ export function createAttest(stack: Stack, options: AttestOptions): ServiceFunct
       [environmentNames.logLevel]: 'info',
     },
     rules: bakeAttestation(cluster),
-    constants: { __COUNTERSIGN_REGION_CERTIFICATES__: regionCertificates(aws) },
+    constants: {
+      __COUNTERSIGN_REGION_CERTIFICATES__: regionCertificates(aws),
+      __COUNTERSIGN_CALLERS__: bakeCallers(callers),
+    },
     reservedConcurrency,
     logRetention,
     sources,
@@ -50,9 +55,13 @@ export function createAttest(stack: Stack, options: AttestOptions): ServiceFunct
   return attest;
 }
 
-/** JSON: certificates (DER, base64) by region, so that the function reads no file and asks nobody for them. */
+/**
+ * JSON: certificates (DER, base64) by region, so that the function reads no file and asks nobody for them. They verify
+ * identity documents, so where aws/v1 has ended there are none, and a region that AWS opened yesterday needs none.
+ */
 function regionCertificates(aws: AwsAttestation | undefined): string {
-  const byRegion = aws === undefined ? new Map<string, readonly Uint8Array[]>() : readRegionCertificates(aws);
+  const byRegion =
+    aws === undefined || !aws.acceptV1 ? new Map<string, readonly Uint8Array[]>() : readRegionCertificates(aws);
   return JSON.stringify(
     Object.fromEntries(
       [...byRegion].map(([region, list]) => [region, list.map((der) => Buffer.from(der).toString('base64'))]),
@@ -70,10 +79,11 @@ function rememberStatements({ tableArn }: Table): readonly PolicyStatement[] {
       conditions: onItems(prefixes),
     });
   return [
-    on('ReadAttestations', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine']),
-    // Not the list of machines: who may join is the operator's to say.
+    on('ReadAttestations', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
+    // Not the list of machines and not the locks: who may join is the operator's to say.
     on('WriteAttestations', 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
-    on('ChangeIdentities', 'UpdateItem', ['id']),
+    on('RecallRequests', 'BatchGetItem', ['verdict', 'refused']),
+    on('ChangeIdentities', 'UpdateItem', ['id', 'refused']),
     on('CheckNodes', 'ConditionCheckItem', ['node']),
     // Nothing that was spent or concluded can be taken back: only the addresses of a machine that is gone.
     on('FreeAddresses', 'DeleteItem', ['once#address']),
@@ -114,11 +124,11 @@ function acknowledgeLook(policy: Policy | ManagedPolicy, aws: AwsAttestation | u
     });
 }
 
-/** For the people who run `countersign tofu` and `countersign machines`: attach it to a role of theirs. */
+/** For the people who run `countersign lock`, `countersign tofu` and `countersign machines`: attach it to a role of theirs. */
 export function createOperatorPolicy(
   stack: Stack,
   { name, attestation }: ClusterConfiguration,
-  { table }: AttestationState,
+  table: Table,
 ): ManagedPolicy {
   const on = (sid: string, action: string, prefixes: readonly string[]): PolicyStatement =>
     new PolicyStatement({
@@ -129,15 +139,15 @@ export function createOperatorPolicy(
     });
   const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${name}/*` });
   const policy = new ManagedPolicy(stack, 'OperatorPolicy', {
-    description: `Operates the attestation of cluster ${name}`,
+    description: `Operates locks and attestation of cluster ${name}`,
     statements: [
-      on('ReadRegister', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine']),
+      on('ReadRegister', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
       // A scan has no leading keys. Nothing in the table is secret from who decides about it.
       new PolicyStatement({ sid: 'ListRegister', actions: ['dynamodb:Scan'], resources: [table.tableArn] }),
       // No verdicts: what attest concluded, nobody makes up. Audit items are added and never taken away.
-      on('WriteRegister', 'PutItem', ['id', 'node', 'once#address', 'machine', 'audit']),
-      on('ChangeRegister', 'UpdateItem', ['id', 'machine']),
-      on('ClearRegister', 'DeleteItem', ['id', 'node', 'once#address', 'machine']),
+      on('WriteRegister', 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
+      on('ChangeRegister', 'UpdateItem', ['machine']),
+      on('ClearRegister', 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
       // Running nodes are adopted by what EC2 says of them.
       ...lookStatements(attestation?.aws),
       // The commands are told a cluster, and its table has no name that could be known beforehand.
@@ -156,19 +166,21 @@ export function createOperatorPolicy(
   return policy;
 }
 
-/** What the sign function may of it: read what was concluded, and have it concluded. */
-export function askStatements({ table }: AttestationState, attest: ServiceFunction): readonly PolicyStatement[] {
-  return [
-    new PolicyStatement({
-      sid: 'ReadVerdicts',
-      actions: ['dynamodb:GetItem'],
-      resources: [table.tableArn],
-      conditions: onItems(['verdict', 'id']),
-    }),
-    new PolicyStatement({
-      sid: 'AskAttest',
-      actions: ['lambda:InvokeFunction'],
-      resources: [attest.function.functionArn],
-    }),
-  ];
+/** What the sign function may read of it: locks; and where machines prove themselves, what was concluded. */
+export function readStatement({ tableArn }: Table, attested: boolean): PolicyStatement {
+  return new PolicyStatement({
+    sid: attested ? 'ReadLocksAndVerdicts' : 'ReadLocks',
+    actions: ['dynamodb:GetItem'],
+    resources: [tableArn],
+    conditions: onItems(attested ? ['lock', 'verdict', 'id'] : ['lock']),
+  });
+}
+
+/** Where machines prove themselves, sign has a request judged that nobody had judged before. */
+export function askStatement(attest: ServiceFunction): PolicyStatement {
+  return new PolicyStatement({
+    sid: 'AskAttest',
+    actions: ['lambda:InvokeFunction'],
+    resources: [attest.function.functionArn],
+  });
 }

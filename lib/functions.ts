@@ -24,6 +24,8 @@ export interface Sources {
   readonly sourceMaps: boolean;
   /** Entry points by service, relative to the root. */
   readonly entries: Readonly<Record<Service, string>>;
+  /** Only for tests: functions that obey AWS_ENDPOINT_URL and its kind, which others refuse (adapters/lambda-redirects.ts). */
+  readonly emulatedAws?: true;
 }
 
 export interface FunctionOptions {
@@ -76,7 +78,11 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
     bundle({
       root: sources.root,
       entry: sources.entries[service],
-      constants: { __COUNTERSIGN_CLUSTER__: options.rules, ...options.constants },
+      constants: {
+        __COUNTERSIGN_CLUSTER__: options.rules,
+        ...options.constants,
+        ...(sources.emulatedAws === true ? { __COUNTERSIGN_EMULATED_AWS__: 'by a test' } : {}),
+      },
       sourceMap: sources.sourceMaps,
     }),
     (code) =>

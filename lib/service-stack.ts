@@ -8,12 +8,14 @@ import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { bakeAccess, bakeCluster } from '../core/baked-configuration.ts';
+import { bakeAccess, bakeCallers, bakeCluster } from '../core/baked-configuration.ts';
+import type { CallersAllowed } from '../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration.ts';
+import { callerRoleName } from '../core/deployment.ts';
 import type { DeploymentConfiguration } from '../core/deployment.ts';
 import { environmentNames } from '../lambdas/sign/env.ts';
 import { caStatusInterval, createAlarms, period } from './alarms.ts';
-import { askStatements, createAttest, createOperatorPolicy } from './attest.ts';
+import { askStatement, createAttest, createOperatorPolicy, readStatement } from './attest.ts';
 import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Sources } from './functions.ts';
@@ -51,14 +53,22 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
   output('CaFunction', ca.function.functionName, 'Makes CA certificates; countersign ca init calls it');
-  if (attest !== undefined && options.state.attestation !== undefined) {
-    const policy = createOperatorPolicy(stack, cluster, options.state.attestation);
-    output('AttestationsTable', options.state.attestation.table.tableName, 'Which machine a node name belongs to');
-    output('AttestFunction', attest.function.functionName, 'Proves machines');
-    output('OperatorPolicyArn', policy.managedPolicyArn, 'For who runs countersign tofu and countersign machines');
-  }
+  const { attestations } = options.state;
+  const policy = createOperatorPolicy(stack, cluster, attestations);
+  output('AttestationsTable', attestations.tableName, 'Locks, and which machine a node name belongs to');
+  output('OperatorPolicyArn', policy.managedPolicyArn, 'For who runs countersign lock, tofu and machines');
+  if (attest !== undefined) output('AttestFunction', attest.function.functionName, 'Proves machines');
   if (authorizer !== undefined) output('AuthorizerFunction', authorizer.function.functionName, 'Checks tokens');
   return stack;
+}
+
+/** Whom sign and attest answer, whomever else the account's policies let through a front door. */
+function callersOf({ cluster, deployment: { access } }: ServiceOptions): CallersAllowed {
+  return {
+    cluster: cluster.name,
+    ...(access.iam === undefined ? {} : { role: callerRoleName(cluster.name) }),
+    ...(access.jwt === undefined ? {} : { subjects: access.jwt.subjects }),
+  };
 }
 
 /** The part of the environment that sign and ca have in common. */
@@ -79,6 +89,7 @@ function createAttestation(stack: Stack, options: ServiceOptions): ServiceFuncti
   return createAttest(stack, {
     cluster,
     state: state.attestation,
+    callers: callersOf(options),
     // Each certificate needs a proof first: as many at once.
     reservedConcurrency: deployment.limits.reservedConcurrency,
     logRetention: retention(deployment),
@@ -91,8 +102,7 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
   const { cluster, deployment, state, sources } = options;
   // What is only audited is signed for without anybody's verdict.
   const enforced = [...cluster.profiles.values()].some((profile) => profile.attestation?.mode === 'enforce');
-  const asks =
-    !enforced || attest === undefined || state.attestation === undefined ? undefined : { attest, ...state.attestation };
+  const asks = !enforced || attest === undefined ? undefined : { attest };
   const freshKeys = [...cluster.profiles.values()].some((profile) => profile.freshKeys === true);
   return createFunction(stack, 'Sign', {
     cluster: cluster.name,
@@ -123,18 +133,16 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
             }),
           ]
         : []),
-      ...(asks === undefined ? [] : askStatements(asks, asks.attest)),
+      readStatement(state.attestations, asks !== undefined),
+      ...(asks === undefined ? [] : [askStatement(asks.attest)]),
     ],
     environment: {
       ...environment(stack, options),
-      ...(asks === undefined
-        ? {}
-        : {
-            [environmentNames.attestationsTable]: asks.table.tableName,
-            [environmentNames.attestFunction]: asks.attest.function.functionName,
-          }),
+      [environmentNames.attestationsTable]: state.attestations.tableName,
+      ...(asks === undefined ? {} : { [environmentNames.attestFunction]: asks.attest.function.functionName }),
     },
     rules: bakeCluster(cluster),
+    constants: { __COUNTERSIGN_CALLERS__: bakeCallers(callersOf(options)) },
     reservedConcurrency: deployment.limits.reservedConcurrency,
     logRetention: retention(deployment),
     sources,

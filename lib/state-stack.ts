@@ -21,6 +21,8 @@ export interface ClusterState {
   /** They may use the keys; what else they may is said in the service stack. */
   readonly signRole: Role;
   readonly caRole: Role;
+  /** Locks; and where machines prove themselves, all that is known of them. */
+  readonly attestations: Table;
   /** Only where machines prove themselves. */
   readonly attestation?: AttestationState;
 }
@@ -49,14 +51,15 @@ export function createStateStack(
   const keys = new Map(
     [...cluster.cas.values()].map((ca) => [ca.name, createKey(stack, cluster, ca, { deployment, signRole, caRole })]),
   );
-  const state = { stack, table: createTable(stack), keys, signRole, caRole };
+  const attestations = createAttestationsTable(stack);
+  const state = { stack, table: createTable(stack), attestations, keys, signRole, caRole };
   if (cluster.attestation === undefined) return state;
   const attestRole = role('AttestRole', `Proves the machines of cluster ${cluster.name}`);
   void new CfnOutput(stack, 'AttestRoleArn', {
     value: attestRole.roleArn,
     description: 'What the roles under accounts.<account>.assumeRole have to trust',
   });
-  return { ...state, attestation: { table: createAttestationsTable(stack), attestRole } };
+  return { ...state, attestation: { table: attestations, attestRole } };
 }
 
 /** In the words of KMS. A curve goes with one digest there, as in our configuration. */

@@ -5,19 +5,21 @@
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
  */
 import type { Problem } from '../der.ts';
-import { parseRange } from '../patterns.ts';
+import { parseAddress } from '../patterns.ts';
 import type { Instant } from '../ports.ts';
 import { partitionOf } from './aws-partition.ts';
 import type { Partition } from './aws-partition.ts';
 import { readJsonObject } from './strict-json.ts';
 
-export interface IdentityDocument {
+/** Which instance the evidence is about. What is here was checked for its form, and becomes part of names and queries. */
+export interface ClaimedInstance {
   readonly partition: Partition;
   readonly accountId: string;
   readonly region: string;
   readonly instanceId: string;
-  readonly availabilityZone: string;
-  /** Absent for an instance in a subnet without IPv4. */
+  /** Of the document; `aws/v2` has none. */
+  readonly availabilityZone?: string;
+  /** Likewise; absent for an instance in a subnet without IPv4. */
   readonly privateIp?: string;
 }
 
@@ -29,7 +31,7 @@ export function readIdentityDocument(
   content: Uint8Array,
   region: string,
   now: Instant,
-): { readonly document: IdentityDocument } | Problem {
+): { readonly instance: ClaimedInstance } | Problem {
   const read = readJsonObject(content);
   if ('problem' in read) return { problem: `is signed, but ${read.problem}` };
   const { accountId, instanceId, availabilityZone, pendingTime, privateIp, ...others } = read.object;
@@ -37,18 +39,22 @@ export function readIdentityDocument(
   if (others['region'] !== region) return { problem: 'is of another region than the key that signed it' };
   const partition = partitionOf(region);
   if (partition === undefined) return { problem: 'is of a region of no known partition' };
-  if (typeof accountId !== 'string' || !/^[0-9]{12}$/.test(accountId)) return { problem: 'names no account' };
+  if (typeof accountId !== 'string' || !isAccountId(accountId)) return { problem: 'names no account' };
   if (typeof instanceId !== 'string' || !isInstanceId(instanceId)) return { problem: 'names no instance' };
   if (typeof availabilityZone !== 'string' || !isZoneOf(region, availabilityZone))
     return { problem: 'names no availability zone of its region' };
   const started = typeof pendingTime === 'string' ? readTime(pendingTime) : Number.NaN;
   if (Number.isNaN(started)) return { problem: 'has no pendingTime' };
   if (started > now + clockSkew) return { problem: 'is of an instance that starts in the future' };
-  const document = { partition, accountId, region, instanceId, availabilityZone };
-  if (privateIp === undefined || privateIp === null) return { document };
+  const instance = { partition, accountId, region, instanceId, availabilityZone };
+  if (privateIp === undefined || privateIp === null) return { instance };
   if (typeof privateIp !== 'string' || !isIpv4(privateIp))
     return { problem: 'has a privateIp that is no IPv4 address' };
-  return { document: { ...document, privateIp } };
+  return { instance: { ...instance, privateIp } };
+}
+
+export function isAccountId(text: string): boolean {
+  return /^[0-9]{12}$/.test(text);
 }
 
 /** 8 digits until 2016, 17 since. Never more, and lower case only: it becomes part of names and of queries. */
@@ -66,5 +72,5 @@ function readTime(text: string): number {
 }
 
 function isIpv4(text: string): boolean {
-  return parseRange(text)?.bits === 32 && !text.includes('/');
+  return !text.includes(':') && parseAddress(text) !== undefined;
 }

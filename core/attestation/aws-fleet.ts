@@ -68,13 +68,14 @@ export function foundMachine(
   const { instanceId, launchTime } = instance;
   const identity = identityOf(account, region, instanceId);
   const expected = { identity, account, region, instanceId };
+  const named = (nodeName: readonly NodeNameRule[]) => ({ ...policy, nodeName });
   const facts = rules.filter(({ kind }) => kind !== 'pattern');
   return {
     identity,
-    providerId: describeMachine([], expected, instance).providerId,
+    providerId: describeMachine(named([]), expected, instance).providerId,
     startedAt: launchTime,
-    names: describeMachine(facts, expected, instance).nodeNames,
-    allowed: describeMachine(policy.nodeName, expected, instance).nodeNames,
+    names: describeMachine(named(facts), expected, instance).nodeNames,
+    allowed: describeMachine(policy, expected, instance).nodeNames,
     violations: checkInstance(policy, expected, instance),
   };
 }

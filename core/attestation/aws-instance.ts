@@ -2,7 +2,7 @@
 import type { AwsAttestation, NodeNameRule } from '../attestation-configuration.ts';
 import { violation } from '../outcome.ts';
 import type { Violation } from '../outcome.ts';
-import { isHostName, isSubdomain, nameMatches, parseRange } from '../patterns.ts';
+import { isHostName, isSubdomain, nameMatches, parseAddress } from '../patterns.ts';
 import type { Instant } from '../ports.ts';
 import { quoted } from '../quoted.ts';
 import { unless } from '../rule.ts';
@@ -33,6 +33,10 @@ export interface InstanceDescription {
   readonly rootAttachedAt?: Instant;
   /** When the interface of network card 0, device 0 was attached. */
   readonly interfaceAttachedAt?: Instant;
+  /** Of network card 0, device 0: the primary private address, its public or carrier one, the primary or only IPv6 one. */
+  readonly primaryAddresses: readonly string[];
+  /** Of those addresses, private and public. */
+  readonly primaryDnsNames: readonly string[];
   /** Of all its network interfaces: private, secondary, public, elastic, carrier, IPv6. */
   readonly addresses: readonly string[];
   /** Likewise, private and public; the two names above need not be repeated. */
@@ -47,6 +51,12 @@ export interface ExpectedInstance {
   readonly instanceId: string;
   readonly availabilityZone?: string;
   readonly privateIp?: string;
+}
+
+/** Which names and addresses count as the machine's. */
+export interface MachinePolicy {
+  readonly nodeName: readonly NodeNameRule[];
+  readonly instance: Pick<AwsAttestation['instance'], 'addresses'>;
 }
 
 /** Every rule it breaks. A running instance is assumed: state is the caller's question. */
@@ -115,7 +125,7 @@ function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: Instance
 }
 
 /** By ARN, or by name alone, which comes last in it. No instance profile matches nothing, not even `*`. */
-function profileMatches(pattern: string, arn: string): boolean {
+export function profileMatches(pattern: string, arn: string): boolean {
   const name = arn.slice(arn.lastIndexOf('/') + 1);
   return arn !== '' && nameMatches(pattern, pattern.startsWith('arn:') ? arn : name);
 }
@@ -148,20 +158,22 @@ function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: Ins
   return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
 }
 
-/** What EC2 says belongs to it. */
+/** What EC2 says belongs to it, as far as policy takes EC2's word: `instance.addresses`. */
 export function describeMachine(
-  rules: readonly NodeNameRule[],
+  { nodeName: rules, instance: { addresses: which } }: MachinePolicy,
   { identity }: ExpectedInstance,
   instance: InstanceDescription,
 ): Machine {
-  const dnsNames = [instance.privateDnsName, instance.publicDnsName, ...instance.dnsNames]
+  const [addresses, names] =
+    which === 'all' ? [instance.addresses, instance.dnsNames] : [instance.primaryAddresses, instance.primaryDnsNames];
+  const dnsNames = [instance.privateDnsName, instance.publicDnsName, ...names]
     .map((name) => (name ?? '').toLowerCase())
     .filter(isHostName);
   return {
     identity,
     providerId: `aws:///${instance.availabilityZone}/${instance.instanceId}`,
     nodeNames: [...new Set(rules.flatMap((rule) => nodeNames(rule, instance)))],
-    addresses: [...new Set(instance.addresses.flatMap((text) => canonicalAddress(text) ?? []))],
+    addresses: [...new Set(addresses.flatMap((text) => canonicalAddress(text) ?? []))],
     dnsNames: [...new Set(dnsNames)],
     startedAt: instance.launchTime,
   };
@@ -187,11 +199,8 @@ function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: Inst
   }
 }
 
-/** As in SubjectAltNames.ip; nothing for what is no single address. */
+/** As in SubjectAltNames.ip; nothing for what is no address. */
 function canonicalAddress(text: string): string | undefined {
-  const range = parseRange(text);
-  if (range === undefined || range.prefix !== range.bits) return undefined;
-  const octets = range.bits / 8;
-  const hex = range.base.toString(16).padStart(octets * 2, '0');
-  return ipText(Buffer.from(hex, 'hex'));
+  const digits = parseAddress(text);
+  return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));
 }

@@ -1,22 +1,21 @@
 /**
- * EC2 instances. Two proofs (Cluster API's proposal: a second, limited in time, where the first has no nonce or time):
- * the instance identity document, signed by the region, says which machine; a GetCallerIdentity request, signed with the
- * machine's own temporary credentials over the binding digest, says that this machine asks for this key, now. Then EC2
- * tells what the machine is and what belongs to it. docs/attestation/aws.md; cheap and local checks first.
+ * EC2 instances (docs/attestation/aws.md). The evidence claims which instance asks: account, region, instance id. A
+ * GetCallerIdentity request, signed with the instance's own temporary credentials over the binding digest, proves that this
+ * instance asks for this key, now. Then EC2 describes the instance and what belongs to it. `aws/v1` also carries the
+ * instance identity document, signed by the region (aws-evidence.ts). Cheap and local checks come first.
  */
 import type { AwsAttestation } from '../attestation-configuration.ts';
-import type { Problem } from '../der.ts';
 import { violation } from '../outcome.ts';
 import type { RefusalCode, Violation } from '../outcome.ts';
-import { readIdentityDocument } from './aws-document.ts';
-import type { IdentityDocument } from './aws-document.ts';
+import type { ClaimedInstance } from './aws-document.ts';
 import type { AwsPorts } from './aws-endpoints.ts';
+import { readAwsEvidence } from './aws-evidence.ts';
+import type { AwsEvidenceVersion } from './aws-evidence.ts';
 import { checkInstance, describeMachine } from './aws-instance.ts';
 import type { ExpectedInstance, InstanceDescription } from './aws-instance.ts';
-import { pinCertificate, verifySignedData } from './cms.ts';
+import { pinCertificate } from './cms.ts';
 import type { PinnedCertificate } from './cms.ts';
 import type { AttestationProvider, Evidence, Examined, Machine, MachineState, Refused } from './provider.ts';
-import { readEvidence } from './strict-json.ts';
 import { identityRole, readCaller } from './sts-response.ts';
 import type { Caller } from './sts-response.ts';
 import { rebuildStsRequest, stsSignatureLife } from './sts-token.ts';
@@ -24,76 +23,63 @@ import type { StsProof } from './sts-token.ts';
 
 interface Aws extends AwsPorts {
   readonly policy: AwsAttestation;
+  /** Newest first. */
+  readonly versions: readonly [AwsEvidenceVersion, ...AwsEvidenceVersion[]];
   readonly certificates: readonly PinnedCertificate[];
 }
 
 /** Throws for a region certificate that cannot be one. */
 export function awsProvider(policy: AwsAttestation, ports: AwsPorts): AttestationProvider {
-  const certificates = [...ports.regionCertificates].flatMap(([region, ders]) =>
-    ders.map((der) => pinCertificate(region, der)),
-  );
-  const aws: Aws = { ...ports, policy, certificates };
+  const versions = acceptedVersions(policy);
+  // They verify identity documents, which only aws/v1 has.
+  const regions = versions.includes('aws/v1') ? [...ports.regionCertificates] : [];
+  const certificates = regions.flatMap(([region, ders]) => ders.map((der) => pinCertificate(region, der)));
+  const aws: Aws = { ...ports, policy, versions, certificates };
   return {
     name: 'aws',
-    versions: ['aws/v1'],
+    versions,
     secure: true,
-    allowRestart: policy.allowRestart,
+    ...(policy.allowRestart ? { restartWindow: policy.restartWindowMinutes * 60_000 } : {}),
     examine: (evidence) => examine(aws, evidence),
     describe: (identity) => describe(aws, identity),
   };
 }
 
+/**
+ * The instance id that STS confirms is the name of a session. Only EC2 names the sessions of the instance identity role, so
+ * that name alone proves the instance. Of any other role the session's name can be chosen, and the document must say it too.
+ */
+function acceptedVersions({ requireIdentityRole, acceptV1 }: AwsAttestation): Aws['versions'] {
+  if (!requireIdentityRole) return ['aws/v1'];
+  return acceptV1 ? ['aws/v2', 'aws/v1'] : ['aws/v2'];
+}
+
 function examine(aws: Aws, evidence: Evidence): Examined | Refused {
-  const { now, clusterName, binding } = evidence;
-  const sent = readFields(evidence.data);
-  if ('problem' in sent) return invalid(`the attestation data ${sent.problem}`);
+  const { data, now, clusterName, binding } = evidence;
+  const version = aws.versions.find((accepted) => accepted === evidence.version);
+  if (version === undefined) return invalid('the attestation data is of a version that is not taken');
+  const sent = readAwsEvidence(version, data, aws.certificates, now);
+  if ('problem' in sent) return invalid(sent.problem);
 
-  const signed = verifySignedData(sent.rsa2048, aws.certificates, now);
-  if ('problem' in signed) return invalid(`the instance identity document ${signed.problem}`);
-  const read = readIdentityDocument(signed.content, signed.signer.region, now);
-  if ('problem' in read) return invalid(`the instance identity document ${read.problem}`);
-  const { document } = read;
-
-  // Anybody can have a genuine document, of an account of their own: this comes before any question to AWS.
-  const outsider = checkPlace(aws.policy, document);
+  // Anyone can claim an instance, or has a document of an account of their own: this comes before any call to AWS.
+  const { instance } = sent;
+  const outsider = checkPlace(aws.policy, instance);
   if (outsider !== undefined) return { violations: [outsider] };
 
   const header = `csr-attest/v1/${clusterName}/${binding(sent.nonce)}`;
-  const proof = rebuildStsRequest(sent.sts, { ...document, header }, now);
+  const proof = rebuildStsRequest(sent.sts, { ...instance, header }, now);
   if ('problem' in proof) return invalid(`the STS token ${proof.problem}`);
 
-  const instance = expectedInstance(document);
+  const expected = expectedInstance(instance);
   return {
-    identity: instance.identity,
+    identity: expected.identity,
     once: [{ kind: 'sts', id: proof.signature, expiresAt: proof.signedAt + stsSignatureLife }],
-    machines: aws.policy.machines === 'listed' ? [`aws#${document.instanceId}`] : [],
-    verify: () => verifyMachine(aws, document, proof, instance),
+    machines: aws.policy.machines === 'listed' ? [`aws#${instance.instanceId}`] : [],
+    verify: () => verifyMachine(aws, instance, proof, expected),
   };
 }
 
-interface Fields {
-  readonly rsa2048: Uint8Array;
-  readonly sts: string;
-  readonly nonce: string;
-}
-
-/** aws/v1 (docs/attestation/aws.md). There is no field for the document: it is inside what the region signed. */
-function readFields(data: Uint8Array): Fields | Problem {
-  const read = readEvidence(data, { required: ['v', 'rsa2048', 'sts'], optional: ['nonce'] });
-  if ('problem' in read) return read;
-  const { v, rsa2048, sts, nonce = '' } = read.fields;
-  if (v !== 1) return { problem: 'is not of aws/v1' };
-  if (typeof rsa2048 !== 'string' || typeof sts !== 'string') return { problem: 'has a proof that is not text' };
-  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce))
-    return { problem: 'has a nonce that is none' };
-  // As the instance's metadata gives it: base64 in lines.
-  const base64 = rsa2048.replace(/\r?\n/g, '');
-  const bytes = Buffer.from(base64, 'base64');
-  if (bytes.toString('base64') !== base64) return { problem: 'has an rsa2048 that is not base64' };
-  return { rsa2048: bytes, sts, nonce };
-}
-
-function checkPlace(policy: AwsAttestation, { accountId, region }: IdentityDocument): Violation | undefined {
+function checkPlace(policy: AwsAttestation, { accountId, region }: ClaimedInstance): Violation | undefined {
   if (!policy.accounts.has(accountId))
     return violation('IdentityNotAllowed', `instances of account ${accountId} may not join`);
   if (!policy.regions.includes(region))
@@ -101,27 +87,27 @@ function checkPlace(policy: AwsAttestation, { accountId, region }: IdentityDocum
   return undefined;
 }
 
-function expectedInstance(document: IdentityDocument): ExpectedInstance {
-  const { partition, accountId: account, region, instanceId, availabilityZone, privateIp } = document;
+function expectedInstance(claimed: ClaimedInstance): ExpectedInstance {
+  const { partition, accountId: account, region, instanceId, availabilityZone, privateIp } = claimed;
   return {
     identity: `aws#${partition.name}/${account}/${region}/${instanceId}`,
     account,
     region,
     instanceId,
-    availabilityZone,
+    ...(availabilityZone === undefined ? {} : { availabilityZone }),
     ...(privateIp === undefined ? {} : { privateIp }),
   };
 }
 
 async function verifyMachine(
   aws: Aws,
-  document: IdentityDocument,
+  claimed: ClaimedInstance,
   proof: StsProof,
   expected: ExpectedInstance,
 ): Promise<Machine | Refused> {
   const answered = readCaller(await aws.sts(proof.request));
   if ('problem' in answered) return invalid(`the STS token ${answered.problem}`);
-  const stranger = checkCaller(aws.policy, document, answered.caller);
+  const stranger = checkCaller(aws.policy, claimed, answered.caller);
   if (stranger !== undefined) return invalid(stranger);
 
   const instance = await describeInstance(aws, expected);
@@ -129,18 +115,19 @@ async function verifyMachine(
   // is soon too old, so this does not go on for long.
   if (instance === 'notFound' || instance.state === 'pending')
     throw new Error(`EC2 does not yet know ${expected.instanceId} as running`);
-  // Its credentials outlive it by hours, its document for good.
+  // Its credentials outlive it by hours.
   if (instance.state !== 'running') return refuse('IdentityNotAllowed', `the instance is ${instance.state}`);
   const [first, ...more] = checkInstance(aws.policy, expected, instance);
   if (first !== undefined) return { violations: [first, ...more] };
-  return describeMachine(aws.policy.nodeName, expected, instance);
+  return describeMachine(aws.policy, expected, instance);
 }
 
-/** The two proofs are of one machine. */
-function checkCaller(policy: AwsAttestation, document: IdentityDocument, caller: Caller): string | undefined {
-  if (caller.partition !== document.partition.name) return 'the STS token is of another partition than the document';
-  if (caller.account !== document.accountId) return 'the STS token is of another account than the document';
-  if (caller.session !== document.instanceId) return 'the STS token is of another instance than the document';
+/** STS confirms the claims: whoever signed is the session of that very instance. */
+function checkCaller(policy: AwsAttestation, claimed: ClaimedInstance, caller: Caller): string | undefined {
+  if (caller.partition !== claimed.partition.name)
+    return 'the STS token is of another partition than the evidence says';
+  if (caller.account !== claimed.accountId) return 'the STS token is of another account than the evidence says';
+  if (caller.session !== claimed.instanceId) return 'the STS token is of another instance than the evidence says';
   if (caller.role === identityRole) return undefined;
   // Whoever may assume a role may call the session by an instance's id: only its trust policy stands against that.
   if (policy.requireIdentityRole) return `the STS token is not signed by the instance identity role (${identityRole})`;
@@ -169,7 +156,7 @@ async function describe(aws: Aws, identity: string): Promise<MachineState> {
     case 'running':
       return {
         kind: 'running',
-        machine: describeMachine(aws.policy.nodeName, expected, instance),
+        machine: describeMachine(aws.policy, expected, instance),
         violations: checkInstance(aws.policy, expected, instance),
       };
     case 'shutting-down':
@@ -183,7 +170,7 @@ async function describe(aws: Aws, identity: string): Promise<MachineState> {
 
 function describeInstance(aws: Aws, expected: ExpectedInstance): Promise<InstanceDescription | 'notFound'> {
   const { account, region, instanceId } = expected;
-  // Only ever from countersign.yaml: a role named after the account in the document could be the sender's own.
+  // Only ever from countersign.yaml: a role named after the account in the evidence could be the sender's own.
   const assumeRole = aws.policy.accounts.get(account)?.assumeRole;
   return aws.ec2.describeInstance({ account, region, ...(assumeRole === undefined ? {} : { assumeRole }) }, instanceId);
 }

@@ -11,7 +11,6 @@ export const insecureProvider: AttestationProvider = {
   name: 'insecure',
   versions: ['insecure/v1'],
   secure: false,
-  allowRestart: false,
   examine,
   // Nobody can tell that such a machine is gone: its name stays taken until an operator resets it.
   describe: () => Promise.resolve({ kind: 'stopped' }),

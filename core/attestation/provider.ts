@@ -19,8 +19,8 @@ export interface AttestationProvider {
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
-  /** Whether stop and start let a machine come back with a new key without renewing (allowRestart). */
-  readonly allowRestart: boolean;
+  /** For so many milliseconds after a stop and start a machine may come back with a new key without renewing; absent = never. */
+  readonly restartWindow?: number;
   /** Decodes and verifies what needs nobody else: no network, no clock but `now`. Never throws. */
   examine(evidence: Evidence): Examined | Refused;
   /**
@@ -45,7 +45,10 @@ export interface Evidence {
 }
 
 export interface Examined {
-  /** Which machine's evidence it is: signed by the platform, not yet bound to whoever sent it. */
+  /**
+   * Which machine the evidence says it is. Nothing is proven until `verify` answers: anyone may claim any machine, so before
+   * that the machine itself must not suffer for it (no count, no limit, no record of its own).
+   */
   readonly identity: string;
   readonly once: readonly (OnceKey & { readonly expiresAt: Instant })[];
   /** Names under which the machine must be on the operator's list; empty = no list is configured. */

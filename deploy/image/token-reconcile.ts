@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { connectObjects } from '../../adapters/kubernetes-objects.ts';
 import { CommandFailure, exitCodes } from '../../cli/exit.ts';
+import { oneLine, withoutHidden } from '../../core/quoted.ts';
 import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/token-rotation.ts';
 
 const timeoutMilliseconds = 60_000;
@@ -24,8 +25,8 @@ async function main(): Promise<number> {
   try {
     const cluster = { api, signal: AbortSignal.timeout(timeoutMilliseconds) };
     const done = await reconcileTokens(cluster, api, { ttlSeconds, dryRun: false, now: Date.now() });
-    process.stdout.write(reconciledText(done));
-    return exitCodes.ok;
+    process.stdout.write(withoutHidden(reconciledText(done)));
+    return done.exit;
   } finally {
     api.close();
   }
@@ -36,7 +37,7 @@ main().then(
     process.exitCode = code;
   },
   (error: unknown) => {
-    process.stderr.write(`token-reconcile: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`token-reconcile: ${oneLine(error instanceof Error ? error.message : String(error))}\n`);
     process.exitCode = error instanceof CommandFailure ? error.code : exitCodes.temporary;
   },
 );

@@ -36,8 +36,8 @@ const [first, second] = ['demo-node-1', 'demo-node-2'];
 async function run(world: DemoWorld): Promise<void> {
   const { terminal } = world;
   terminal.heading('The machines');
-  const aws = await createStandInAws(clusterTag);
-  const [honest, thief] = [await aws.launch(first), await aws.launch(second)];
+  const aws = createStandInAws(clusterTag);
+  const [honest, thief] = [aws.launch(first), aws.launch(second)];
   terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
   terminal.step(first, honest.instanceId);
   terminal.step(second, `${thief.instanceId}, taken over by somebody`);
@@ -69,8 +69,8 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   const fromToken = play.stack.node;
 
   terminal.heading(`${second} overhears the proof of ${first}, and is faster`);
-  const asked = askForCertificate(questionFor(first), proofOf(honest, first, play.cluster));
-  const overheard = { ...proofOf(honest, first, play.cluster), evidence: overhear(asked) };
+  const asked = askForCertificate(questionFor(first), proofOf(honest, first, play));
+  const overheard = { ...proofOf(honest, first, play), evidence: overhear(asked) };
   terminal.step('proof', 'bound to one key, one name and one cluster');
   await isDenied(play, first, overheard, 'AttestationInvalid');
 
@@ -78,22 +78,22 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   await isIssued(play, first, asked, fromToken);
 
   terminal.heading(`${second} claims that name with a proof of its own`);
-  await isDenied(play, first, proofOf(thief, first, play.cluster), 'IdentityNotAllowed');
+  await isDenied(play, first, proofOf(thief, first, play), 'IdentityNotAllowed');
 
   terminal.heading(`Somebody who may tag instances gives ${second} that name too`);
   play.aws.rename(thief.instanceId, first);
-  await isDenied(play, first, proofOf(thief, first, play.cluster), 'TofuNodeTaken');
+  await isDenied(play, first, proofOf(thief, first, play), 'TofuNodeTaken');
   play.aws.rename(thief.instanceId, second);
 
   terminal.heading(`${second} shows the proof of ${first} again`);
   await isDenied(play, first, overheard, 'AttestationInvalid');
 
   terminal.heading(`${second} asks under its own name`);
-  const own = askForCertificate(questionFor(second), proofOf(thief, second, play.cluster));
+  const own = askForCertificate(questionFor(second), proofOf(thief, second, play));
   await isIssued(play, second, own, fromToken, 'the certificate verifies: its own name it may have');
 
   terminal.heading(`${first} renews, with a new key and as itself`);
-  const renewal = askForCertificate(questionFor(first), proofOf(honest, first, play.cluster));
+  const renewal = askForCertificate(questionFor(first), proofOf(honest, first, play));
   const itself = play.stack.as(`system:node:${first}`);
   await isIssued(play, first, renewal, itself, 'the certificate verifies: the same machine, the same name');
 }
@@ -182,15 +182,17 @@ function questionFor(nodeName: string): CertificateQuestion {
 }
 
 /** As docs/attestation.md has it: whoever is on the machine can make one, for whatever key and name he likes. */
-function proofOf(machine: StandInMachine, nodeName: string, { name, attestation }: ClusterConfiguration): NodeProof {
+function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Play): NodeProof {
+  const { account, region } = aws;
+  const { name, attestation } = cluster;
   const audience = attestation?.audience ?? '';
   return {
     providerId: machine.providerId,
-    version: 'aws/v1',
+    version: 'aws/v2',
     evidence: (spki) => {
       const digest = bindingDigest({ audience, signerName, nodeName, nonce: '', spki });
       const sts = machine.signToken(`csr-attest/v1/${name}/${digest}`);
-      return JSON.stringify({ v: 1, rsa2048: machine.identityDocument, sts });
+      return JSON.stringify({ v: 2, account, region, instance: machine.instanceId, sts });
     },
   };
 }

@@ -46,8 +46,8 @@ async function run(world: DemoWorld): Promise<void> {
     const now = (): number => Date.now() + ahead;
 
     terminal.heading('The machine');
-    const aws = await createStandInAws(clusterTag);
-    const machine = await aws.launch(nodeName);
+    const aws = createStandInAws(clusterTag);
+    const machine = aws.launch(nodeName);
     const imds = await startStandInImds(machine);
     cleanups.push(imds.close);
     terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
@@ -163,7 +163,7 @@ async function playRenewal(play: Play, first: PrintedCredential, moment: number)
   check(terminal, keyPem !== first.keyPem, 'with a new key');
   check(
     terminal,
-    imds.told.slice(told).some((path) => path.endsWith('rsa2048')),
+    imds.told.slice(told).some((path) => path.endsWith('security-credentials/ec2-instance')),
     'and a new proof, for that key',
   );
   const left = new X509Certificate(first.certificatePem).validToDate.getTime() - now();

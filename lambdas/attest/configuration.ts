@@ -1,5 +1,6 @@
 import type { RegionCertificates } from '../../core/attestation/aws-endpoints.ts';
-import { readBakedCluster } from '../../core/baked-configuration.ts';
+import { readBakedCallers, readBakedCluster } from '../../core/baked-configuration.ts';
+import type { CallersAllowed } from '../../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 
 /**
@@ -8,6 +9,8 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 declare const __COUNTERSIGN_REGION_CERTIFICATES__: string | undefined;
+/** JSON text of who may call (`bakeCallers`), likewise. */
+declare const __COUNTERSIGN_CALLERS__: string | undefined;
 
 /** Throws where the code runs without having been bundled for a cluster. */
 export function clusterConfiguration(): ClusterConfiguration {
@@ -23,4 +26,10 @@ export function regionCertificates(): RegionCertificates {
   return new Map(
     Object.entries(byRegion).map(([region, list]) => [region, list.map((der) => Buffer.from(der, 'base64'))]),
   );
+}
+
+/** Throws where the code was bundled without saying who may call it. */
+export function callersAllowed(): CallersAllowed {
+  if (typeof __COUNTERSIGN_CALLERS__ === 'undefined') throw new Error('this bundle does not say who may call');
+  return readBakedCallers(__COUNTERSIGN_CALLERS__);
 }

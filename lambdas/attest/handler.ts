@@ -3,22 +3,28 @@
  * concluded; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
  */
 import type { AttestContext } from '../../core/attest-question.ts';
-import { attest } from '../../core/attest.ts';
+import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { decodeBody } from '../../core/json-body.ts';
 import { decodeRequestObject, maxObjectBytes } from '../../core/kubernetes.ts';
 import type { RequestObject } from '../../core/kubernetes.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { Instant, JsonObject } from '../../core/ports.ts';
 import { printable } from '../../core/quoted.ts';
 import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
-import { decodeEvent } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
+import { attestCallAnswer } from '../../adapters/lambda-attest-call.ts';
+import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda-attest-call.ts';
+import { refuseCaller, unnamedCaller } from '../../adapters/lambda-caller.ts';
+import type { CallerCheck } from '../../adapters/lambda-caller.ts';
+import { decodeEvent, readHttpEvent } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer, HttpHandler, LambdaContext } from '../../adapters/lambda-http.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
 import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 import { decodeContext } from './context.ts';
 
 export interface AttestHandlerPorts {
+  /** Who may have requests judged by HTTP. */
+  readonly caller: CallerCheck;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
   /** Each cluster has a store and providers of its own. Rejects when they cannot be had. */
   readonly attestation: (cluster: string) => Promise<Pick<AttestPorts, 'store' | 'providers'>>;
@@ -36,16 +42,36 @@ const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
 /** An answer, and what the log says about it. */
 type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
 
-export function createAttestHandler(ports: AttestHandlerPorts): HttpHandler {
-  return async (event) => {
+export interface AttestHandler {
+  readonly http: HttpHandler;
+  /** Sign's own way. IAM has said who may use it. */
+  readonly call: (call: AttestCall) => Promise<AttestCallAnswer>;
+}
+
+export function createAttestHandler(ports: AttestHandlerPorts): AttestHandler {
+  async function logged(answering: () => Promise<Answered>): Promise<Answered> {
     const started = ports.now();
-    const [answer, more] = await answerTo(event, ports);
+    const [answer, more] = await answering();
     ports.log(logEntry(answer, ports.now() - started, more));
-    return answer;
+    return [answer, more];
+  }
+  return {
+    http: async (event, context) => (await logged(() => answerTo(event, context, ports)))[0],
+    async call({ cluster, request }) {
+      const [answer, { error }] = await logged(() => answerCall(cluster, request, ports));
+      return attestCallAnswer(answer.headers['x-countersign-outcome'] ?? '', error);
+    },
   };
 }
 
-async function answerTo(event: HttpEvent, ports: AttestHandlerPorts): Promise<Answered> {
+async function answerTo(
+  received: unknown,
+  context: LambdaContext | undefined,
+  ports: AttestHandlerPorts,
+): Promise<Answered> {
+  const event = readHttpEvent(received);
+  // Neither a front door nor sign sends such an event: a principal has invoked the function.
+  if (event === undefined) return refuseCaller(unnamedCaller);
   const { method, path, headers, body } = decodeEvent(event);
   const name = attestPath.exec(path)?.[1];
   if (name === undefined) return [errorAnswer(404, 'invalid', 'no such path'), { path: printable(path) }];
@@ -53,9 +79,28 @@ async function answerTo(event: HttpEvent, ports: AttestHandlerPorts): Promise<An
     return [errorAnswer(405, 'invalid', 'only POST is allowed here', [], { headers: { allow: 'POST' } }), { path }];
   const cluster = ports.cluster(name);
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
+  const caller = ports.caller(event, context);
+  if (!caller.ok) return refuseCaller(caller, name);
   const wrongType = wrongContentType(headers);
   if (wrongType !== undefined) return [wrongType, { cluster: name }];
+  return judge(body, cluster, ports);
+}
 
+async function answerCall(name: string, request: JsonObject, ports: AttestHandlerPorts): Promise<Answered> {
+  const cluster = ports.cluster(name);
+  if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path: printable(name) }];
+  let body: Buffer;
+  try {
+    // As text again: what is read from an event has the same limits as what is read from a body.
+    body = Buffer.from(JSON.stringify({ request }));
+  } catch {
+    return [errorAnswer(400, 'invalid', 'the call is nested too deeply'), { cluster: name }];
+  }
+  return judge(body, cluster, ports);
+}
+
+async function judge(body: Uint8Array, cluster: ClusterConfiguration, ports: AttestHandlerPorts): Promise<Answered> {
+  const { name } = cluster;
   const call = decodeCall(body);
   if (!call.ok) return [signAnswer(rejected(call), undefined), { cluster: name, ...requestNames(call.json) }];
   const about = { cluster: name, ...requestNames(call.json) };
@@ -94,11 +139,13 @@ function decodeCall(bytes: Uint8Array): Call {
 function told(outcome: AttestOutcome): Partial<CallLogEntry> {
   switch (outcome.kind) {
     case 'approve': {
-      const { identity, repeat, audit } = outcome;
+      const { identity, annotations, repeat, audit } = outcome;
+      const evidence = annotations[evidenceAnnotation];
       return {
         decision: 'approve',
         repeat,
         ...(identity === undefined ? {} : { identity }),
+        ...(evidence === undefined ? {} : { evidence }),
         ...(audit === undefined ? {} : { wouldRefuse: audit === 'unjudged' ? audit : audit.map(({ code }) => code) }),
       };
     }

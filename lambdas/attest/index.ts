@@ -3,22 +3,26 @@ import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
 import { connectSharedEc2, ec2Endpoint } from '../../adapters/ec2.ts';
+import { checkCaller } from '../../adapters/lambda-caller.ts';
 import type { HttpHandler } from '../../adapters/lambda-http.ts';
 import { writeLog } from '../../adapters/lambda-log.ts';
 import { refuseToServe } from '../../adapters/lambda-misconfigured.ts';
+import { madeForEmulatedAws, redirects } from '../../adapters/lambda-redirects.ts';
 import { stsEndpoint } from '../../adapters/sts.ts';
-import { clusterConfiguration, regionCertificates } from './configuration.ts';
+import { callersAllowed, clusterConfiguration, regionCertificates } from './configuration.ts';
 import { parseSettings } from './env.ts';
 import { createAttestService } from './service.ts';
+import type { AttestFunction } from './service.ts';
 
 /** Once for each process; thrown errors would only make Lambda start another, with nothing in the log to filter on. */
-function connect(): HttpHandler {
+function connect(): AttestFunction | HttpHandler {
   try {
     const cluster = clusterConfiguration();
     const parsed = parseSettings(process.env, cluster);
-    if (!parsed.ok) return refuseToServe(parsed.problems, writeLog('info'));
-    // Only tests set it: no synthesised function has it. The SDK's own clients read theirs themselves.
-    const endpoint = process.env['AWS_ENDPOINT_URL_STS'];
+    const problems = [...redirects(process.env), ...(parsed.ok ? [] : parsed.problems)];
+    if (!parsed.ok || problems.length > 0) return refuseToServe(problems, writeLog('info'));
+    // The SDK's own clients read theirs themselves.
+    const endpoint = madeForEmulatedAws() ? process.env['AWS_ENDPOINT_URL_STS'] : undefined;
     return createAttestService(cluster, parsed.settings, {
       dynamodb: new DynamoDBClient(ledgerClientConfig),
       aws: {
@@ -26,6 +30,7 @@ function connect(): HttpHandler {
         ec2: ec2Endpoint(connectSharedEc2),
         regionCertificates: regionCertificates(),
       },
+      caller: checkCaller(callersAllowed()),
       now: Date.now,
       randomBytes,
       log: writeLog(parsed.settings.logLevel),
@@ -35,4 +40,4 @@ function connect(): HttpHandler {
   }
 }
 
-export const handler: HttpHandler = connect();
+export const handler: AttestFunction | HttpHandler = connect();

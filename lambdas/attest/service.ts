@@ -1,7 +1,10 @@
 /** The attest handler of one cluster over its table and what it may see of AWS. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
-import type { HttpHandler } from '../../adapters/lambda-http.ts';
+import { readAttestCall } from '../../adapters/lambda-attest-call.ts';
+import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda-attest-call.ts';
+import type { CallerCheck } from '../../adapters/lambda-caller.ts';
+import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda-http.ts';
 import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 import type { AwsPorts } from '../../core/attestation/aws-endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
@@ -11,7 +14,14 @@ import type { Instant } from '../../core/ports.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
 
+/** Told apart by the closed schema of the call: whatever else comes is for the HTTP side to refuse. */
+export interface AttestFunction {
+  (event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
+  (event: AttestCall): Promise<AttestCallAnswer>;
+}
+
 export interface AttestWorld {
+  readonly caller: CallerCheck;
   readonly dynamodb: DynamoDBClient;
   readonly aws: AwsPorts;
   readonly now: () => Instant;
@@ -23,18 +33,26 @@ export interface AttestWorld {
 export function createAttestService(
   cluster: ClusterConfiguration,
   { attestationsTable }: Omit<AttestSettings, 'logLevel'>,
-  { dynamodb, aws, now, randomBytes, log }: AttestWorld,
-): HttpHandler {
+  { caller, dynamodb, aws, now, randomBytes, log }: AttestWorld,
+): AttestFunction {
   if (cluster.attestation === undefined) throw new MisconfigurationError('there are no rules about attestation');
   const attestation = Promise.resolve({
     store: dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes }),
     providers: createProviders(cluster.attestation, { aws }),
   });
-  return createAttestHandler({
+  const { http, call } = createAttestHandler({
+    caller,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     attestation: () => attestation,
     now,
     randomBytes,
     log,
   });
+  function serve(event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
+  function serve(event: AttestCall): Promise<AttestCallAnswer>;
+  function serve(event: HttpEvent | AttestCall, context?: LambdaContext): Promise<HttpAnswer | AttestCallAnswer> {
+    const called = readAttestCall(event);
+    return called === undefined ? http(event as HttpEvent, context) : call(called);
+  }
+  return serve;
 }

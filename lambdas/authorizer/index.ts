@@ -1,11 +1,20 @@
 /** Wires the authorizer to what its bundle was made with, and to the issuer. */
+import { redirects } from '../../adapters/lambda-redirects.ts';
 import { connectIssuer } from '../../adapters/openid-issuer.ts';
 import { createAuthorizer } from './authorizer.ts';
+import type { AuthorizerLogEntry } from './authorizer.ts';
 import { bakedAccess } from './env.ts';
 
-export const handler = createAuthorizer(bakedAccess(), {
+// One JSON line each, as pino writes them: what the alarms filter on is `reason`.
+const log = (entry: AuthorizerLogEntry): void =>
+  void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+
+const problems = redirects(process.env);
+if (problems.length > 0)
+  log({ level: 'error', authorized: false, reason: 'NotConfigured', detail: problems.join('; ') });
+
+export const handler = createAuthorizer(problems.length > 0 ? undefined : bakedAccess(), {
   now: () => Date.now(),
   fetchJwks: connectIssuer(),
-  // One JSON line each, as pino writes them: what the alarms filter on is `reason`.
-  log: (entry) => void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`),
+  log,
 });

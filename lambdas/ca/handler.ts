@@ -203,7 +203,8 @@ function isResourceEvent(event: unknown): event is ResourceEvent {
 }
 
 function isOperatorRequest(event: unknown): event is OperatorRequest {
-  const { action, ca } = fields(event);
+  const { action, ca, ...others } = fields(event);
+  if (Object.keys(others).length > 0) return false;
   return (action === 'init' || action === 'show') && (ca === undefined || typeof ca === 'string');
 }
 

@@ -7,6 +7,7 @@ import { sendResourceResponse } from '../../adapters/cloudformation-response.ts'
 import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../adapters/kms-signer.ts';
+import { redirects } from '../../adapters/lambda-redirects.ts';
 import { readBakedCluster } from '../../core/baked-configuration.ts';
 import { MisconfigurationError } from '../../core/ports.ts';
 import { readSettings } from './env.ts';
@@ -19,6 +20,8 @@ declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 function connect(): CaPorts {
   if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined')
     throw new MisconfigurationError('this bundle was made for no cluster');
+  const problems = redirects(process.env);
+  if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
   const cluster = readBakedCluster(__COUNTERSIGN_CLUSTER__);
   const { certificatesTable, caKeys } = readSettings(process.env, cluster);
   const kms = new KMSClient(kmsClientConfig);

@@ -1,4 +1,5 @@
-import { readBakedCluster } from '../../core/baked-configuration.ts';
+import { readBakedCallers, readBakedCluster } from '../../core/baked-configuration.ts';
+import type { CallersAllowed } from '../../core/baked-configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 
 /**
@@ -6,9 +7,17 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
  * whoever may change that must not be able to change what is signed.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
+/** JSON text of who may call (`bakeCallers`), likewise. */
+declare const __COUNTERSIGN_CALLERS__: string | undefined;
 
 /** Throws where the code runs without having been bundled for a cluster. */
 export function clusterConfiguration(): ClusterConfiguration {
   if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined') throw new Error('this bundle was made for no cluster');
   return readBakedCluster(__COUNTERSIGN_CLUSTER__);
+}
+
+/** Throws where the code was bundled without saying who may call it. */
+export function callersAllowed(): CallersAllowed {
+  if (typeof __COUNTERSIGN_CALLERS__ === 'undefined') throw new Error('this bundle does not say who may call');
+  return readBakedCallers(__COUNTERSIGN_CALLERS__);
 }

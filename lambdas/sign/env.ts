@@ -9,8 +9,9 @@ export const environmentNames = {
   certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
   /** JSON: KMS key ARN by CA name. */
   caKeys: 'COUNTERSIGN_CA_KEYS',
-  /** These two only where machines prove themselves. */
+  /** Locks, of every cluster; also verdicts and machines. */
   attestationsTable: 'COUNTERSIGN_ATTESTATIONS_TABLE',
+  /** Only where machines prove themselves. */
   attestFunction: 'COUNTERSIGN_ATTEST_FUNCTION',
   /** `info` (default), `warn` or `error`. */
   logLevel: 'COUNTERSIGN_LOG_LEVEL',
@@ -20,8 +21,9 @@ export interface SignSettings {
   readonly certificatesTable: string;
   /** A KMS key ARN for each CA of the configuration. */
   readonly caKeys: ReadonlyMap<string, string>;
-  /** Where verdicts are, and who makes them: present exactly when a profile demands proof. */
-  readonly attestation?: { readonly table: string; readonly function: string };
+  readonly attestationsTable: string;
+  /** Who makes verdicts: present exactly when a profile demands proof. */
+  readonly attestFunction?: string;
   readonly logLevel: LogLevel;
 }
 
@@ -42,13 +44,14 @@ export function parseSettings(
     if (!keyArn.test(caKeys.get(ca) ?? ''))
       problems.push(`${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`);
   const proofs = wantsProof(cluster);
-  const attestation = {
-    table: proofs ? text(environmentNames.attestationsTable) : '',
-    function: proofs ? text(environmentNames.attestFunction) : '',
-  };
+  const attestationsTable = text(environmentNames.attestationsTable);
+  const attestFunction = proofs ? text(environmentNames.attestFunction) : '';
   const logLevel = level(environmentNames.logLevel);
   if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
-  return { ok: true, settings: { certificatesTable, caKeys, ...(proofs ? { attestation } : {}), logLevel } };
+  return {
+    ok: true,
+    settings: { certificatesTable, attestationsTable, caKeys, ...(proofs ? { attestFunction } : {}), logLevel },
+  };
 }
 
 /** Audited profiles are signed for without anybody's verdict. */

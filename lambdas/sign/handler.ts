@@ -9,12 +9,15 @@ import type { ClusterConfiguration } from '../../core/configuration.ts';
 import { issue } from '../../core/issue.ts';
 import { decodeBody, objectTooLarge } from '../../core/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes.ts';
+import type { LockReader } from '../../core/locks.ts';
 import type { SignOutcome } from '../../core/outcome.ts';
 import type { CertificateLedger, Instant, JsonObject } from '../../core/ports.ts';
 import type { AttestationReader } from '../../core/verdict-check.ts';
 import { printable } from '../../core/quoted.ts';
-import { decodeEvent, jsonAnswer, textAnswer } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer, HttpEvent, HttpHandler, HttpRequest } from '../../adapters/lambda-http.ts';
+import { refuseCaller, unnamedCaller } from '../../adapters/lambda-caller.ts';
+import type { CallerCheck } from '../../adapters/lambda-caller.ts';
+import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapters/lambda-http.ts';
+import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda-http.ts';
 import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
 import type { CallLogEntry } from '../../adapters/lambda-log.ts';
@@ -22,8 +25,12 @@ import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 export interface SignHandlerPorts {
   readonly version: string;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
+  /** Who may have certificates signed. CA certificates and health are public. */
+  readonly caller: CallerCheck;
   /** Each cluster has a ledger of its own. */
   readonly ledger: (cluster: string) => CertificateLedger;
+  /** Each cluster has locks, attested or not. */
+  readonly locks: (cluster: string) => LockReader;
   /** Rejects when the CA cannot be had. */
   readonly authority: (cluster: string, ca: string) => Promise<Authority>;
   /** What each cluster knows of its machines, and who finds out; absent where no profile demands proof. */
@@ -35,7 +42,7 @@ export interface SignHandlerPorts {
 }
 
 /** As sign sees it: it reads verdicts and records, has requests judged, and writes nothing. */
-export interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity'> {
+export interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity' | 'findLock'> {
   readonly attest: (object: JsonObject) => Promise<void>;
 }
 
@@ -52,9 +59,9 @@ type Endpoint = keyof typeof paths;
 type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
 
 export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
-  return async (event) => {
+  return async (event, context) => {
     const started = ports.now();
-    const [answer, more] = await answerTo(event, ports);
+    const [answer, more] = await answerTo(event, context, ports);
     // Probes and CA readers that got what they wanted would only fill the log.
     if (answer.statusCode !== 200 || more.outcome === 'issued')
       ports.log(logEntry(answer, ports.now() - started, more));
@@ -62,7 +69,14 @@ export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
   };
 }
 
-async function answerTo(event: HttpEvent, ports: SignHandlerPorts): Promise<Answered> {
+async function answerTo(
+  received: unknown,
+  context: LambdaContext | undefined,
+  ports: SignHandlerPorts,
+): Promise<Answered> {
+  const event = readHttpEvent(received);
+  // No front door sends such an event: a principal has invoked the function.
+  if (event === undefined) return refuseCaller(unnamedCaller);
   const request = decodeEvent(event);
   const { method, path } = request;
   const route = routeOf(path);
@@ -75,7 +89,10 @@ async function answerTo(event: HttpEvent, ports: SignHandlerPorts): Promise<Answ
   const cluster = ports.cluster(clusterName);
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
 
-  if (endpoint === 'sign') return sign(request, cluster, ports);
+  if (endpoint === 'sign') {
+    const caller = ports.caller(event, context);
+    return caller.ok ? sign(request, cluster, ports) : refuseCaller(caller, cluster.name);
+  }
   try {
     return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await bundle(cluster, ca, ports), {}];
   } catch (error) {
@@ -147,11 +164,13 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
           attestations: {
             findVerdict: (uid, now) => attestations.findVerdict(uid, now),
             findIdentity: (identity) => attestations.findIdentity(identity),
+            findLock: (subject) => attestations.findLock(subject),
             // What was decoded is what is judged: the object as it came.
             attest: () => attestations.attest(json as JsonObject),
           },
         }),
     ledger: ports.ledger(cluster.name),
+    locks: ports.locks(cluster.name),
     authority: (ca) => ports.authority(cluster.name, ca),
     now: ports.now,
     randomBytes: ports.randomBytes,

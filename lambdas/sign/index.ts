@@ -6,10 +6,12 @@ import { LambdaClient } from '@aws-sdk/client-lambda';
 import { invocationClientConfig } from '../../adapters/lambda-invocation.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig } from '../../adapters/kms-signer.ts';
+import { checkCaller } from '../../adapters/lambda-caller.ts';
 import type { HttpHandler } from '../../adapters/lambda-http.ts';
 import { writeLog } from '../../adapters/lambda-log.ts';
 import { refuseToServe } from '../../adapters/lambda-misconfigured.ts';
-import { clusterConfiguration } from './configuration.ts';
+import { redirects } from '../../adapters/lambda-redirects.ts';
+import { callersAllowed, clusterConfiguration } from './configuration.ts';
 import { parseSettings } from './env.ts';
 import { createSignService } from './service.ts';
 
@@ -18,12 +20,14 @@ function connect(): HttpHandler {
   try {
     const cluster = clusterConfiguration();
     const parsed = parseSettings(process.env, cluster);
-    if (!parsed.ok) return refuseToServe(parsed.problems, writeLog('info'));
+    const problems = [...redirects(process.env), ...(parsed.ok ? [] : parsed.problems)];
+    if (!parsed.ok || problems.length > 0) return refuseToServe(problems, writeLog('info'));
     return createSignService(cluster, parsed.settings, {
       dynamodb: new DynamoDBClient(ledgerClientConfig),
       kms: new KMSClient(kmsClientConfig),
       // Made only where somebody must be asked: each client costs the first call its time.
       lambda: () => new LambdaClient(invocationClientConfig),
+      caller: checkCaller(callersAllowed()),
       now: Date.now,
       randomBytes,
       log: writeLog(parsed.settings.logLevel),

@@ -7,6 +7,7 @@ import { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
 import { dynamoDbLedger } from '../../adapters/dynamodb-ledger.ts';
 import { kmsKey } from '../../adapters/kms-signer.ts';
+import type { CallerCheck } from '../../adapters/lambda-caller.ts';
 import type { HttpHandler } from '../../adapters/lambda-http.ts';
 import { loadAuthority } from '../../core/ca-authority.ts';
 import type { Authority } from '../../core/certificate.ts';
@@ -22,6 +23,7 @@ export interface SignWorld {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
   readonly lambda: () => LambdaClient;
+  readonly caller: CallerCheck;
   readonly now: () => Instant;
   /** Cryptographically strong. */
   readonly randomBytes: (count: number) => Uint8Array;
@@ -30,8 +32,8 @@ export interface SignWorld {
 
 export function createSignService(
   cluster: ClusterConfiguration,
-  { certificatesTable, caKeys, attestation }: Omit<SignSettings, 'logLevel'>,
-  { dynamodb, kms, lambda, now, randomBytes, log }: SignWorld,
+  { certificatesTable, attestationsTable, caKeys, attestFunction }: Omit<SignSettings, 'logLevel'>,
+  { dynamodb, kms, lambda, caller, now, randomBytes, log }: SignWorld,
 ): HttpHandler {
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
   const store = dynamoDbCaStore(dynamodb, certificatesTable);
@@ -44,18 +46,21 @@ export function createSignService(
     return loaded.authority;
   }
 
+  const known = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });
   const attestations =
-    attestation === undefined
+    attestFunction === undefined
       ? undefined
       : {
-          ...dynamoDbAttestations({ client: dynamodb, tableName: attestation.table, randomBytes }),
-          attest: invokeAttest({ client: lambda, functionName: attestation.function, cluster: cluster.name }),
+          ...known,
+          attest: invokeAttest({ client: lambda, functionName: attestFunction, cluster: cluster.name }),
         };
 
   return createSignHandler({
     version,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
+    caller,
     ledger: () => ledger,
+    locks: () => known,
     authority: onceEach(load),
     ...(attestations === undefined ? {} : { attestations: () => attestations }),
     now,

@@ -8,7 +8,7 @@
 import type { ProfileAttestation } from '../../core/attestation-configuration.ts';
 import type { RequestObject } from '../../core/kubernetes.ts';
 import { refusalMessage, refusalReason } from '../../core/outcome.ts';
-import type { RefusalCode } from '../../core/outcome.ts';
+import type { RefusalCode, Violations } from '../../core/outcome.ts';
 import { ThrottledError } from '../../core/ports.ts';
 import type { AttestAnswer, AttestVerdict, JsonObject, RequestApi, SigningEndpoint } from '../../core/ports.ts';
 import type { Profile, ProfileKind } from '../../core/profiles.ts';
@@ -88,6 +88,23 @@ export async function decideRequest(
     case 'unexpected':
       return retryOf(answer);
   }
+}
+
+/** Without a review and without attest: such a request is not approved for any requester, and sign would refuse it. */
+export async function refusePending(
+  json: JsonObject,
+  { uid, signerName }: RequestObject,
+  violations: Violations,
+  ports: ApprovalPorts,
+  signal: AbortSignal,
+): Promise<WorkResult> {
+  const policy = signerName === undefined ? undefined : ports.policies.get(signerName);
+  if (policy === undefined || !decides(policy)) return done('left');
+  const [reason, message] = [refusalReason(violations), refusalMessage(violations)];
+  if (policy.approval === 'approve') return deny(json, { reason, message, annotations: {} }, ports, signal);
+  if (ports.asked.has(uid)) return done('left');
+  ports.asked.add(uid);
+  return { ...done('left'), decision: { kind: 'noted', code: reason, message } };
 }
 
 /** Somebody else decides: attest hears of it, once, and nothing is written on the object. */
@@ -250,8 +267,9 @@ async function write(
       return retry('ApiConflict', answer.message);
     case 'Expired':
     case 'Invalid':
-    case 'TooLarge':
       return retry('ApiRejected', answer.message);
+    case 'TooLarge':
+      return retry('ObjectTooLarge', answer.message);
   }
 }
 

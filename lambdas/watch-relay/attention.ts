@@ -21,6 +21,9 @@ export const causes: Readonly<
   EndpointUnexpected: { alarm: 'first', others: 'failing' },
   CertificateUnusable: { alarm: 'first', others: 'nothing' },
   InProgress: { alarm: 'never', others: 'nothing' },
+  // Of one machine or requester, and answered without asking anybody else.
+  SecondLook: { alarm: 'never', others: 'nothing' },
+  Limited: { alarm: 'never', others: 'nothing' },
   // As configured: the cluster's authorization says no, and may say yes tomorrow.
   NotPermitted: { alarm: 'never', others: 'nothing' },
   ApiBusy: { alarm: 'never', others: 'crowded' },
@@ -29,6 +32,8 @@ export const causes: Readonly<
   // and 401 to everybody (its RBAC authorizer looks into its cache and does not wait for it).
   ApiForbidden: { alarm: 'lasting', others: 'failing' },
   ApiRejected: { alarm: 'first', others: 'nothing' },
+  // The requester made it so, and only for this one.
+  ObjectTooLarge: { alarm: 'never', others: 'nothing' },
   ApiConflict: { alarm: 'never', others: 'nothing' },
   Internal: { alarm: 'first', others: 'nothing' },
 };

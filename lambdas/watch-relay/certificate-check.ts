@@ -16,6 +16,7 @@ const requestBlock =
 export function certificateProblem(pem: string, request: Uint8Array): string | undefined {
   if (pem.length > maxChainCharacters) return 'the chain is too long';
   let leaf: X509Certificate | undefined;
+  let last: X509Certificate | undefined;
   certificateBlock.lastIndex = 0;
   while (certificateBlock.lastIndex < pem.length) {
     // Blocks and nothing between them: text or headers would be stored too, and read by clients in different ways.
@@ -23,7 +24,10 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
     if (found?.[1] === undefined) return 'it is not a run of PEM CERTIFICATE blocks';
     try {
       const certificate = new X509Certificate(Buffer.from(found[1], 'base64'));
+      const problem = last === undefined ? undefined : linkProblem(last, certificate);
+      if (problem !== undefined) return problem;
       leaf ??= certificate;
+      last = certificate;
     } catch {
       return 'a certificate of the chain cannot be parsed';
     }
@@ -34,6 +38,21 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
   const requested = requestedKey(request);
   if (requested === undefined) return 'the request itself cannot be read';
   return certifies(leaf, requested) ? undefined : 'it certifies another key';
+}
+
+/**
+ * Whether the second may follow the first in the answer: a CA that issued it, and no root. TLS peers are shown the whole
+ * chain, and some take every certificate in the field for one to trust.
+ */
+function linkProblem(certificate: X509Certificate, issuer: X509Certificate): string | undefined {
+  if (!issuer.ca) return 'a certificate behind the first one is no CA';
+  if (!isIssuedBy(certificate, issuer)) return 'a certificate of the chain did not issue the one before it';
+  return isIssuedBy(issuer, issuer) ? 'the chain holds a self-signed root' : undefined;
+}
+
+/** Names, key identifiers and key usage (checkIssued), and the signature. Throws for keys that OpenSSL does not verify. */
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
 /**

@@ -42,6 +42,8 @@ export function deadline(
 }
 
 export interface Backoff {
+  /** On top of which the rest comes; none unless given. */
+  readonly leastMilliseconds?: number;
   readonly baseMilliseconds: number;
   readonly capMilliseconds: number;
 }
@@ -50,6 +52,10 @@ export interface Backoff {
  * Full jitter: anything from nothing to the whole of `base · 2^failures`, so that clients which failed together do
  * not come back together. `failures` counts from 0.
  */
-export function fullJitter(failures: number, { baseMilliseconds, capMilliseconds }: Backoff, random: Random): number {
-  return random() * Math.min(capMilliseconds, baseMilliseconds * 2 ** Math.min(failures, 30));
+export function fullJitter(
+  failures: number,
+  { leastMilliseconds = 0, baseMilliseconds, capMilliseconds }: Backoff,
+  random: Random,
+): number {
+  return leastMilliseconds + random() * Math.min(capMilliseconds, baseMilliseconds * 2 ** Math.min(failures, 30));
 }

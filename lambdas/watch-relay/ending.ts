@@ -16,6 +16,11 @@ import { approvedAt } from './status.ts';
 const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
 /** Between two looks whether a requester has been given leave: as the in-tree approver, seldom in the end. */
 const leaveBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
+/**
+ * Between two tries to write on an object that is too large for it. Each try moves megabytes, and only another size of the
+ * object, which is seen at once, or another limit of etcd can change the outcome.
+ */
+const tooLargeBackoff: Backoff = { leastMilliseconds: 120_000, baseMilliseconds: 300_000, capMilliseconds: 3_600_000 };
 /** The owner of a request hears of a delay after that many tries: about a minute. */
 const triesBeforeEvent = 10;
 
@@ -87,10 +92,11 @@ export function comeBack(
     metrics.alarmed(cause);
     log.error(fields, 'request tried again: needs attention');
   } else log.warn(fields, 'request tried again');
-  if (failures + 1 === triesBeforeEvent) events.delayed(key, cause);
+  if (failures + 1 === (cause === 'ObjectTooLarge' ? 1 : triesBeforeEvent)) events.delayed(key, cause);
   queue.retry(key, delay);
 }
 
 function backoffOf(cause: RetryCause): Backoff {
-  return cause === 'NotPermitted' ? leaveBackoff : requestBackoff;
+  if (cause === 'NotPermitted') return leaveBackoff;
+  return cause === 'ObjectTooLarge' ? tooLargeBackoff : requestBackoff;
 }

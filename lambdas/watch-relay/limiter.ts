@@ -52,9 +52,10 @@ export interface ConcurrencyLimiter {
   congested(startedAt: number, waiting: number): void;
   /**
    * It ended without an answer, but not for being one too many: that leaves nothing for others to take meanwhile, and may
-   * be the trouble of a few requests, of one signer for example.
+   * be the trouble of a few requests, of one signer for example. Failures of one requester alone lower nothing: what a
+   * requester sends may be what fails, and the limit is everybody's.
    */
-  failed(startedAt: number): void;
+  failed(startedAt: number, requester: string): void;
   /** Nothing is asked any more. */
   close(): void;
 }
@@ -74,6 +75,8 @@ export function createConcurrencyLimiter(
   /** Calls without an answer since the last success, and whether the limit was lowered for them. */
   let inARow = 0;
   let lowered = false;
+  /** Whose calls failed since the last success: two are enough to know that it is not one requester's trouble. */
+  const failing = new Set<string>();
   let cancelPause: (() => void) | undefined;
   /** When there was an answer last, or since when there is something to answer. */
   let heardAt = work.begunAt;
@@ -168,6 +171,7 @@ export function createConcurrencyLimiter(
       heardAt = lastAt;
       inARow = 0;
       lowered = false;
+      failing.clear();
       work.done += 1;
       remember(0);
       limit = Math.min(maximum, limit + step());
@@ -180,10 +184,11 @@ export function createConcurrencyLimiter(
       if (atOne) rest(Math.max(turn(now, waiting), gap()));
     },
 
-    failed(startedAt) {
+    failed(startedAt, requester) {
       const now = unanswered();
-      // As many as were under way fail, and not one is answered: not some of them, but the endpoint.
-      if (inARow > Math.max(contention, limit) && lower(now, startedAt, 2)) rest(gap());
+      if (failing.size < 2) failing.add(requester);
+      // As many as were under way fail, of more than one requester, and not one is answered: it is the endpoint.
+      if (inARow > Math.max(contention, limit) && failing.size > 1 && lower(now, startedAt, 2)) rest(gap());
     },
 
     close() {

@@ -2,8 +2,8 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueCounts } from './queue.ts';
 import type { RestartReason } from './reflector.ts';
 import type { Decision, End, RetryCause } from './result.ts';
-import { lines, steps } from './turns.ts';
-import type { Step } from './turns.ts';
+import { askingSteps, lines } from './turns.ts';
+import type { AskingStep, Line } from './turns.ts';
 
 /** Everything the relay counts. docs/watch-relay.md says what each is good for. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
@@ -12,8 +12,10 @@ export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 export interface RelayGauges {
   readonly waiting: QueueCounts;
   readonly longestLine: number;
+  /** Age of the oldest request that is not answered, by line. */
+  readonly oldestSeconds: Readonly<Record<Line, number>>;
   readonly inFlight: number;
-  readonly concurrencyLimit: Readonly<Record<Step, number>>;
+  readonly concurrencyLimit: Readonly<Record<AskingStep, number>>;
   readonly heldBytes: number;
 }
 
@@ -26,6 +28,7 @@ const none = { ready: 0, delayed: 0 };
 const idle: RelayGauges = {
   waiting: { renewal: none, other: none },
   longestLine: 0,
+  oldestSeconds: { renewal: 0, other: 0 },
   inFlight: 0,
   concurrencyLimit: { sign: 0, prove: 0, decide: 0 },
   heldBytes: 0,
@@ -47,6 +50,9 @@ export function createRelayMetrics() {
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
   const restarts = counter('watch_restarts_total', 'Watches and lists begun again unplanned.', ['signer', 'reason']);
   const malformed = counter('malformed_objects_total', 'Objects from the API server we could not read.', ['signer']);
+  const oversized = counter('oversized_objects_total', 'Objects too large to be worked on, as often as seen.', [
+    'signer',
+  ]);
   const events = counter('events_total', 'Events about requests.', ['result']);
   const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
   const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
@@ -54,6 +60,7 @@ export function createRelayMetrics() {
     'state',
   ]);
   const longest = gauge('longest_line', 'Requests ready of the requester who has most.', []);
+  const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['line']);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
   const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', ['step']);
   const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
@@ -93,6 +100,7 @@ export function createRelayMetrics() {
     listed: (signer: string) => lists.inc({ signer }),
     restarted: (signer: string, reason: RestartReason) => restarts.inc({ signer, reason }),
     malformed: (signer: string) => malformed.inc({ signer }),
+    oversized: (signer: string) => oversized.inc({ signer }),
     webhookAnswered: (outcome: string) => webhook.inc({ outcome }),
     event: (result: string) => events.inc({ result }),
     issuedAfter: (signer: string, seconds: number) => latency.observe({ signer }, seconds),
@@ -112,8 +120,9 @@ export function createRelayMetrics() {
       for (const line of lines)
         for (const state of ['ready', 'delayed'] as const) queue.set({ line, state }, now.waiting[line][state]);
       longest.set(now.longestLine);
+      for (const line of lines) oldest.set({ line }, now.oldestSeconds[line]);
       inFlight.set(now.inFlight);
-      for (const step of steps) limit.set({ step }, now.concurrencyLimit[step]);
+      for (const step of askingSteps) limit.set({ step }, now.concurrencyLimit[step]);
       held.set(now.heldBytes);
       return registry.metrics();
     },

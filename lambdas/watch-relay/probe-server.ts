@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { boundConnections } from './connections.ts';
 import type { ListenAddress } from './listen-address.ts';
 import type { Relay } from './relay.ts';
 
@@ -10,17 +11,21 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
+/** A probe and a scrape are one packet each. Node looks for late ones every 30 s unless told otherwise. */
+const timeouts = { requestTimeout: 5_000, headersTimeout: 3_000, connectionsCheckingInterval: 1_000 };
+/** Kubelet and a few Prometheus servers. Every pod may be able to connect, and kubelet must always get in. */
+const connectionLimits = { total: 64, perAddress: 16 };
+
 /** Without `host` on all interfaces, as a pod's probes need it. Rejects if the port cannot be had. */
 export async function serveProbes(
   relay: Pick<Relay, 'health' | 'metrics'>,
   { host, port }: ListenAddress,
 ): Promise<ProbeServer> {
   // Whatever somebody sends, and whatever goes wrong with it, ends that call at most and never the relay.
-  const server = createServer((request, response) => {
+  const server = createServer(timeouts, (request, response) => {
     answer(relay, request, response).catch(() => response.destroy());
   });
-  server.requestTimeout = 10_000;
-  server.headersTimeout = 10_000;
+  boundConnections(server, connectionLimits);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, ...(host === undefined ? {} : { host }) }, resolve);

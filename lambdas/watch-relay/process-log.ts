@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { printableFields } from './log.ts';
 import type { Log } from './log.ts';
 
 /** A write for each line costs half as much again as making the line, and more of whoever reads them. */
@@ -37,5 +38,7 @@ export function createProcessLog(level: string, descriptor = 1): Log {
     },
   };
   process.on('exit', flush);
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  // `"level":"error"`, as the functions write it and as every page of the documentation says; pino's own are numbers.
+  const formatters = { level: (label: string) => ({ level: label }), log: printableFields };
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
 }

@@ -1,5 +1,6 @@
+import type { Instant } from '../../core/ports.ts';
 import type { Clock } from './clock.ts';
-import { createTurns, lines, steps } from './turns.ts';
+import { byStep, createTurns, lines, steps } from './turns.ts';
 import type { Line, Place, Step, Turn } from './turns.ts';
 
 /** Which request: the UID says which, the name where to read it, the signer which metrics it counts in. */
@@ -14,6 +15,10 @@ export interface Arrival {
   readonly requester: string;
   readonly line: Line;
   readonly step: Step;
+  /** Places of its requester; 1 unless given. */
+  readonly weight?: number;
+  /** When the request was created, by the API server's clock. */
+  readonly createdAt: Instant;
 }
 
 /** One object and few fields for each: as many as 50 000 may wait while an endpoint is away. */
@@ -21,7 +26,10 @@ interface Entry {
   readonly key: RequestKey;
   readonly requester: string;
   readonly line: Line;
+  readonly createdAt: Instant;
   step: Step;
+  /** Never changes while a worker has it: as many places are given back as were taken. */
+  weight: number;
   state: 'ready' | 'busy' | 'delayed' | 'gone';
   /** What came while a worker had it: seen again (the worker may have looked at an old state), or forgotten. */
   meanwhile: 'nothing' | 'seen' | 'moved on' | 'forgotten';
@@ -33,6 +41,7 @@ interface Entry {
 
 export interface Taken {
   readonly key: RequestKey;
+  readonly requester: string;
   readonly failures: number;
   readonly step: Step;
 }
@@ -61,6 +70,8 @@ export interface RequestQueue {
   /** Answered by somebody, or deleted. A worker that has it finishes, and it does not come back. */
   forget(uid: string): void;
   counts(): QueueCounts;
+  /** Age of the oldest request that is here, waiting or under way; 0 where there is none. */
+  oldestSeconds(now: Instant): Readonly<Record<Line, number>>;
   /** The most requests that any one requester has ready. */
   longestLine(): number;
   /** Nothing is ready ever after. */
@@ -78,7 +89,7 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
     renewal: { ready: 0, delayed: 0 },
     other: { ready: 0, delayed: 0 },
   };
-  const waiting: Record<Step, number> = { sign: 0, prove: 0, decide: 0 };
+  const waiting = byStep(() => 0);
   /** Requesters whose crowd has been told of, until nothing of theirs waits. */
   const crowded = new Set<string>();
   let closed = false;
@@ -129,9 +140,9 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       if (closed) return undefined;
       const known = entries.get(key.uid);
       if (known === undefined) {
-        const { requester, line, step } = arrival;
-        const waits = undefined;
-        const entry: Entry = { key, requester, line, step, state: 'ready', meanwhile: 'nothing', failures: 0, waits };
+        const { requester, line, step, createdAt, weight = 1 } = arrival;
+        const [state, meanwhile, failures, waits] = ['ready', 'nothing', 0, undefined] as const;
+        const entry: Entry = { key, requester, line, createdAt, step, weight, state, meanwhile, failures, waits };
         entries.set(key.uid, entry);
         enqueue(entry);
         if (turns.waiting(turnOf(entry)) < crowd || crowded.has(arrival.requester)) return undefined;
@@ -141,7 +152,10 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       const moved = known.step !== arrival.step;
       if (known.state === 'busy') known.meanwhile = moved || known.meanwhile === 'moved on' ? 'moved on' : 'seen';
       const sooner = moved && (known.state === 'delayed' || known.state === 'ready');
-      if (sooner) withdraw(known);
+      if (sooner) {
+        withdraw(known);
+        known.weight = arrival.weight ?? 1;
+      }
       known.step = arrival.step;
       if (sooner) afresh(known);
       return undefined;
@@ -157,7 +171,8 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
       if (entry === undefined) return undefined;
       withdraw(entry);
       entry.state = 'busy';
-      return { key: entry.key, failures: entry.failures, step: entry.step };
+      const { key, requester, failures, step } = entry;
+      return { key, requester, failures, step };
     },
 
     done({ uid }) {
@@ -195,6 +210,12 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
     },
 
     counts: () => ({ renewal: { ...depth.renewal }, other: { ...depth.other } }),
+    oldestSeconds(now) {
+      const oldest: Record<Line, Instant> = { renewal: now, other: now };
+      // An API server whose clock is ahead makes no request of a negative age.
+      for (const { line, createdAt } of entries.values()) oldest[line] = Math.min(createdAt, oldest[line]);
+      return { renewal: (now - oldest.renewal) / 1_000, other: (now - oldest.other) / 1_000 };
+    },
     longestLine: () => turns.longest(),
 
     close() {
@@ -204,8 +225,8 @@ export function createRequestQueue(clock: Clock, perRequester: number, onReady: 
   };
 }
 
-function turnOf({ key: { signerName }, requester, line, step }: Entry): Turn {
-  return { requester, signerName, line, step };
+function turnOf({ key: { signerName }, requester, line, step, weight }: Entry): Turn {
+  return { requester, signerName, line, step, weight };
 }
 
 /** All lines together, for a log line. */

@@ -26,6 +26,8 @@ export interface ReflectorHandlers {
   /** Why a watch or list ended that did not reach its planned end; for logs and metrics. */
   restarted(why: RestartReason): void;
   unreadable(message: string): void;
+  /** An object changed that was too large to be read. */
+  oversized(bytes: number): void;
 }
 
 export type RestartReason = 'expired' | 'broken' | 'silent' | 'refused' | 'listFailed';
@@ -160,6 +162,9 @@ async function watchFrom(
           break;
         case 'ERROR':
           return refused(event.why, event.message);
+        case 'OVERSIZED':
+          handlers.oversized(event.bytes);
+          continue;
         case 'UNREADABLE':
           handlers.unreadable(event.message);
           continue;

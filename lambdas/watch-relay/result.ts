@@ -23,12 +23,15 @@ export type RetryCause =
   | 'EndpointUnauthorized' // 401, 403, or no credentials
   | 'EndpointUnexpected' // an answer that is not ours
   | 'CertificateUnusable' // issued, but not for this key, or not a certificate
+  | 'SecondLook' // attest looks a second time, minutes after the first
+  | 'Limited' // too much of one machine or requester in a while
   | 'InProgress' // another try of the same request is under way there
   | 'NotPermitted' // the requester may not have it approved (SubjectAccessReview)
   | 'ApiBusy'
   | 'ApiUnreachable'
   | 'ApiForbidden'
   | 'ApiRejected' // the API server does not take what we write
+  | 'ObjectTooLarge' // the object is larger than the API server or etcd takes, with our answer on it
   | 'ApiConflict' // somebody keeps changing the object
   | 'Internal'; // a fault of the relay itself
 
@@ -86,6 +89,8 @@ const busyCauses: Readonly<Record<BusyWhy, RetryCause>> = {
   Unavailable: 'EndpointFailing',
   Internal: 'EndpointFailing',
   InProgress: 'InProgress',
+  SecondLook: 'SecondLook',
+  Limited: 'Limited',
 };
 
 export function text(error: unknown): string {

@@ -2,14 +2,10 @@
  * From taking up the work to laying it down: what comes by is queued, as many as the endpoint bears are worked on at
  * once, and each ends or comes back.
  */
-import { nodesGroup, nodeUserPrefix } from '../../core/in-tree-rules.ts';
-import type { RequestObject } from '../../core/kubernetes.ts';
-import type { JsonObject } from '../../core/ports.ts';
-import { decides } from './approval.ts';
+import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
+import type { Arrivals } from './arrivals.ts';
 import { createAskedOnce } from './asked-once.ts';
-import type { AskedOnce } from './asked-once.ts';
 import { causes, createAttention } from './attention.ts';
-import { judge, nameOf, uidOf } from './candidate.ts';
 import { deadline } from './clock.ts';
 import type { Clock } from './clock.ts';
 import { comeBack, finish, isFinal, wasAnswered } from './ending.ts';
@@ -18,30 +14,33 @@ import { createEventSink } from './events.ts';
 import type { Health } from './health.ts';
 import { createConcurrencyLimiter } from './limiter.ts';
 import type { ConcurrencyLimiter } from './limiter.ts';
+import { createLineLimit } from './log.ts';
 import type { RelayMetrics } from './metrics.ts';
 import { createObjectCache } from './object-cache.ts';
-import type { ObjectCache } from './object-cache.ts';
 import type { RelayOptions, RelayPorts } from './options.ts';
 import { createRequestQueue, sumOf } from './queue.ts';
-import type { Arrival, Taken } from './queue.ts';
+import type { Taken } from './queue.ts';
 import { reflect } from './reflector.ts';
-import type { WorkResult } from './result.ts';
-import { steps } from './turns.ts';
-import type { Step } from './turns.ts';
+import type { RetryCause, WorkResult } from './result.ts';
+import { askingSteps, byStep, steps } from './turns.ts';
+import type { AskingStep, Step } from './turns.ts';
 import { relayRequest } from './work.ts';
 
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;
 /** Of all that may be under way: what is not signing may have as much, or calls that hang would let nothing be signed. */
 const undecidedShare = 3 / 4;
+/**
+ * Oversized requests are refused one at a time with a pause between them. Each moves up to 3 MB to the API server and
+ * back, and takes it 100 ms of processor time, which others would wait for.
+ */
+const refusalPauseMilliseconds = 1_000;
 /** About 10 MB, and more pending requests than any cluster has had. */
 const askedUids = 100_000;
 
-interface Session extends Endings {
-  readonly held: ObjectCache;
+interface Session extends Endings, Arrivals {
   /** Each step asks somebody else, or has him ask somebody else: what one bears says nothing of the others. */
-  readonly limiters: Readonly<Record<Step, ConcurrencyLimiter>>;
-  readonly asked: AskedOnce;
+  readonly limiters: Readonly<Record<AskingStep, ConcurrencyLimiter>>;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
 
@@ -58,7 +57,8 @@ export async function runSession(
   const { clock, random, log, metrics, health } = ports;
   const calls = new AbortController(); // ends every call still under way
   const running = new Set<Promise<void>>();
-  const underWay: Record<Step, number> = { sign: 0, prove: 0, decide: 0 };
+  const underWay = byStep(() => 0);
+  let cancelRefusalPause: (() => void) | undefined;
   const limiter = (): ConcurrencyLimiter => createConcurrencyLimiter(options.concurrency, clock, random, pump);
   const session: Session = {
     queue: createRequestQueue(clock, options.inFlightPerRequester, pump),
@@ -67,19 +67,23 @@ export async function runSession(
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
     attention: createAttention(clock),
     asked: createAskedOnce(askedUids),
+    lineLimit: createLineLimit(clock),
   };
   const { queue, held, limiters, events } = session;
   const unwatch = metrics.watchGauges(() => ({
     waiting: queue.counts(),
     longestLine: queue.longestLine(),
+    oldestSeconds: queue.oldestSeconds(clock.now()),
     inFlight: running.size,
     concurrencyLimit: { sign: limiters.sign.limit(), prove: limiters.prove.limit(), decide: limiters.decide.limit() },
     heldBytes: held.bytes(),
   }));
 
   function admits(step: Step): boolean {
-    if (running.size >= options.concurrency) return false;
+    // In addition to the others: it must not take the place of one of them, nor wait for them.
+    if (step === 'refuse') return underWay.refuse === 0 && cancelRefusalPause === undefined && queue.ready(step);
     const undecided = underWay.prove + underWay.decide;
+    if (underWay.sign + undecided >= options.concurrency) return false;
     if (step !== 'sign' && undecided >= Math.ceil(options.concurrency * undecidedShare)) return false;
     // Asked only where there is something to do: a limiter that is asked takes it that there is.
     return queue.ready(step) && limiters[step].admits(underWay[step]);
@@ -94,10 +98,18 @@ export async function runSession(
       const task: Promise<void> = attend(taken, session, options, ports, calls.signal).finally(() => {
         underWay[taken.step] -= 1;
         running.delete(task);
+        if (taken.step === 'refuse') pauseRefusals();
         pump();
       });
       running.add(task);
     }
+  }
+
+  function pauseRefusals(): void {
+    cancelRefusalPause = clock.after(refusalPauseMilliseconds, () => {
+      cancelRefusalPause = undefined;
+      pump();
+    });
   }
 
   const watching = AbortSignal.any([stop, lost]);
@@ -105,8 +117,8 @@ export async function runSession(
     reflect(
       signerName,
       {
-        seen: (object, bytes) => take(signerName, object, bytes, session, options, ports),
-        deleted: (object) => drop(object, session),
+        seen: (object, bytes) => takeArrival(signerName, object, bytes, session, options, ports),
+        deleted: (object) => dropArrival(object, session),
         synced: () => {
           health.synced(signerName);
           metrics.listed(signerName);
@@ -115,8 +127,10 @@ export async function runSession(
         restarted: (why) => metrics.restarted(signerName, why),
         unreadable: (detail) => {
           metrics.malformed(signerName);
-          log.error({ signerName, detail }, 'watch event unreadable');
+          const due = session.lineLimit('unreadable');
+          if (due !== undefined) log.error({ signerName, detail, ...due }, 'watch event unreadable');
         },
+        oversized: (bytes) => sawOversized({ signerName, bytes }, session, ports),
       },
       ports,
       watching,
@@ -134,62 +148,9 @@ export async function runSession(
   calls.abort(new Error('the relay stops'));
   await Promise.all(running);
   // Whoever stands by has nothing under way and holds nothing: neither shown, nor kept for showing it.
-  for (const step of steps) limiters[step].close();
+  for (const step of askingSteps) limiters[step].close();
+  cancelRefusalPause?.();
   unwatch();
-}
-
-/** An object came by. Only one with something to do is remembered: key in the queue, object while there is room. */
-function take(
-  signerName: string,
-  object: JsonObject,
-  bytes: number | undefined,
-  session: Session,
-  { policies }: RelayOptions,
-  { log, metrics }: SessionPorts,
-): void {
-  const { queue, held, events, asked } = session;
-  const judgement = judge(object);
-  // No approval is ever taken back: a pending state that comes after it is an old one, told again. Taken up, it would be
-  // left to whoever decides, and the request with it.
-  if (judgement.kind === 'pending' && queue.stepOf(judgement.object.uid) === 'sign') return;
-  const undecided =
-    judgement.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(judgement.object.uid);
-  if (judgement.kind === 'candidate' || undecided) {
-    const { uid, name } = judgement.object;
-    const key = { uid, name, signerName };
-    held.put(uid, object, bytes ?? JSON.stringify(object).length);
-    const proves = policies.get(signerName)?.attestation !== undefined;
-    const step = judgement.kind === 'candidate' ? 'sign' : proves ? 'prove' : 'decide';
-    const added = queue.add(key, arrivalOf(judgement.object, step));
-    if (added === 'crowded') {
-      log.warn({ ...key, requester: judgement.object.username }, 'many requests of one requester wait');
-      events.crowded(key);
-    }
-    return;
-  }
-  if (judgement.kind === 'pending') {
-    held.drop(judgement.object.uid);
-    return;
-  }
-  drop(object, session);
-  if (judgement.kind === 'malformed') {
-    metrics.malformed(signerName);
-    log.error({ signerName, name: nameOf(object), uid: uidOf(object), detail: judgement.message }, 'object malformed');
-  }
-}
-
-/** The API server authenticated the user: nobody but a node of the cluster is called so and in that group. */
-function arrivalOf({ username, groups }: RequestObject, step: Step): Arrival {
-  const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
-  return { requester: username, line: node ? 'renewal' : 'other', step };
-}
-
-function drop(object: JsonObject, { queue, held, asked }: Session): void {
-  const uid = uidOf(object);
-  if (uid === undefined) return;
-  held.drop(uid);
-  asked.drop(uid);
-  queue.forget(uid);
 }
 
 /** One try of one request, and what follows from how it went. Never rejects. */
@@ -219,16 +180,26 @@ async function attend(
     }
     session.queue.done(key);
     // Only what the endpoint answered says something about the endpoint.
-    if (wasAnswered(result)) session.limiters[taken.step].succeeded();
+    if (wasAnswered(result) && taken.step !== 'refuse') session.limiters[taken.step].succeeded();
     finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
-    const limiter = session.limiters[taken.step];
-    const { others } = causes[result.cause];
-    if (others === 'crowded') limiter.congested(begun, session.queue.waiting(taken.step));
-    else if (others === 'failing') limiter.failed(begun);
+    if (taken.step !== 'refuse') slowDown(taken.step, taken.requester, result.cause, begun, session);
     comeBack(taken, result, session, ports);
   }
+}
+
+/** What a try without an answer says of the other requests of its step. */
+function slowDown(
+  step: AskingStep,
+  requester: string,
+  cause: RetryCause,
+  begun: number,
+  { limiters, queue }: Session,
+): void {
+  const { others } = causes[cause];
+  if (others === 'crowded') limiters[step].congested(begun, queue.waiting(step));
+  else if (others === 'failing') limiters[step].failed(begun, requester);
 }
 
 async function within(milliseconds: number, clock: Clock, lost: AbortSignal, work: Promise<unknown>): Promise<void> {

@@ -7,9 +7,17 @@
  * since whoever is asked for it bears no more, holds up nothing else.
  */
 
-/** What is to be done next with a request: have it signed, have its machine prove itself, or decide by rules alone. */
-export type Step = 'sign' | 'prove' | 'decide';
-export const steps: readonly Step[] = ['sign', 'prove', 'decide'];
+/** What the endpoint is asked for a request: to sign it, to look at its machine's proof, or to decide by rules alone. */
+export type AskingStep = 'sign' | 'prove' | 'decide';
+export const askingSteps: readonly AskingStep[] = ['sign', 'prove', 'decide'];
+/** What is to be done next with a request. `refuse`: it is oversized, and the relay refuses it without asking. */
+export type Step = AskingStep | 'refuse';
+export const steps: readonly Step[] = [...askingSteps, 'refuse'];
+
+/** One for each step. */
+export function byStep<T>(make: () => T): Record<Step, T> {
+  return { sign: make(), prove: make(), decide: make(), refuse: make() };
+}
 
 /** What a request's turn depends on: who asked, as the API server authenticated him. */
 export interface Turn {
@@ -18,6 +26,8 @@ export interface Turn {
   readonly line: Line;
   /** `sign`: it is begun, only its certificate is missing. Before others of its requester. */
   readonly step: Step;
+  /** How many of its requester's places it takes while it is under way; 1 unless given. */
+  readonly weight?: number;
 }
 
 /** `renewal`: of a node in the cluster. */
@@ -52,6 +62,7 @@ export interface Turns<T> {
 
 export interface Place<T> {
   readonly item: T;
+  readonly weight: number;
   /** Unset once it is out. */
   queue: Queue<T> | undefined;
   before: Place<T> | undefined;
@@ -80,14 +91,17 @@ interface Requester<T> {
   begun: number;
 }
 
-/** `atOnce`: how many of one requester may be under way, so that a flood leaves room for whoever comes next. */
+/**
+ * `atOnce`: how many of one requester may be under way, so that a flood leaves room for whoever comes next. A heavy one
+ * begins while there is any place left.
+ */
 export function createTurns<T>(atOnce: number): Turns<T> {
   /** By line, too: one name may be said to be in a group once and not another time. */
   const requesters: Readonly<Record<Line, Map<string, Requester<T>>>> = { renewal: new Map(), other: new Map() };
   /** Who may be served now, by line and step, in the order in which they are served next; and since when, in turns. */
   const eligible: Readonly<Record<Line, Readonly<Record<Step, Map<Requester<T>, number>>>>> = {
-    renewal: { sign: new Map(), prove: new Map(), decide: new Map() },
-    other: { sign: new Map(), prove: new Map(), decide: new Map() },
+    renewal: byStep(() => new Map()),
+    other: byStep(() => new Map()),
   };
   let renewals = 0;
   let places = 0;
@@ -119,7 +133,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
   }
 
   return {
-    push(item, { requester: name, signerName, line, step }) {
+    push(item, { requester: name, signerName, line, step, weight = 1 }) {
       let requester = requesters[line].get(name);
       if (requester === undefined) {
         requester = { name, line, queues: undefined, waiting: 0, underWay: 0, begun: 0 };
@@ -131,7 +145,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
         queue = { signerName, step, requester, first: undefined, last: undefined, next: undefined };
         append(queue);
       }
-      const place: Place<T> = { item, queue, before: queue.last, behind: undefined };
+      const place: Place<T> = { item, weight, queue, before: queue.last, behind: undefined };
       if (queue.last === undefined) queue.first = place;
       else queue.last.behind = place;
       queue.last = place;
@@ -159,7 +173,7 @@ export function createTurns<T>(atOnce: number): Turns<T> {
       remove(queue);
       append(queue);
       takeOut(place);
-      requester.underWay += 1;
+      requester.underWay += place.weight;
       requester.begun = queue.step === 'sign' ? requester.begun + 1 : 0;
       for (const step of steps) eligible[line][step].delete(requester);
       settle(requester);
@@ -168,10 +182,10 @@ export function createTurns<T>(atOnce: number): Turns<T> {
 
     ready: (step) => lines.some((line) => eligible[line][step].size > 0),
 
-    over({ line, requester: name }) {
+    over({ line, requester: name, weight = 1 }) {
       const requester = requesters[line].get(name);
       if (requester === undefined) return;
-      requester.underWay -= 1;
+      requester.underWay -= weight;
       settle(requester);
     },
 

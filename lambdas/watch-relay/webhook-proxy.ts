@@ -14,7 +14,7 @@ import type { JsonObject, RequestApi, SignAnswer, SigningEndpoint } from '../../
 import { errorAnswer, outcomeHeader, signAnswer } from '../../adapters/lambda-answers.ts';
 import { jsonAnswer } from '../../adapters/lambda-http.ts';
 import type { HttpAnswer } from '../../adapters/lambda-http.ts';
-import { judge } from './candidate.ts';
+import { judge, oversizedMessage, sizeOf, withoutManagedFields } from './candidate.ts';
 import { certificateProblem } from './certificate-check.ts';
 import type { Log } from './log.ts';
 import { withCertificate } from './status.ts';
@@ -37,6 +37,8 @@ export type WebhookProxy = (call: WebhookCall, signal: AbortSignal) => Promise<H
 
 /** What a client is told of anything that is wrong on our side; it comes back by itself. */
 const comeBackSeconds = 2;
+
+const oversized = { message: oversizedMessage, tooLarge: true } as const;
 
 /** Serves the one cluster it is in. Never rejects. */
 export function createWebhookProxy(cluster: string, ports: WebhookPorts): WebhookProxy {
@@ -71,6 +73,7 @@ async function forward(
   const found = await api.get(key.name, signal);
   if (!found.ok) {
     if (found.why === 'NotFound') return conflict('NotFound', 'the cluster has no request of that name');
+    if (found.why === 'TooLarge') return unreadable(oversized);
     log.error({ ...key, detail: found.message }, 'webhook: the API server does not let us read the request');
     return busy();
   }
@@ -81,11 +84,13 @@ async function forward(
     log.warn({ ...key, difference }, 'webhook: what was posted is not what the cluster has');
     return conflict('NotTheStoredRequest', `the cluster has another request of that name: ${difference} differs`);
   }
-  const judgement = judge(stored);
+  const judgement = judge(stored, sizeOf(stored));
   if (judgement.kind === 'settled') return signAnswer({ kind: 'ignored', why: judgement.why }, undefined);
   if (judgement.kind === 'pending') return signAnswer({ kind: 'ignored', why: 'NotApproved' }, undefined);
   if (judgement.kind === 'malformed') return errorAnswer(400, 'invalid', judgement.message);
-  return answerOf(await endpoint.sign(stored, signal), posted, judgement.object.request, key, log);
+  if (judgement.oversized) return unreadable(oversized);
+  const answer = await endpoint.sign(withoutManagedFields(stored), signal);
+  return answerOf(answer, posted, judgement.object.request, key, log);
 }
 
 /** Conditions are not compared: the stored ones are what counts, and they may have moved on since. */

@@ -8,6 +8,8 @@ import { errorAnswer } from '../../adapters/lambda-answers.ts';
 import type { HttpAnswer } from '../../adapters/lambda-http.ts';
 import { deadline } from './clock.ts';
 import type { Clock } from './clock.ts';
+import { boundConnections } from './connections.ts';
+import { createLineLimit } from './log.ts';
 import type { Log } from './log.ts';
 import { strangeness } from './webhook-caller.ts';
 import { busy, tooLarge } from './webhook-proxy.ts';
@@ -33,7 +35,7 @@ export interface WebhookServer {
 /** The client gives up after 30 s; it had better hear from us. */
 const answerMilliseconds = 25_000;
 /** Many more connections than callers have: a stranger can open them, at some kilobytes each. */
-const maxConnections = 256;
+const connectionLimits = { total: 256, perAddress: 64 };
 
 /** Rejects with a sentence for the user when a file cannot be used or the port not be had. */
 export async function serveWebhook(
@@ -47,14 +49,16 @@ export async function serveWebhook(
     // Whether the certificate will do is ours to say, with a 401 instead of a broken connection.
     requestCert: settings.client !== undefined,
     rejectUnauthorized: false,
-    handshakeTimeout: 10_000,
-    headersTimeout: 10_000,
+    // Callers are in the same network. A connection without a handshake for longer is an idle one.
+    handshakeTimeout: 3_000,
+    headersTimeout: 5_000,
     requestTimeout: 15_000,
-    connectionsCheckingInterval: 2_000,
+    connectionsCheckingInterval: 1_000,
     keepAliveTimeout: 30_000,
     maxHeaderSize: 16_384,
   });
-  server.maxConnections = maxConnections;
+  const connections = boundConnections(server, connectionLimits);
+  const lineLimit = createLineLimit(clock);
   files.onChange((context) => {
     server.setSecureContext(context);
     server.closeIdleConnections();
@@ -66,11 +70,13 @@ export async function serveWebhook(
     const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
     const why = await strangeness(settings, { authorization: request.headers.authorization, certificate });
     if (why !== undefined) {
-      log.info({ why, remote: socket.remoteAddress }, 'webhook: caller turned away');
+      const due = lineLimit('stranger');
+      if (due !== undefined) log.info({ why, remote: socket.remoteAddress, ...due }, 'webhook: caller turned away');
       answered('unauthenticated');
       const headers = { 'www-authenticate': 'Bearer', connection: 'close' };
       return errorAnswer(401, 'invalid', 'not authenticated', [], { headers });
     }
+    connections.keep(socket);
     if (inFlight >= concurrency) return count(busy(1));
     inFlight += 1;
     const gone = new AbortController();

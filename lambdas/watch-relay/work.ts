@@ -5,12 +5,13 @@
  * Nothing is remembered between tries. Whatever happens in the middle, the next try looks at the object and asks
  * again; the sign function gives the same certificate for the same UID, and the API server stores the first one only.
  */
+import { violation } from '../../core/outcome.ts';
 import type { Violations } from '../../core/outcome.ts';
 import { ThrottledError } from '../../core/ports.ts';
 import type { JsonObject, SignAnswer } from '../../core/ports.ts';
-import { decideRequest } from './approval.ts';
+import { decideRequest, refusePending } from './approval.ts';
 import type { ApprovalPorts } from './approval.ts';
-import { judge, uidOf } from './candidate.ts';
+import { judge, oversizedMessage, sizeOf, uidOf, withoutManagedFields } from './candidate.ts';
 import { certificateProblem } from './certificate-check.ts';
 import type { Clock } from './clock.ts';
 import type { RequestKey } from './queue.ts';
@@ -18,26 +19,33 @@ import { done, retry, retryOf, text } from './result.ts';
 import type { WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from './status.ts';
 
+const oversized = [violation('RequestTooLarge', oversizedMessage)] as const;
 /** PUTs of one try. Each conflict is a change by somebody else, which is rare in an approved request's life. */
 const maxWrites = 3;
 
-/** `passedBy` is the object if it just came by watch or list; without it the API server is asked. */
+/**
+ * `passedBy` is the object if it just came by watch or list, and is not oversized; without it the API server is asked.
+ */
 export async function relayRequest(
   key: RequestKey,
   passedBy: JsonObject | undefined,
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
-  const found = passedBy === undefined ? await read(key, ports, signal) : { kind: 'object' as const, object: passedBy };
+  const found: Found | WorkResult =
+    passedBy === undefined ? await read(key, ports, signal) : { kind: 'object', object: passedBy, bytes: 0 };
   if (found.kind !== 'object') return found;
-  const judgement = judge(found.object);
+  const judgement = judge(found.object, found.bytes);
   switch (judgement.kind) {
     case 'settled':
     case 'malformed':
       return done(judgement.kind);
     case 'pending':
-      return decideRequest(found.object, judgement.object, ports, signal);
+      return judgement.oversized
+        ? refusePending(found.object, judgement.object, oversized, ports, signal)
+        : decideRequest(found.object, judgement.object, ports, signal);
     case 'candidate':
+      if (judgement.oversized) return write(found.object, refusedEnding(oversized, ports.clock), key, ports, signal);
       return signRequest(key, found.object, judgement.object.request, ports, signal);
   }
 }
@@ -121,6 +129,8 @@ async function write(
       if (answer.ok) return retry('ApiRejected', 'the status was accepted and not stored');
       if (answer.why === 'NotFound') return done('gone');
       if (answer.why === 'Unauthorized' || answer.why === 'Forbidden') return retry('ApiForbidden', answer.message);
+      // Nothing was written, and the same again would not be: no look at it, which moves as much.
+      if (answer.why === 'TooLarge') return retry('ObjectTooLarge', answer.message);
       last = retry(answer.why === 'Conflict' ? 'ApiConflict' : 'ApiRejected', answer.message);
     } catch (error) {
       if (error instanceof ThrottledError) return retry('ApiBusy', text(error));
@@ -138,15 +148,19 @@ async function write(
   return last;
 }
 
-async function read(
-  key: RequestKey,
-  { api }: ApprovalPorts,
-  signal: AbortSignal,
-): Promise<{ readonly kind: 'object'; readonly object: JsonObject } | WorkResult> {
+/** `bytes` of its JSON as the API server has it; 0 for what was measured before. */
+interface Found {
+  readonly kind: 'object';
+  readonly object: JsonObject;
+  readonly bytes: number;
+}
+
+async function read(key: RequestKey, { api }: ApprovalPorts, signal: AbortSignal): Promise<Found | WorkResult> {
   try {
     const answer = await api.get(key.name, signal);
     // The name may have passed to a later request, which has a key of its own.
-    if (answer.ok) return uidOf(answer.value) === key.uid ? { kind: 'object', object: answer.value } : done('gone');
+    if (answer.ok && uidOf(answer.value) !== key.uid) return done('gone');
+    if (answer.ok) return { kind: 'object', object: withoutManagedFields(answer.value), bytes: sizeOf(answer.value) };
     switch (answer.why) {
       case 'NotFound':
         return done('gone');
@@ -156,8 +170,9 @@ async function read(
       case 'Conflict':
       case 'Expired':
       case 'Invalid':
-      case 'TooLarge':
         return retry('ApiRejected', answer.message);
+      case 'TooLarge':
+        return retry('ObjectTooLarge', answer.message);
     }
   } catch (error) {
     return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));

@@ -2,6 +2,8 @@
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/attestation-store.ts';
+import { lockOfMachine, lockOfNode } from '../../core/locks.ts';
+import type { Lock } from '../../core/locks.ts';
 import { ulid } from '../../core/ulid.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
@@ -55,74 +57,12 @@ const resets: readonly Case[] = [
   {
     name: 'a reset of a machine that lost its name leaves the name with whoever has it',
     async run(scene) {
-      for (const revokedFirst of [false, true]) {
-        const { register, store, a, n } = scene;
-        const before = await store.findNode(n);
-        if (before !== undefined) await register.reset(before, scene.audit());
-        const old = await scene.done(scene.first());
-        const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
-        let ended: IdentityRecord = { ...old, state: 'retired', rev: 2 };
-        if (revokedFirst) {
-          deepStrictEqual(await register.revoke(ended, scene.audit()), written);
-          ended = { ...ended, state: 'revoked', rev: 3 };
-        }
-        deepStrictEqual(await register.reset(ended, scene.audit()), written);
-        strictEqual(await store.findIdentity(a), undefined);
-        deepStrictEqual(await store.findNode(n), next);
-      }
-    },
-  },
-];
-
-const revocations: readonly Case[] = [
-  {
-    name: 'a revocation ends an active record and keeps everything else, the name too',
-    async run(scene) {
-      const { register, store, a, b, n, x } = scene;
-      const record = await scene.done(scene.first({}, { addresses: [x], startedAt: 3 }));
-      const audit = scene.audit({ before: record });
-      deepStrictEqual(await register.revoke(record, audit), written);
-      const ended = { ...record, state: 'revoked', rev: 2 };
-      deepStrictEqual(await store.findIdentity(a), ended);
-      deepStrictEqual(await store.findNode(n), ended);
-      const look = { now, identity: b, nodeName: n, once: [], addresses: [x], machines: [] };
-      deepStrictEqual((await store.look(look)).addresses, [a]);
-      deepStrictEqual(await scene.audited(), [audit]);
-    },
-  },
-  {
-    name: 'a revocation writes what is on record, not what the reader made of it',
-    async run(scene) {
-      const record = await scene.done(scene.first());
-      const made = { ...record, providerId: 'aws:///elsewhere/i-0', uses: 99 };
-      deepStrictEqual(await scene.register.revoke(made, scene.audit()), written);
-      deepStrictEqual(await scene.store.findIdentity(scene.a), { ...record, state: 'revoked', rev: 2 });
-    },
-  },
-  {
-    name: 'a retired record can be revoked, a revoked one cannot',
-    async run(scene) {
+      const { register, store, a, n } = scene;
       const old = await scene.done(scene.first());
-      await scene.done(scene.first({ retire: old }, { identity: scene.b }));
-      const retired: IdentityRecord = { ...old, state: 'retired', rev: 2 };
-      deepStrictEqual(await scene.register.revoke(retired, scene.audit()), written);
-      const ended: IdentityRecord = { ...retired, state: 'revoked', rev: 3 };
-      deepStrictEqual(await scene.store.findIdentity(scene.a), ended);
-      await refuses(scene, () => scene.register.revoke(ended, scene.audit()), changed);
-    },
-  },
-  {
-    name: 'a revocation is of the very record that was read',
-    async run(scene) {
-      const revoke = (record: IdentityRecord) => () => scene.register.revoke(record, scene.audit());
-      await refuses(scene, revoke(scene.record()), missing);
-      const first = await scene.done(scene.first());
-      await refuses(scene, revoke({ ...first, rev: 2 }), changed);
-      const second = await scene.done(scene.again(first));
-      await refuses(scene, revoke(first), changed);
-      deepStrictEqual(await scene.register.reset(second, scene.audit()), written);
-      await scene.done(scene.first({}, { firstSeen: now + 1 }));
-      await refuses(scene, revoke(first), changed);
+      const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
+      deepStrictEqual(await register.reset({ ...old, state: 'retired', rev: 2 }, scene.audit()), written);
+      strictEqual(await store.findIdentity(a), undefined);
+      deepStrictEqual(await store.findNode(n), next);
     },
   },
 ];
@@ -157,8 +97,10 @@ const adoptions: readonly Case[] = [
       await refuses(scene, adopt({ identity: a, nodeName: m }), changed);
       await refuses(scene, adopt({ identity: b, nodeName: n }), changed);
       await refuses(scene, adopt({ identity: b, nodeName: m, addresses: [x] }), changed);
-      await scene.register.revoke(record, scene.audit());
-      await refuses(scene, adopt({ identity: b, nodeName: n }), changed);
+      const next = await scene.done(scene.first({ retire: record }, { identity: b }));
+      // A retired machine has a record, and its successor the name.
+      await refuses(scene, adopt({ identity: a, nodeName: m }), changed);
+      deepStrictEqual(await scene.store.findNode(n), next);
     },
   },
   {
@@ -166,7 +108,7 @@ const adoptions: readonly Case[] = [
     async run(scene) {
       const { spkiSha256: _, ...bare } = scene.record();
       const before = await scene.state();
-      for (const wrong of [{ ...bare, rev: 2 }, { ...bare, state: 'revoked' as const }, scene.record()])
+      for (const wrong of [{ ...bare, rev: 2 }, { ...bare, state: 'retired' as const }, scene.record()])
         await rejects(() => scene.register.adopt(wrong, scene.audit()), TypeError);
       deepStrictEqual(await scene.state(), before);
     },
@@ -257,13 +199,9 @@ const lists: readonly Case[] = [
     async run(scene) {
       const old = await scene.done(scene.first());
       const next = await scene.done(scene.first({ retire: old }, { identity: scene.b }));
-      await scene.register.revoke(next, scene.audit());
       const listed = (await all(scene.register.listIdentities())).filter(({ nodeName }) => nodeName === scene.n);
-      const expected = [
-        { ...old, state: 'retired', rev: 2 },
-        { ...next, state: 'revoked', rev: 2 },
-      ];
-      deepStrictEqual(byIdentity(listed), byIdentity(expected as IdentityRecord[]));
+      const expected: readonly IdentityRecord[] = [{ ...old, state: 'retired', rev: 2 }, next];
+      deepStrictEqual(byIdentity(listed), byIdentity(expected));
     },
   },
   {
@@ -304,8 +242,7 @@ const lists: readonly Case[] = [
       const audit = scene.audit({ action: 'allow', reason: scene.audit().reason });
       await scene.register.allowMachine(entryOf(`aws#${randomUUID()}`), audit);
       const before = await scene.state();
-      const other = { ...audit, action: 'revoke' as const, by: 'another' };
-      await rejects(() => scene.register.revoke(record, other));
+      const other = { ...audit, action: 'reset' as const, by: 'another' };
       await rejects(() => scene.register.reset(record, other));
       const claim = scene.first({ retire: record, audit: [other] }, { identity: scene.b });
       await scene.store.claim(claim, now).catch(() => undefined);
@@ -316,7 +253,75 @@ const lists: readonly Case[] = [
   },
 ];
 
-export const registerCases: readonly Case[] = [...resets, ...revocations, ...adoptions, ...machines, ...lists];
+const locks: readonly Case[] = [
+  {
+    name: 'lock: it bars the node name and the machine that it names, read at once, and listed once',
+    async run(scene) {
+      const { register, store, a, b, n, m } = scene;
+      const lock = lockOf(scene, { nodeName: n, identity: a });
+      const audit = scene.audit({ id: lock.id, action: 'lock', nodeName: n });
+      strictEqual(await store.findLock(lockOfNode(n)), undefined);
+      deepStrictEqual(await register.lock(lock, audit), written);
+      const other = (await scene.reopen()).store;
+      for (const reader of [store, other])
+        for (const subject of [lockOfNode(n), lockOfMachine(a)]) deepStrictEqual(await reader.findLock(subject), lock);
+      for (const subject of [lockOfNode(m), lockOfMachine(b)]) strictEqual(await store.findLock(subject), undefined);
+      strictEqual(await scene.other.findLock(lockOfNode(n)), undefined);
+      deepStrictEqual(await own(scene), [lock]);
+      deepStrictEqual(await scene.audited(), [audit]);
+      const look = { now, nodeName: m, once: [], addresses: [], machines: [] };
+      deepStrictEqual((await store.look({ ...look, identity: a })).lock, lock);
+      strictEqual((await store.look({ ...look, identity: b })).lock, undefined);
+      strictEqual((await store.look(look)).lock, undefined);
+    },
+  },
+  {
+    name: 'lock: nothing is locked twice, and a lock that meets another writes nothing',
+    async run(scene) {
+      const { register, store, a, n, m } = scene;
+      const first = lockOf(scene, { nodeName: n });
+      deepStrictEqual(await register.lock(first, scene.audit({ action: 'lock' })), written);
+      for (const about of [{ nodeName: n }, { nodeName: n, identity: a }])
+        await refuses(scene, () => register.lock(lockOf(scene, about), scene.audit({ action: 'lock' })), changed);
+      strictEqual(await store.findLock(lockOfMachine(a)), undefined);
+      const second = lockOf(scene, { nodeName: m, identity: a }, 1);
+      deepStrictEqual(await register.lock(second, scene.audit({ action: 'lock' })), written);
+      deepStrictEqual(await own(scene), [first, second]);
+    },
+  },
+  {
+    name: 'lock: it ends as a whole, by its id, and can be made again',
+    async run(scene) {
+      const { register, store, a, n } = scene;
+      const lock = lockOf(scene, { nodeName: n, identity: a });
+      const unlock = (which: Lock) => () => register.unlock(which, scene.audit({ action: 'unlock' }));
+      await refuses(scene, unlock(lock), missing);
+      await register.lock(lock, scene.audit({ action: 'lock' }));
+      await refuses(scene, unlock({ ...lock, id: ulid(now, new Uint8Array(10)) }), missing);
+      deepStrictEqual(await unlock(lock)(), written);
+      for (const subject of [lockOfNode(n), lockOfMachine(a)]) strictEqual(await store.findLock(subject), undefined);
+      deepStrictEqual(await own(scene), []);
+      await refuses(scene, unlock(lock), missing);
+      const again = lockOf(scene, { nodeName: n });
+      deepStrictEqual(await register.lock(again, scene.audit({ action: 'lock' })), written);
+      await refuses(scene, unlock(lock), missing);
+      deepStrictEqual(await store.findLock(lockOfNode(n)), again);
+    },
+  },
+];
+
+function lockOf(scene: Scene, about: { readonly nodeName?: string; readonly identity?: string }, later = 0): Lock {
+  const { by, reason } = scene.audit();
+  return { ...about, id: ulid(now + later, crypto.getRandomValues(new Uint8Array(10))), at: now + later, by, reason };
+}
+
+/** Of this scene: its reason is its own. */
+async function own(scene: Scene): Promise<readonly Lock[]> {
+  const { reason } = scene.audit();
+  return (await scene.register.listLocks()).filter((lock) => lock.reason === reason);
+}
+
+export const registerCases: readonly Case[] = [...resets, ...adoptions, ...machines, ...lists, ...locks];
 
 function entryOf(name: string): MachineEntry {
   return { name, addedAt: now, by: 'arn:aws:iam::123456789012:user/eve', reason: 'a new board, #1 %' };

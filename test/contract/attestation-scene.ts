@@ -129,7 +129,7 @@ export function sceneOf(made: StoreUnderTest): Scene {
       id: ulid(now, randomBytes(10)),
       at: now,
       by: 'arn:aws:sts::123456789012:assumed-role/operator/eve',
-      action: 'revoke',
+      action: 'reset',
       subject: a,
       reason,
       ...change,

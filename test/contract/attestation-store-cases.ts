@@ -45,11 +45,6 @@ async function gone(scene: Scene, record: IdentityRecord): Promise<void> {
   deepStrictEqual(await scene.register.reset(record, scene.audit({ action: 'reset' })), written);
 }
 
-async function revoked(scene: Scene, record: IdentityRecord): Promise<IdentityRecord> {
-  deepStrictEqual(await scene.register.revoke(record, scene.audit()), written);
-  return { ...record, state: 'revoked', rev: record.rev + 1 };
-}
-
 /** `b` has taken the name `n` over from `a`, whose record was this. */
 async function takenOver(scene: Scene, retire: IdentityRecord, change: Partial<IdentityRecord> = {}) {
   return scene.done(
@@ -177,22 +172,15 @@ const firstUses: readonly Case[] = [
       const record = await scene.done(scene.first());
       await refuses(scene, whole(scene, scene.first({}, { nodeName: scene.m })));
       await refuses(scene, whole(scene, scene.first()));
-      const next = await revoked(scene, record);
-      await refuses(scene, whole(scene, scene.first({}, { nodeName: scene.m })));
-      await gone(scene, next);
-      const retired = await scene.done(scene.first());
-      await takenOver(scene, retired);
+      await takenOver(scene, record);
       await refuses(scene, whole(scene, scene.first({}, { nodeName: scene.m })));
     },
   },
   {
-    name: 'a node name is one machine’s, active or revoked',
+    name: 'a node name is one machine’s',
     async run(scene) {
-      const record = await scene.done(scene.first());
-      const other = () => whole(scene, scene.first({}, { identity: scene.b }));
-      await refuses(scene, other());
-      await revoked(scene, record);
-      await refuses(scene, other());
+      await scene.done(scene.first());
+      await refuses(scene, whole(scene, scene.first({}, { identity: scene.b })));
     },
   },
   {
@@ -229,17 +217,16 @@ const firstUses: readonly Case[] = [
     },
   },
   {
-    name: 'no name passes on from a revoked machine, or from one that has lost it',
+    name: 'no name passes on from a retired machine, or from one that has lost it',
     async run(scene) {
-      const old = await scene.done(scene.first());
-      const ended = await revoked(scene, old);
-      await refuses(scene, whole(scene, scene.first({ retire: ended }, { identity: scene.b })));
-      await gone(scene, ended);
-      const again = await scene.done(scene.first());
-      await takenOver(scene, again);
+      await takenOver(scene, await scene.done(scene.first()));
       const lost = await recordOf(scene, scene.a);
-      await refuses(scene, whole(scene, scene.first({ retire: lost }, { identity: `${scene.a}-c` })));
+      const takesLost = () => whole(scene, scene.first({ retire: lost }, { identity: `${scene.a}-c` }));
+      await refuses(scene, takesLost());
       if (scene.giveName === undefined) return;
+      // The name given back to it in the table itself: it is retired still.
+      await scene.giveName(scene.n, scene.a);
+      await refuses(scene, takesLost());
       // It still has its record, and the name is somebody else's: nobody's mistake but the table's.
       const other = await scene.done(scene.first({}, { identity: `${scene.a}-d`, nodeName: scene.m }));
       await scene.giveName(scene.m, scene.b);
@@ -302,15 +289,18 @@ const laterUses: readonly Case[] = [
     },
   },
   {
-    name: 'a revoked or retired machine makes no use of its record',
+    name: 'a retired machine makes no use of its record',
     async run(scene) {
       const first = await scene.done(scene.first());
-      const ended = await revoked(scene, first);
-      await refuses(scene, whole(scene, scene.again(ended, {}, { state: 'active' })));
+      await takenOver(scene, first);
+      const ended = await recordOf(scene, scene.a);
+      const uses = () => whole(scene, scene.again(ended, {}, { state: 'active' }));
+      await refuses(scene, uses());
       await refuses(scene, whole(scene, scene.again(first)));
-      await gone(scene, ended);
-      await takenOver(scene, await scene.done(scene.first()));
-      await refuses(scene, whole(scene, scene.again(await recordOf(scene, scene.a), {}, { state: 'active' })));
+      if (scene.giveName === undefined) return;
+      // The name given back to it in the table itself: it is retired still.
+      await scene.giveName(scene.n, scene.a);
+      await refuses(scene, uses());
     },
   },
   {
@@ -440,16 +430,15 @@ const looks: readonly Case[] = [
       };
       const nothing = { identity: undefined, holder: undefined, names: 3 };
       deepStrictEqual(await at(a, n), nothing);
-      const record = await scene.done(scene.first());
-      await scene.done(scene.first({}, { identity: b, nodeName: m }));
+      await scene.done(scene.first());
+      const other = await scene.done(scene.first({}, { identity: b, nodeName: m }));
       deepStrictEqual(await at(a, n), { identity: a, holder: undefined, names: 4 });
       deepStrictEqual(await at(a, m), { identity: a, holder: b, names: 5 });
       deepStrictEqual(await at(`${a}-c`, n), { identity: undefined, holder: a, names: 4 });
       deepStrictEqual(await at(undefined, n), { identity: undefined, holder: a, names: 4 });
       deepStrictEqual(await at(a, `x${n}`), { identity: a, holder: undefined, names: 4 });
-      await revoked(scene, record);
-      strictEqual((await store.look(lookOf(scene, b))).holder?.state, 'revoked');
-      strictEqual((await store.findNode(n))?.state, 'revoked');
+      await scene.done(scene.first({ retire: other }, { identity: `${a}-c`, nodeName: m }));
+      deepStrictEqual(await at(b, m), { identity: b, holder: `${a}-c`, names: 5 });
     },
   },
   {
@@ -487,8 +476,8 @@ const looks: readonly Case[] = [
       deepStrictEqual(await again.store.findIdentity(scene.a), record);
       deepStrictEqual(await again.store.findNode(scene.n), record);
       deepStrictEqual(await again.store.findVerdict(claim.verdict.uid, now), claim.verdict);
-      const ended = await revoked(scene, record);
-      deepStrictEqual(await again.store.findNode(scene.n), ended);
+      await gone(scene, record);
+      strictEqual(await again.store.findNode(scene.n), undefined);
       deepStrictEqual(await all(again.register.listAudit()), await all(scene.register.listAudit()));
     },
   },
@@ -517,7 +506,7 @@ const misuse: readonly Case[] = [
         { ...none(scene.verdict()), retire: record },
         { ...none(scene.verdict()), audit: [scene.audit()] },
         fresh({}, { rev: 2 }),
-        fresh({}, { state: 'revoked' }),
+        fresh({}, { state: 'retired' }),
         fresh({ newAddresses: [x] }),
         fresh({ newAddresses: [] }, { addresses: [x] }),
         fresh({ once: [spent({ kind: 'address', id: y })] }),
@@ -567,29 +556,27 @@ const together: readonly Case[] = [
     },
   },
   {
-    name: 'a use, a revocation, a takeover and a reset of one record at once: one of them, never two',
+    name: 'a use, a takeover and a reset of one record at once: one of them, never two',
     async run(scene) {
       const again = await scene.reopen();
       const record = await scene.done(scene.first({}, { addresses: [scene.x] }));
       const takes = scene.first({ retire: record }, { identity: scene.b });
       const answers = await Promise.all([
         scene.store.claim(scene.again(record), now),
-        again.register.revoke(record, scene.audit()),
         again.store.claim(takes, now),
         scene.register.reset(record, scene.audit()),
       ]);
       strictEqual(answers.filter((answer) => answer.written).length, 1);
-      const [used, ended, passed, removed] = answers;
+      const [used, passed, removed] = answers;
       const states = [
         (await scene.store.findIdentity(scene.a))?.state,
         (await scene.store.findNode(scene.n))?.identity,
       ];
       const { a, b } = scene;
       if (used.written) deepStrictEqual(states, ['active', a]);
-      if (ended.written) deepStrictEqual(states, ['revoked', a]);
       if (passed.written) deepStrictEqual(states, ['retired', b]);
       if (removed.written) deepStrictEqual(states, [undefined, undefined]);
-      strictEqual((await scene.audited()).length, ended.written || removed.written ? 1 : 0);
+      strictEqual((await scene.audited()).length, removed.written ? 1 : 0);
     },
   },
   {
@@ -621,6 +608,121 @@ const together: readonly Case[] = [
   },
 ];
 
+const observations: readonly Case[] = [
+  {
+    name: 'what is observed replaces the record, and nothing else',
+    async run(scene) {
+      const { store, a, n, x } = scene;
+      const before = await scene.done(scene.first({ once: [spent(scene.p)] }, { addresses: [x] }));
+      const restart = { startedAt: 5, since: now, spkiSha256: '99', contested: false };
+      const observed = { ...before, unknownSince: now, restart, rev: 2 };
+      const state = await scene.state();
+      strictEqual(await store.observe(observed), true);
+      deepStrictEqual(await store.findIdentity(a), observed);
+      deepStrictEqual(await store.findNode(n), observed);
+      const after = await scene.state();
+      deepStrictEqual(after.verdicts, state.verdicts);
+      deepStrictEqual(after.seen, { ...state.seen, holder: observed });
+      deepStrictEqual(await scene.audited(), []);
+      // Absent stays absent.
+      const { unknownSince: _, restart: __, ...plain } = observed;
+      strictEqual(await store.observe({ ...plain, rev: 3 }), true);
+      deepStrictEqual(await store.findIdentity(a), { ...before, rev: 3 });
+    },
+  },
+  {
+    name: 'what is observed holds only for the active record that was read',
+    async run(scene) {
+      const { store, a, n } = scene;
+      const seen = async (record: IdentityRecord) => {
+        const before = await scene.state();
+        const is = await store.observe({ ...record, unknownSince: now });
+        if (!is) deepStrictEqual(await scene.state(), before);
+        return is;
+      };
+      strictEqual(await seen(scene.record({ rev: 2 })), false);
+      const first = await scene.done(scene.first());
+      strictEqual(await seen({ ...first, rev: 3 }), false);
+      strictEqual(await seen({ ...first, rev: 2, firstSeen: now + 1 }), false);
+      strictEqual(await seen({ ...first, rev: 2, nodeName: scene.m }), false);
+      const second = await scene.done(scene.again(first));
+      strictEqual(await seen({ ...first, rev: 2 }), false);
+      await takenOver(scene, second);
+      const ended = await recordOf(scene, a);
+      strictEqual(await seen({ ...ended, state: 'active', rev: ended.rev + 1 }), false);
+      await gone(scene, ended);
+      strictEqual(await seen({ ...second, rev: 3 }), false);
+      strictEqual(await store.findIdentity(a), undefined);
+      strictEqual((await store.findNode(n))?.identity, scene.b);
+    },
+  },
+  {
+    name: 'of two observations of one record, and of an observation and a claim, one is written',
+    async run(scene) {
+      const other = (await scene.reopen()).store;
+      const first = await scene.done(scene.first());
+      const restart = { startedAt: 5, since: now, contested: false };
+      const keysSeen = ['aa', 'bb'].map((spkiSha256) => ({ ...first, restart: { ...restart, spkiSha256 }, rev: 2 }));
+      const [one = first, two = first] = keysSeen;
+      const both = await Promise.all([scene.store.observe(one), other.observe(two)]);
+      strictEqual(both.filter(Boolean).length, 1);
+      const standing = await recordOf(scene, scene.a);
+      deepStrictEqual(standing, both[0] ? one : two);
+      const claim = scene.again(standing);
+      const contested = { ...standing, restart: { ...restart, spkiSha256: 'aa', contested: true }, rev: 3 };
+      const [claimed, observed] = await Promise.all([scene.store.claim(claim, now), other.observe(contested)]);
+      strictEqual(claimed.written, !observed);
+      deepStrictEqual(await recordOf(scene, scene.a), claimed.written ? recordIn(claim) : contested);
+    },
+  },
+  {
+    name: 'what is observed is of a record that is let in: anything else throws',
+    async run(scene) {
+      const first = await scene.done(scene.first());
+      await rejects(scene.store.observe(first), TypeError);
+      await rejects(scene.store.observe({ ...first, state: 'retired', rev: 2 }), TypeError);
+      deepStrictEqual(await recordOf(scene, scene.a), first);
+    },
+  },
+];
+
+const refusals: readonly Case[] = [
+  {
+    name: 'refusals are counted for each requester and stretch of time by itself, all that come at once too',
+    async run(scene) {
+      const other = (await scene.reopen()).store;
+      const requester = `system:bootstrap:#%${randomUUID()}`;
+      const count = { requester, from: now };
+      const refused = async (of = count) => (await scene.store.recall(randomUUID(), of, now)).refusals;
+      strictEqual(await refused(), 0);
+      await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? scene.store : other).countRefusal(count)));
+      await scene.store.countRefusal({ requester, from: now + 60_000 });
+      await scene.store.countRefusal({ requester: `${requester}a`, from: now });
+      strictEqual(await refused(), 20);
+      strictEqual(await refused({ requester, from: now + 60_000 }), 1);
+      strictEqual(await refused({ requester, from: now - 60_000 }), 0);
+      strictEqual(await refused({ requester: requester.toUpperCase(), from: now }), 0);
+      strictEqual((await scene.other.recall(randomUUID(), count, now)).refusals, 0);
+    },
+  },
+  {
+    name: 'what is recalled is the verdict of that UID, unless it is over, and the count',
+    async run(scene) {
+      const count = { requester: randomUUID(), from: now };
+      await scene.store.countRefusal(count);
+      const verdict = scene.verdict({ expiresAt: now + 10 });
+      await scene.store.claim(none(verdict), now);
+      deepStrictEqual(await scene.store.recall(verdict.uid, count, now + 9), { verdict, refusals: 1 });
+      deepStrictEqual(await scene.store.recall(verdict.uid, count, now + 10), { refusals: 1 });
+      deepStrictEqual(await scene.store.recall(randomUUID(), count, now), { refusals: 1 });
+    },
+  },
+];
+
+function recordIn({ identity }: Claim): IdentityRecord | undefined {
+  return identity.kind === 'none' ? undefined : identity.record;
+}
+
 export const storeCases: readonly Case[] = [
   ...verdicts,
   ...firstUses,
@@ -629,6 +731,8 @@ export const storeCases: readonly Case[] = [
   ...addresses,
   ...looks,
   ...misuse,
+  ...observations,
+  ...refusals,
   ...together,
 ];
 

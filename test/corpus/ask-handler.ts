@@ -2,11 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { openEmbeddedLedger } from '../../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../../adapters/embedded-signer.ts';
+import { loopbackCaller } from '../../dev/loopback-caller.ts';
 import type { RefusalCode } from '../../core/outcome.ts';
 import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { clusterOf, leafOf } from './ask.ts';
 import type { OurAnswer, OurSigner, SignerOptions } from './ask.ts';
 import type { CorpusAuthority } from './authority.ts';
+import { noLocks } from '../harness/no-locks.ts';
 
 interface Status {
   readonly message: string;
@@ -22,8 +24,10 @@ export function handlerSigner(authority: CorpusAuthority, options: SignerOptions
   let logged: unknown;
   const handler = createSignHandler({
     version: 'test',
+    caller: loopbackCaller,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     ledger: () => ledger,
+    locks: () => noLocks,
     authority: () => Promise.resolve(ours),
     now: () => clock,
     randomBytes: (count) => randomBytes(count),

@@ -10,6 +10,7 @@ import { refusalMessage } from '../../core/outcome.ts';
 import type { RefusalCode } from '../../core/outcome.ts';
 import type { ProfileKind } from '../../core/profiles.ts';
 import type { CorpusAuthority } from './authority.ts';
+import { noLocks } from '../harness/no-locks.ts';
 
 export type OurAnswer =
   | { readonly kind: 'issued'; readonly certificate: Buffer; readonly certificatePem: string }
@@ -27,7 +28,9 @@ export interface SignerOptions {
   readonly maxTtlSeconds: number;
   /** All of kubernetes.io by default. */
   readonly kinds?: readonly ProfileKind[];
-  readonly systemNames?: readonly string[];
+  readonly allowReserved?: readonly string[];
+  /** Of kubelet-serving. */
+  readonly allowReservedSans?: readonly string[];
 }
 
 export function ourSigner(authority: CorpusAuthority, options: SignerOptions): OurSigner {
@@ -44,6 +47,7 @@ export function ourSigner(authority: CorpusAuthority, options: SignerOptions): O
       if (!decoded.ok) throw new Error(`not an object of the API server's: ${decoded.message}`);
       const outcome = await issue(decoded.object, cluster, {
         ledger,
+        locks: noLocks,
         authority: () => Promise.resolve(ours),
         now: () => nowSeconds * 1000,
         randomBytes: (count) => randomBytes(count),
@@ -72,10 +76,18 @@ export function ourSigner(authority: CorpusAuthority, options: SignerOptions): O
 }
 
 /** What `countersign.yaml` says when it names the signers and nothing else. */
-export function clusterOf({ kinds, maxTtlSeconds, systemNames = [] }: SignerOptions): ClusterConfiguration {
+export function clusterOf({
+  kinds,
+  maxTtlSeconds,
+  allowReserved = [],
+  allowReservedSans = [],
+}: SignerOptions): ClusterConfiguration {
   const cluster = defaultCluster('oracle', { maxTtlSeconds });
   const profiles = [...cluster.profiles].filter(([, { kind }]) => kinds?.includes(kind) ?? true);
-  return { ...cluster, profiles: new Map(profiles.map(([name, profile]) => [name, { ...profile, systemNames }])) };
+  return {
+    ...cluster,
+    profiles: new Map(profiles.map(([name, profile]) => [name, { ...profile, allowReserved, allowReservedSans }])),
+  };
 }
 
 /** The only block: a self-signed CA is the root, and the root is never sent along. */

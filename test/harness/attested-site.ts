@@ -10,8 +10,9 @@ import { openEmbeddedAttestations } from '../../adapters/embedded-attestations.t
 import { openEmbeddedLedger } from '../../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../../adapters/embedded-signer.ts';
 import type { HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
-import { attestEvent } from '../../adapters/lambda-invocation.ts';
+import { attestCall } from '../../adapters/lambda-attest-call.ts';
 import { stsEndpoint } from '../../adapters/sts.ts';
+import { loopbackCaller } from '../../dev/loopback-caller.ts';
 import type { AttestationRegister, AttestationStore } from '../../core/attestation-store.ts';
 import type { AwsPorts } from '../../core/attestation/aws-endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
@@ -189,6 +190,7 @@ export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Pr
     };
     const known = {
       cluster: (name: string) => states.get(name)?.cluster,
+      caller: loopbackCaller,
       now,
       randomBytes: (count: number) => new Uint8Array(randomBytes(count)),
       log: () => {},
@@ -198,14 +200,16 @@ export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Pr
       ...known,
       version: 'test',
       ledger: (name) => worker(name).ledger,
+      locks: (name) => worker(name).store,
       authority: async () => authority,
       attestations: (name) => ({
         findVerdict: (uid, at) => worker(name).store.findVerdict(uid, at),
         findIdentity: (identity) => worker(name).store.findIdentity(identity),
-        attest: async (object) => void (await attest(attestEvent(name, object))),
+        findLock: (subject) => worker(name).store.findLock(subject),
+        attest: async (object) => void (await attest.call(attestCall(name, object))),
       }),
     });
-    return functionsOf(attest, sign);
+    return functionsOf(attest.http, sign);
   }
 
   const { attestations, certificates } = state('prod');
@@ -246,10 +250,13 @@ function siteAuthority(): Promise<Authority> {
 function eventOf(cluster: string, operation: 'attest' | 'sign', body: object): HttpEvent {
   const path = `/v1/clusters/${cluster}/${operation}`;
   return {
-    ...attestEvent(cluster, {}),
+    version: '2.0',
     rawPath: path,
+    rawQueryString: '',
+    headers: { 'content-type': 'application/json' },
     requestContext: { http: { method: 'POST', path } },
     body: JSON.stringify(body),
+    isBase64Encoded: false,
   };
 }
 

@@ -98,12 +98,15 @@ export interface SiteOptions {
   readonly provider?: 'aws' | 'insecure';
   /** Of the profile of the client signer. */
   readonly profile?: Readonly<Record<string, unknown>>;
+  /** Of attestation.aws, besides or instead. */
+  readonly aws?: Readonly<Record<string, unknown>>;
 }
 
 export async function startAuthenticatorSite({
   maxTtl = '30d',
   profile = {},
   provider = 'aws',
+  aws = {},
 }: SiteOptions = {}): Promise<AuthenticatorSite> {
   const cleanups: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -137,6 +140,7 @@ export async function startAuthenticatorSite({
                 vpcs: ['vpc-0aaaaaaaaaaaaaaaa'],
                 tags: { 'kubernetes.io/cluster/prod': 'owned' },
                 nodeName: ['tag:Name'],
+                ...aws,
               },
             },
           },

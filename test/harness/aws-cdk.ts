@@ -15,15 +15,17 @@ export interface Cdk {
 }
 
 /**
- * The ordinary `cdk` on this project's app, as an operator runs it, with an emulator for AWS. It finds that one by the
- * environment alone, and writes only into `folder`.
+ * The ordinary `cdk` on this project's stacks, as an operator runs it, with an emulator for AWS. It finds that one by the
+ * environment alone, and writes only into `folder`. The app is a test's, whose functions find the emulator likewise.
  */
 export function cdkOn(emulator: Emulator, options: { readonly configuration: string; readonly folder: string }): Cdk {
   const { configuration, folder } = options;
   const outputsFile = join(folder, 'outputs.json');
 
   async function run(...args: readonly string[]): Promise<void> {
-    const command = [join(root, 'node_modules/aws-cdk/bin/cdk'), '--no-notices', '--no-version-reporting', ...args];
+    const cdk = join(root, 'node_modules/aws-cdk/bin/cdk');
+    const app = `${process.execPath} ${join(import.meta.dirname, 'aws-cdk-app.ts')}`;
+    const command = [cdk, `--app=${app}`, '--no-notices', '--no-version-reporting', ...args];
     try {
       await promisify(execFile)(process.execPath, command, {
         cwd: root,

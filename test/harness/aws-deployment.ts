@@ -2,15 +2,22 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { httpClient, type ConformanceFetch } from '../conformance/http-client.ts';
 import { cdkOn } from './aws-cdk.ts';
+import { signAws } from '../conformance/sigv4.ts';
 import { startCountedLocalStack, type CountedEmulator } from './aws-kms-counter.ts';
+import { startFunctionUrls, type FunctionUrls } from './function-urls.ts';
 import { temporaryFolder } from './processes.ts';
+import { clusterPath } from './stack.ts';
 
 /** Cluster `demo` behind a Function URL, deployed by the ordinary `cdk` into a LocalStack of its own. */
 export interface Deployment extends CountedEmulator {
-  /** Of the sign endpoint, without path. */
+  /** Of the sign endpoint, without path. Its front knows its callers, which LocalStack's own Function URL does not. */
   readonly url: string;
-  /** Finds that endpoint: its name is under localhost, which not every resolver knows. */
+  /** Likewise of the attest endpoint, where machines prove themselves. */
+  readonly attestUrl: string;
+  /** Finds these endpoints, whose names not every resolver knows, and calls as the caller role. */
   readonly fetch: ConformanceFetch;
+  /** For a relay: who it is to them. */
+  readonly relayEnvironment: Readonly<Record<string, string>>;
   /** Types of resources that LocalStack does not know and took for made. */
   readonly passedOver: readonly string[];
   /** Of the service stack. */
@@ -49,6 +56,7 @@ export async function deployOnLocalStack(
   const { change: first = (text) => text, functions } = options;
   const folder = temporaryFolder('deployment');
   let stack: CountedEmulator | undefined;
+  let urls: FunctionUrls | undefined;
   try {
     const file = join(folder.path, 'countersign.yaml');
     writeFileSync(file, first(configuration));
@@ -56,11 +64,17 @@ export async function deployOnLocalStack(
     const cdk = cdkOn(counted.emulator, { configuration: file, folder: folder.path });
     await cdk.bootstrap();
     const { demo: outputs = {} } = await cdk.deploy();
-    const client = httpClient({ connect: { host: '127.0.0.1', port: counted.emulator.port } });
+    const front = (urls = await startFunctionUrls(counted.emulator, 'demo'));
+    const client = httpClient({
+      connect: { host: '127.0.0.1', port: front.port },
+      authorize: signAws({ region: counted.emulator.client.region, credentials: front.credentials }),
+    });
     return {
       ...counted,
-      url: new URL(outputs['SignUrl'] ?? '').origin,
+      url: front.sign,
+      attestUrl: `${front.attest}${clusterPath}`,
       fetch: client.fetch,
+      relayEnvironment: front.relayEnvironment,
       passedOver: passedOver(counted.emulator.logTail(10_000)),
       outputs,
       configurationFile: file,
@@ -70,11 +84,13 @@ export async function deployOnLocalStack(
       },
       async stop() {
         client.close();
+        await front.close();
         await counted.stop();
         folder.remove();
       },
     };
   } catch (error) {
+    await urls?.close();
     await stack?.stop();
     folder.remove();
     throw error;

@@ -20,6 +20,8 @@ export interface MiniStackDeployment {
   relay(cluster: string): Promise<SessionCredentials>;
   /** What STS says to these credentials; throws what it refuses. */
   assume(roleArn: string, by: SessionCredentials): Promise<SessionCredentials>;
+  /** Whose credentials of `relay`, `caller` and `assume` these are. */
+  arnOf(accessKeyId: string): string;
   /** As the relay of a cluster signs its calls: by the caller role, assumed. */
   caller(cluster: string): Promise<SessionCredentials>;
   stop(): Promise<void>;
@@ -70,6 +72,12 @@ export function withoutKmsConditions<T>(part: T): T {
   return Object.fromEntries(entries) as T;
 }
 
+/** MiniStack makes alarms on one metric only. The one on a query is left out; the filter that it watches stays. */
+export function withoutQueryAlarms(template: Template): Template {
+  const kept = Object.entries(template.Resources).filter(([, { Properties }]) => Properties?.['Metrics'] === undefined);
+  return { ...template, Resources: Object.fromEntries(kept) };
+}
+
 /** Each cluster's stacks, after `change`; throws CloudFormation's reasons when one is not made. */
 export async function deployOnMiniStack(
   assembly: Assembly,
@@ -88,20 +96,30 @@ export async function deployOnMiniStack(
     for (const cluster of clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
     const outputs: Record<string, Readonly<Record<string, string>>> = {};
     for (const [name, template] of assembly.templates)
-      outputs[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
+      outputs[name] = await createStack(
+        emulator,
+        name,
+        change(withoutQueryAlarms(withoutKmsConditions(template)), name),
+      );
 
-    const relay = (cluster: string) => assumeRole(client, `arn:aws:iam::${account}:role/${relayRole(cluster)}`);
-    const assume = (roleArn: string, credentials: SessionCredentials) =>
-      assumeRole({ ...client, credentials }, roleArn);
+    const arns = new Map<string, string>();
+    const session = async (...asked: Parameters<typeof assumeSession>): Promise<SessionCredentials> => {
+      const { credentials, arn } = await assumeSession(...asked);
+      arns.set(credentials.accessKeyId, arn);
+      return credentials;
+    };
+    const relay = (cluster: string) => session(client, `arn:aws:iam::${account}:role/${relayRole(cluster)}`);
+    const assume = (roleArn: string, credentials: SessionCredentials) => session({ ...client, credentials }, roleArn);
     return {
       emulator,
       outputs,
       relay,
       assume,
+      arnOf: (accessKeyId) => arns.get(accessKeyId) ?? '',
       async caller(cluster) {
         const roleArn = outputs[cluster]?.['CallerRoleArn'] ?? '';
         // With session tags, which a relay with EKS Pod Identity cannot help bringing.
-        return assumeRole({ ...client, credentials: await relay(cluster) }, roleArn, { cluster });
+        return session({ ...client, credentials: await relay(cluster) }, roleArn, { cluster });
       },
       stop: () => emulator.stop(),
     };
@@ -130,14 +148,18 @@ export async function createRole({ client }: Emulator, name: string, ...actions:
 }
 
 /** Throws what STS refuses. */
-export async function assumeRole(
+export async function assumeRole(...asked: Parameters<typeof assumeSession>): Promise<SessionCredentials> {
+  return (await assumeSession(...asked)).credentials;
+}
+
+async function assumeSession(
   client: ConstructorParameters<typeof STSClient>[0],
   roleArn: string,
   tags: Readonly<Record<string, string>> = {},
-): Promise<SessionCredentials> {
+): Promise<{ readonly credentials: SessionCredentials; readonly arn: string }> {
   const sts = new STSClient(client ?? {});
   try {
-    const { Credentials: made } = await sts.send(
+    const { Credentials: made, AssumedRoleUser: user } = await sts.send(
       new AssumeRoleCommand({
         RoleArn: roleArn,
         RoleSessionName: 'suite',
@@ -145,9 +167,12 @@ export async function assumeRole(
       }),
     );
     return {
-      accessKeyId: made?.AccessKeyId ?? '',
-      secretAccessKey: made?.SecretAccessKey ?? '',
-      sessionToken: made?.SessionToken ?? '',
+      credentials: {
+        accessKeyId: made?.AccessKeyId ?? '',
+        secretAccessKey: made?.SecretAccessKey ?? '',
+        sessionToken: made?.SessionToken ?? '',
+      },
+      arn: user?.Arn ?? '',
     };
   } finally {
     sts.destroy();

@@ -6,17 +6,19 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetFunctionConfigurationCommand, LambdaClient } from '@aws-sdk/client-lambda';
-import { functionName } from '../../core/deployment.ts';
+import { callerRoleName, functionName } from '../../core/deployment.ts';
 import type { Service as DeployedService } from '../../lib/functions.ts';
 import { audience, cluster, issuer, jwks, makeToken, nowSeconds, subject } from '../unit/authorizer/tokens.ts';
 import { eventOf } from '../unit/authorizer/case.ts';
 import type { TokenSpec } from '../unit/authorizer/tokens.ts';
 import { csrFixture, eventFixture } from '../unit/sign/stack.ts';
+import { calledBy, iamAuthorizer, sessionArn } from './callers.ts';
 import { startAwsProxy, type AwsProxy } from './aws-proxy.ts';
+import { withoutQueryAlarms } from './aws-ministack-deployment.ts';
 import { createStack, publishAssets, synthesise } from './aws-sdk-stacks.ts';
 import type { Template } from './aws-sdk-stacks.ts';
 import { emulatedRegion } from './emulator.ts';
-import { startLambda, type LambdaEnvironment } from './lambda-runtime.ts';
+import { runtimeAccount, startLambda, type LambdaEnvironment } from './lambda-runtime.ts';
 import { account, machineRules, nodeRequest, nodeSigner, startMachines, type Machines } from './lambda-machines.ts';
 import { startMiniStack } from './ministack.ts';
 import { temporaryFolder } from './processes.ts';
@@ -119,7 +121,8 @@ export async function deployFunctions(): Promise<DeployedFunctions> {
   };
   try {
     await publishAssets(emulator, assembly);
-    for (const [name, template] of assembly.templates) await createStack(emulator, name, withoutCas(template));
+    for (const [name, template] of assembly.templates)
+      await createStack(emulator, name, withoutQueryAlarms(withoutCas(template)));
     const proxy = (aws = await startAwsProxy(emulator.url));
     machines = await startMachines(emulator.client.credentials);
     const elsewhere = machines.environment;
@@ -197,12 +200,13 @@ export function attestEvent(request: object): unknown {
 }
 
 function postEvent(service: 'sign' | 'attest', body: object): unknown {
-  return eventFixture({
+  const event = eventFixture({
     method: 'POST',
     path: `/v1/clusters/${cluster}/${service}`,
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
+  return calledBy(event, iamAuthorizer(sessionArn(callerRoleName(cluster), runtimeAccount)));
 }
 
 /** Valid now; `tokens.ts` has a time of its own. */

@@ -33,6 +33,9 @@ export interface LambdaAnswer {
   readonly milliseconds: number;
 }
 
+/** In the ARN under which the emulator runs every function; it cannot be told another. */
+export const runtimeAccount = '012345678912';
+
 const answerTimeoutMilliseconds = 60_000;
 
 /**

@@ -68,7 +68,7 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     name,
     versions: [`${name}/v2`, `${name}/v1`],
     secure,
-    allowRestart,
+    ...(allowRestart ? { restartWindow: 15 * 60_000 } : {}),
     examine({ data, binding, now }) {
       const { machine: id, proof, expiresAt, binding: sent } = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
       if (sent !== undefined && sent !== binding(''))

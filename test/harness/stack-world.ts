@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { connectSigner } from '../../adapters/signer-http.ts';
 import { openEmbeddedLedger, type EmbeddedLedger } from '../../adapters/embedded-ledger.ts';
 import type { HttpHandler } from '../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../dev/loopback-caller.ts';
 import { defaultCluster } from '../../core/configuration.ts';
 import type { CertificateLedger, JsonObject, SigningEndpoint } from '../../core/ports.ts';
 import { serveHttp, type HttpService } from '../../dev/node-http.ts';
@@ -14,6 +15,7 @@ import { createVirtualClock, type VirtualClock } from './stack-clock.ts';
 import type { CountingAuthority } from './stack-key.ts';
 import { createInProcessApi, metadataOf, type InProcessApi } from './stack-request-api.ts';
 import { temporaryFolder } from './processes.ts';
+import { noLocks } from './no-locks.ts';
 
 /*
  * The whole path of a request in one process and in virtual time: relay → HTTP on loopback → sign handler → ledger in
@@ -72,8 +74,10 @@ export function startSignFunction(world: World, faults?: Faults): SignFunction {
   return {
     handler: createSignHandler({
       version: 'test',
+      caller: loopbackCaller,
       cluster: (name) => (name === clusterName ? cluster : undefined),
       ledger: () => ledger,
+      locks: () => noLocks,
       authority: async () => ({ ...authority, signer }),
       now: world.clock.now,
       randomBytes: (count) => new Uint8Array(randomBytes(count)),

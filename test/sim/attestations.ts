@@ -10,7 +10,9 @@ import type {
   MachineEntry,
   Verdict,
 } from '../../core/attestation-store.ts';
-import { checkAdoption, checkClaim, checkLook } from '../../core/claim-check.ts';
+import { checkAdoption, checkClaim, checkLook, checkObservation } from '../../core/claim-check.ts';
+import { lockOfMachine, oldestFirst, subjectsOf } from '../../core/locks.ts';
+import type { Lock, LockSubject } from '../../core/locks.ts';
 import { nameMatches } from '../../core/patterns.ts';
 import type { Instant } from '../../core/ports.ts';
 
@@ -22,6 +24,7 @@ export interface SimulatedAttestations {
   readonly names: ReadonlyMap<string, string>;
   /** The one that stands, expired or not. */
   readonly verdicts: ReadonlyMap<string, Verdict>;
+  readonly locks: ReadonlyMap<LockSubject, Lock>;
   giveName(nodeName: string, identity: string): void;
 }
 
@@ -37,7 +40,9 @@ export function createSimulatedAttestations(): SimulatedAttestations {
   const proofs = new Map<string, Spent>();
   const addresses = new Map<string, string>();
   const machines = new Map<string, MachineEntry>();
+  const locks = new Map<LockSubject, Lock>();
   const audited = new Map<string, AuditItem>();
+  const refused = new Map<string, number>();
 
   function verdictOf(uid: string, now: Instant): Verdict | undefined {
     const verdict = verdicts.get(uid);
@@ -111,13 +116,30 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     findVerdict: async (uid, now) => verdictOf(uid, now),
     findIdentity: async (identity) => identities.get(identity),
     findNode: async (nodeName) => holderOf(nodeName),
+    async recall(uid, { requester, from }, now) {
+      const verdict = verdictOf(uid, now);
+      return { ...(verdict === undefined ? {} : { verdict }), refusals: refused.get(`${from} ${requester}`) ?? 0 };
+    },
+    async observe(record) {
+      checkObservation(record);
+      if (still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
+      identities.set(record.identity, record);
+      return true;
+    },
+    async countRefusal({ requester, from }) {
+      const key = `${from} ${requester}`;
+      refused.set(key, (refused.get(key) ?? 0) + 1);
+    },
+    findLock: async (subject) => locks.get(subject),
     async look(question) {
       checkLook(question);
       const { now, identity, nodeName, once, addresses: asked, machines: wanted } = question;
       const record = identity === undefined ? undefined : identities.get(identity);
       const holder = holderOf(nodeName);
+      const lock = identity === undefined ? undefined : locks.get(lockOfMachine(identity));
       return {
         ...(record === undefined ? {} : { identity: record }),
+        ...(lock === undefined ? {} : { lock }),
         ...(holder === undefined || holder.identity === identity ? {} : { holder }),
         once: once.map(({ kind, id }) => spentBy(kind, id, now)),
         addresses: asked.map((address) => addresses.get(address)),
@@ -134,33 +156,22 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     },
   };
 
-  /** Does `work` to a record that is still the one that was read, and leaves the audit item. */
-  function change(record: IdentityRecord, item: AuditItem, work: (found: IdentityRecord) => void): ChangeWrite {
-    const found = still(record);
-    if (found === undefined) return { written: false, why: identities.has(record.identity) ? 'changed' : 'missing' };
-    audit([item]);
-    work(found);
-    return { written: true };
-  }
-
   const register: AttestationRegister = {
     listIdentities: () => each(identities.values()),
     listVerdicts: (now) => each([...verdicts.values()].filter(({ expiresAt }) => expiresAt > now)),
     listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
     listMachines: async () => [...machines.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    reset: async (record, item) =>
-      change(record, item, ({ identity, nodeName }) => {
-        identities.delete(identity);
-        // A retired machine's name is another's by now.
-        if (names.get(nodeName) === identity) names.delete(nodeName);
-        freeAddresses(identity);
-      }),
-    revoke: async (record, item) =>
-      still(record)?.state === 'revoked'
-        ? { written: false, why: 'changed' }
-        : change(record, item, (found) => {
-            identities.set(found.identity, { ...found, state: 'revoked', rev: found.rev + 1 });
-          }),
+    async reset(record, item): Promise<ChangeWrite> {
+      if (still(record) === undefined)
+        return { written: false, why: identities.has(record.identity) ? 'changed' : 'missing' };
+      const { identity, nodeName } = record;
+      audit([item]);
+      identities.delete(identity);
+      // A retired machine's name is another's by now.
+      if (names.get(nodeName) === identity) names.delete(nodeName);
+      freeAddresses(identity);
+      return { written: true };
+    },
     async adopt(record, item): Promise<ChangeWrite> {
       checkAdoption(record);
       const taken = record.addresses.some((address) => addresses.has(address));
@@ -182,9 +193,31 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       machines.delete(name);
       return { written: true };
     },
+    listLocks: async () => oldestFirst([...locks.values()]),
+    async lock(lock, item): Promise<ChangeWrite> {
+      if (subjectsOf(lock).some((subject) => locks.has(subject))) return { written: false, why: 'changed' };
+      audit([item]);
+      for (const subject of subjectsOf(lock)) locks.set(subject, lock);
+      return { written: true };
+    },
+    async unlock(lock, item): Promise<ChangeWrite> {
+      if (!subjectsOf(lock).every((subject) => locks.get(subject)?.id === lock.id))
+        return { written: false, why: 'missing' };
+      audit([item]);
+      for (const subject of subjectsOf(lock)) locks.delete(subject);
+      return { written: true };
+    },
   };
 
-  return { store, register, identities, names, verdicts, giveName: (name, identity) => void names.set(name, identity) };
+  return {
+    store,
+    register,
+    identities,
+    names,
+    verdicts,
+    locks,
+    giveName: (name, identity) => void names.set(name, identity),
+  };
 }
 
 async function* each<T>(items: Iterable<T>): AsyncIterable<T> {

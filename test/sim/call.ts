@@ -117,6 +117,7 @@ const oftener: Readonly<Record<string, number>> = {
   'api.updateStatus': 0.03,
   'attest.invoke': 0.2,
   'attestations.findIdentity': 0.03,
+  'attestations.observe': 0.9,
   'key.sign': 0.03,
   'lease.create': 0.4,
   'ledger.complete': 0.04,

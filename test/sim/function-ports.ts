@@ -1,6 +1,6 @@
 /** The stores as one call of a function sees them: each call of theirs can fail, and whoever judges hears of each. */
 import type { RawAnswer } from '../../adapters/signer-answers.ts';
-import type { AttestationStore } from '../../core/attestation-store.ts';
+import type { AttestationStore, IdentityRecord } from '../../core/attestation-store.ts';
 import type { CertificateLedger, FreshKey, Intent, JsonObject, OpenWrite } from '../../core/ports.ts';
 import { call } from './call.ts';
 import type { Process, Stage } from './stage.ts';
@@ -22,6 +22,7 @@ export interface FunctionEvents {
   signs(invocation: Invocation, tbs: Uint8Array, keyId: string): void;
   ledgerChanged(invocation: Invocation): void;
   claimed(invocation: Invocation, claim: Parameters<AttestationStore['claim']>[0], written: boolean): void;
+  observed(invocation: Invocation, record: IdentityRecord): void;
   answers(invocation: Invocation, answer: RawAnswer): void;
   alarm(invocation: Invocation, error: unknown): void;
 }
@@ -89,6 +90,19 @@ export function storePort(
     findVerdict: (...asked) => ask('findVerdict', about, () => store.findVerdict(...asked)),
     findIdentity: (...asked) => ask('findIdentity', asked[0], () => store.findIdentity(...asked)),
     findNode: (...asked) => ask('findNode', asked[0], () => store.findNode(...asked)),
+    recall: (...asked) => ask('recall', about, () => store.recall(...asked)),
+    observe: (record) =>
+      ask(
+        'observe',
+        record.identity,
+        () => store.observe(record),
+        (written) => {
+          stage.count(`step: observe: ${written ? 'written' : 'changed'}`);
+          if (written) events.observed(invocation, record);
+        },
+      ),
+    countRefusal: (...asked) => ask('countRefusal', about, () => store.countRefusal(...asked)),
+    findLock: (...asked) => ask('findLock', asked[0], () => store.findLock(...asked)),
     look: (...asked) => ask('look', about, () => store.look(...asked)),
     claim: (claim, now) =>
       ask(

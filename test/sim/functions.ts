@@ -5,6 +5,7 @@
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
 import type { CallLogEntry } from '../../adapters/lambda-log.ts';
 import type { RawAnswer } from '../../adapters/signer-answers.ts';
+import { loopbackCaller } from '../../dev/loopback-caller.ts';
 import type { AttestationProvider } from '../../core/attestation/provider.ts';
 import type { AttestationStore } from '../../core/attestation-store.ts';
 
@@ -69,10 +70,12 @@ export function createFunctions(stage: Stage, ports: FunctionPorts, events: Func
       version: 'simulated',
       cluster: (name) => (name === cluster.name ? cluster : undefined),
       ledger: () => ledger,
+      locks: () => store,
       authority: async (_, ca) => authorityOf(ca, invocation),
       attestations: () => ({
         findVerdict: (...asked) => store.findVerdict(...asked),
         findIdentity: (...asked) => store.findIdentity(...asked),
+        findLock: (...asked) => store.findLock(...asked),
         async attest(object) {
           const answer = await within(process, invokeMilliseconds, () =>
             call(stage, process, {
@@ -118,7 +121,7 @@ export function createFunctions(stage: Stage, ports: FunctionPorts, events: Func
       cluster: (name) => (name === cluster.name ? cluster : undefined),
       attestation: async () => attestation,
       ...common(invocation),
-    });
+    }).http;
   }
 
   function platformPort(provider: AttestationProvider, process: Process): AttestationProvider {
@@ -138,6 +141,7 @@ export function createFunctions(stage: Stage, ports: FunctionPorts, events: Func
   function common(invocation: Invocation) {
     const random = stage.random.stream(invocation.process.name);
     return {
+      caller: loopbackCaller,
       now: () => invocation.process.clock.now(),
       randomBytes: random.bytes,
       log: (entry: CallLogEntry) => {

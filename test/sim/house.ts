@@ -6,12 +6,17 @@ import type { ClusterAttestation, ProfileAttestation } from '../../core/attestat
 import { defaultCluster } from '../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration.ts';
 import type { Profile } from '../../core/profiles.ts';
+import type { Reserved } from '../../core/reserved-names.ts';
 import type { SignerPolicy } from '../../lambdas/watch-relay/approval.ts';
+import { ownProfile, ownSigner } from './own-profile.ts';
 import type { Random } from './random.ts';
+import { ranges } from '../harness/address-ranges.ts';
 
 export const nodeSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
 export const servingSigner = 'kubernetes.io/kubelet-serving';
 export const userSigner = 'kubernetes.io/kube-apiserver-client';
+/** The relay never approves for these: people do. */
+export const handApproved: ReadonlySet<string> = new Set([userSigner, ownSigner]);
 /** For serving requests that bring evidence. */
 export const provenServingSigner = 'cluster.x-k8s.io/kubelet-serving-null';
 export const insecureSigner = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure';
@@ -58,7 +63,8 @@ export const caNames = ['ca', 'ca-2'] as const;
 /** Operator's ranges: an address there is whose it is first. */
 export const rangePrefix = '10.9.0.';
 export const reservedAddress = '10.9.0.7';
-const serving = { addressRanges: ['10.9.0.0/29'], reservedAddresses: [reservedAddress], reservedNames: ['api.*'] };
+const addressRanges = ranges('10.9.0.0/29');
+const reserved: Reserved = { names: ['api.*'], addresses: ranges(reservedAddress), clusterDomain: 'cluster.local' };
 
 export function createHouse(random: Random, until: number): House {
   const kind = random.pick(['proven', 'proven', 'proven', 'audited', 'audited', 'optional', 'insecure'] as const);
@@ -99,7 +105,14 @@ export function createHouse(random: Random, until: number): House {
     listed,
     allowRestart,
     insecure,
-    signerNames: [nodeSigner, servingSigner, provenServingSigner, userSigner, ...(insecure ? [insecureSigner] : [])],
+    signerNames: [
+      nodeSigner,
+      servingSigner,
+      provenServingSigner,
+      userSigner,
+      ownSigner,
+      ...(insecure ? [insecureSigner] : []),
+    ],
     epochs,
     disabled: (ca, time) => ca === 'ca' && time >= disabledAt,
     at: (time) => epochs.findLast(({ from }) => from <= time) ?? epochs[0],
@@ -119,7 +132,7 @@ export function createHouse(random: Random, until: number): House {
 
 function clusterOf(demands: ReadonlyMap<string, Demand>, ca: string, freshKeys: boolean): ClusterConfiguration {
   const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400, ca });
-  const profiles = new Map(cluster.profiles);
+  const profiles = new Map([...cluster.profiles, [ownSigner, ownProfile(cluster)]]);
   for (const [signerName, demand] of demands) {
     const kind = servingSigners.has(signerName) ? 'kubelet-serving' : 'kube-apiserver-client-kubelet';
     const base = profiles.get(`kubernetes.io/${kind}`);
@@ -132,10 +145,11 @@ function clusterOf(demands: ReadonlyMap<string, Demand>, ca: string, freshKeys: 
       signerName,
       requester: requesterOf(signerName, demand),
       attestation,
+      reserved,
       ...fresh,
     });
   }
-  const attestation: ClusterAttestation = { audience: 'account/region/demo', serving };
+  const attestation: ClusterAttestation = { audience: 'account/region/demo', addressRanges };
   return { ...cluster, profiles, attestation };
 }
 

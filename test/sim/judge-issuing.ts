@@ -40,6 +40,8 @@ export function createIssuingJudge(bench: Bench, machines: MachineJudge): Issuin
     if (record.requestDigest !== truth.digest)
       return broken(`${truth.what}: begun with other content than the request's`);
     if (!bench.requests().approvedEver(uid)) return broken(`${truth.what}: begun, and nobody approved it`);
+    const lock = bench.locks.against(process, truth, record.identity);
+    if (lock !== undefined) return broken(`${truth.what}: begun, and ${lock} was locked before the call`);
     if (!truth.sound) return broken(`${truth.what}: begun, and it is nothing that its signer signs`);
     const { ca } = house.at(process.startedAt);
     if (record.caKeyId !== keyIdOf(ca)) return broken(`${truth.what}: gone on with, and its CA was replaced by ${ca}`);
@@ -57,7 +59,7 @@ export function createIssuingJudge(bench: Bench, machines: MachineJudge): Issuin
       if (machines.keyOf(identity ?? '') !== truth.spkiSha256)
         return broken(`${truth.what}: begun for another than came first`);
     if (ended !== undefined && ended < process.startedAt)
-      broken(`${truth.what}: begun though ${identity ?? ''} was revoked, retired or reset before the call`);
+      broken(`${truth.what}: begun though ${identity ?? ''} was retired or reset before the call`);
   }
 
   function freshKeys(uid: string): void {
@@ -121,6 +123,12 @@ export function createIssuingJudge(bench: Bench, machines: MachineJudge): Issuin
       const certificate = new X509Certificate(pem);
       if (record?.certificate === undefined || !same(record.certificate, certificate.raw))
         return broken(`${process.name} gives out a certificate for ${label(uid)} that is not the one on record`);
+      const truth = truths.get(uid);
+      const lock = truth === undefined ? undefined : bench.locks.against(process, truth, record.identity);
+      if (lock !== undefined)
+        return broken(
+          `${process.name} gives out a certificate for ${label(uid)}, and ${lock} was locked before the call`,
+        );
       const before = disclosed.get(uid) ?? pem;
       disclosed.set(uid, before);
       if (before !== pem) return broken(`${label(uid)}: two certificates were given out`);

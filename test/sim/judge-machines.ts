@@ -1,14 +1,20 @@
 /** The judge of machines: who is let in, as whom, with which key and under which names. */
 import type { Claim, IdentityRecord } from '../../core/attestation-store.ts';
+import { secondLookAfter } from '../../core/second-look.ts';
 import type { Invocation } from './function-ports.ts';
 import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from './house.ts';
 import type { Bench } from './judge.ts';
 import type { MachineFacts, Truth } from './truth.ts';
 
+/** How long a call of a function lives at most (functions.ts). */
+const functionMilliseconds = 25_000;
+
 export interface MachineJudge {
   /** After anything happened to records. */
   readonly registered: () => void;
   claimed(invocation: Invocation, claim: Claim): void;
+  /** A first look at something that needs two. */
+  observed(record: IdentityRecord): void;
   readonly listed: (name: string, allowed: boolean) => void;
   /** When that registration ended, if it did. */
   endedAt(identity: string, registeredAt: number | undefined): number | undefined;
@@ -23,6 +29,10 @@ export function createMachineJudge(bench: Bench): MachineJudge {
   let active = new Map<string, IdentityRecord>();
   /** The client key of each machine, as last let in, and when that was asked for. */
   const keys = new Map<string, { readonly spkiSha256: string; readonly askedAt: number }>();
+  /** When which other key of a machine was seen first, since its last use. */
+  const looks = new Map<string, { readonly spkiSha256: string; readonly at: number; contested: boolean }>();
+  /** When the platform was asked first about a machine that it does not know. */
+  const marks = new Map<string, number>();
   /** Whose an address of the operator's ranges is. */
   const owners = new Map<string, string>();
   /** From when until when something was on the list. */
@@ -43,11 +53,9 @@ export function createMachineJudge(bench: Bench): MachineJudge {
     for (const key of active.keys()) if (!now.has(key)) endings.set(key, stage.timeline.now());
     active = now;
     for (const identity of keys.keys()) if (!attestations.identities.has(identity)) keys.delete(identity);
-    // What is forgotten or retired holds nothing any more; what is revoked does.
-    for (const [address, identity] of owners) {
-      const state = attestations.identities.get(identity)?.state;
-      if (state === undefined || state === 'retired') owners.delete(address);
-    }
+    // What is forgotten or retired holds nothing any more.
+    for (const [address, identity] of owners)
+      if (attestations.identities.get(identity)?.state !== 'active') owners.delete(address);
   }
 
   /** What one approval wrote: is it what the machines really did? */
@@ -70,17 +78,45 @@ export function createMachineJudge(bench: Bench): MachineJudge {
       return broken(`${truth.what}: let in, and it was not on the list since the call began`);
     if (retire !== undefined) checkRetired(retire, record);
     countClaim(truth, identity, retire, newAddresses);
+    const look = looks.get(record.identity);
+    looks.delete(record.identity);
     if (servingSigners.has(truth.signerName)) checkNames(truth, record, fact);
-    else checkKey(truth, identity, fact);
+    else checkKey(truth, identity, look, fact);
   }
 
   function checkRetired(retire: IdentityRecord, record: IdentityRecord): void {
     const gone = facts.get(retire.identity)?.gone;
-    if (gone === undefined || gone > stage.timeline.now())
-      broken(`${record.identity} takes ${record.nodeName} from ${retire.identity}, which runs`);
+    const now = stage.timeline.now();
+    if (gone === undefined || gone > now)
+      return broken(`${record.identity} takes ${record.nodeName} from ${retire.identity}, which runs`);
+    // Of what ended before all this the platform knows nothing: one answer is not enough.
+    const look = marks.get(retire.identity);
+    if (gone < 0 && !isApart(look, now))
+      broken(`${record.identity} takes ${record.nodeName} from ${retire.identity} without a second look`);
   }
 
-  function checkKey(truth: Truth, identity: Claim['identity'] & { record: IdentityRecord }, fact?: MachineFacts): void {
+  function observed({ identity, restart, unknownSince }: IdentityRecord): void {
+    if (unknownSince === undefined) marks.delete(identity);
+    else marks.set(identity, stage.timeline.now());
+    const before = looks.get(identity);
+    const at = stage.timeline.now();
+    if (restart === undefined) looks.delete(identity);
+    else if (restart.contested && before !== undefined) before.contested = true;
+    else looks.set(identity, { spkiSha256: restart.spkiSha256, at, contested: restart.contested });
+  }
+
+  /** As the functions saw it: by clocks that are off by their skew, each way, and before the write, which takes its time. */
+  function isApart(first: number | undefined, now: number): boolean {
+    const slack = 2 * stage.rates.skew + functionMilliseconds;
+    return first !== undefined && now - first >= secondLookAfter - slack;
+  }
+
+  function checkKey(
+    truth: Truth,
+    identity: Claim['identity'] & { record: IdentityRecord },
+    look: { readonly spkiSha256: string; readonly at: number; readonly contested: boolean } | undefined,
+    fact?: MachineFacts,
+  ): void {
     const { record } = identity;
     const before = keys.get(record.identity);
     if (record.spkiSha256 !== truth.spkiSha256)
@@ -91,6 +127,8 @@ export function createMachineJudge(bench: Bench): MachineJudge {
         before !== undefined && fact?.starts.some((start) => start > before.askedAt && start <= now) === true;
       if (!house.allowRestart || truth.signerName === insecureSigner || !restarted)
         return broken(`${truth.what}: its key takes the place of another, and the node itself did not ask`);
+      if (look?.spkiSha256 !== truth.spkiSha256 || look.contested || !isApart(look.at, now))
+        return broken(`${truth.what}: its key takes the place of another without a second look`);
     }
     if (identity.kind === 'create' || before?.spkiSha256 !== record.spkiSha256)
       keys.set(record.identity, { spkiSha256: truth.spkiSha256, askedAt: truth.createdAt });
@@ -134,6 +172,7 @@ export function createMachineJudge(bench: Bench): MachineJudge {
   return {
     registered,
     claimed,
+    observed,
     listed(name, allowed) {
       const now = stage.timeline.now();
       for (const entry of entries) if (entry.name === name && entry.until === Infinity) entry.until = now;

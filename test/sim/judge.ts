@@ -7,9 +7,11 @@ import type { RawAnswer } from '../../adapters/signer-answers.ts';
 import type { SimulatedAttestations } from './attestations.ts';
 import type { FunctionEvents, Invocation } from './function-ports.ts';
 import { nameOf } from './function-ports.ts';
-import { nodeSigner, servingSigners, userSigner } from './house.ts';
+import { handApproved, nodeSigner, servingSigners } from './house.ts';
 import type { Demand, House } from './house.ts';
 import { createIssuingJudge } from './judge-issuing.ts';
+import { createLockJudge } from './judge-locks.ts';
+import type { LockJudge } from './judge-locks.ts';
 import { createMachineJudge } from './judge-machines.ts';
 import type { SimulatedLedger } from './ledger.ts';
 import { types } from './stored.ts';
@@ -34,6 +36,8 @@ export interface Judge extends FunctionEvents, RequestEvents {
   readonly registered: () => void;
   /** The operator put an entry on the list of machines, or took it off. */
   readonly listed: (name: string, allowed: boolean) => void;
+  /** The operator has locked something, or is about to unlock it. */
+  readonly locks: Pick<LockJudge, 'locked' | 'unlocked'>;
   /** When everything should have come to its end: what has not. */
   unfinished(): readonly string[];
 }
@@ -42,6 +46,7 @@ export interface Judge extends FunctionEvents, RequestEvents {
 export interface Bench extends Judged {
   readonly broken: (what: string) => void;
   readonly label: (uid: string) => string;
+  readonly locks: LockJudge;
   /** What is demanded of this request by what is in force for that process; absent = no proof. */
   readonly demandOf: (process: Process, truth: Truth) => Demand | undefined;
 }
@@ -65,6 +70,7 @@ export function createJudge(judged: Judged): Judge {
   const bench: Bench = {
     ...judged,
     broken: (what) => stage.fail(what),
+    locks: createLockJudge(stage),
     label: (uid) => truths.get(uid)?.what ?? uid.slice(0, 8),
     demandOf(process, { signerName, evidence }) {
       const demand = house.at(process.startedAt).demands.get(signerName);
@@ -75,6 +81,8 @@ export function createJudge(judged: Judged): Judge {
   const machines = createMachineJudge(bench);
   const issuing = createIssuingJudge(bench, machines);
   const refusedOnce = new Set<string>();
+  /** Writes that did not fit, by process and UID. */
+  const tooLarge = new Map<string, number>();
   /** Who was told yes, by process and user: for what. */
   const leave = new Map<string, Map<string, number>>();
 
@@ -89,6 +97,8 @@ export function createJudge(judged: Judged): Judge {
     if (verdict.decision === 'deny' && demand?.mode === 'audit' && proofCodes.has(verdict.reason))
       return broken(`${process.name} refuses ${truth.what} for ${verdict.reason}, and should only take note of it`);
     if (verdict.decision !== 'approve') return;
+    const lock = bench.locks.against(process, truth, undefined);
+    if (lock !== undefined) return broken(`${process.name} approves ${truth.what}, and ${lock} is locked`);
     const stored = attestations.verdicts.get(uid);
     if (verdict.annotations['countersign.dev/identity'] !== undefined) {
       if (stored?.decision !== 'approve')
@@ -97,7 +107,11 @@ export function createJudge(judged: Judged): Judge {
     }
     if (demand?.mode === 'enforce') return broken(`${process.name} approves ${truth.what}, and names no machine`);
     // What could not be judged is let pass too; and only then is there nothing to keep.
-    if (demand !== undefined && process.failures === 0 && stored?.violations === undefined)
+    const holder = attestations.names.get(truth.node ?? '') ?? '';
+    const waits =
+      attestations.identities.get(truth.machine ?? '')?.restart !== undefined ||
+      attestations.identities.get(holder)?.unknownSince !== undefined;
+    if (demand !== undefined && process.failures === 0 && !waits && stored?.violations === undefined)
       broken(`${process.name} lets ${truth.what} pass, and keeps no note of what it would have refused`);
   }
 
@@ -112,7 +126,8 @@ export function createJudge(judged: Judged): Judge {
 
   function checkApproval(truth: Truth, writer: Process): void {
     const { uid, what, signerName, username, byNode, createdAt } = truth;
-    if (!house.approver || signerName === userSigner) return broken(`${writer.name} approves ${what}, which people do`);
+    if (!house.approver || handApproved.has(signerName))
+      return broken(`${writer.name} approves ${what}, which people do`);
     const demand = demandOf(writer, truth);
     const proven = demand?.mode === 'enforce';
     if (proven) {
@@ -132,6 +147,8 @@ export function createJudge(judged: Judged): Judge {
 
   /** Approved, does it have to end in a certificate? */
   function nothingAgainst(truth: Truth): boolean {
+    if (truth.padded !== undefined) return false;
+    if (bench.locks.ever(truth)) return false;
     if (truth.plain) return true;
     const audited = house.epochs.every(({ demands }) => demands.get(truth.signerName)?.mode === 'audit');
     // In audit mode nobody's proof is in the way, and nobody's requester.
@@ -149,6 +166,10 @@ export function createJudge(judged: Judged): Judge {
       if (!written) return;
       machines.registered();
       machines.claimed(invocation, claim);
+    },
+    observed(_, record) {
+      machines.registered();
+      machines.observed(record);
     },
     answers(invocation, answer) {
       if (invocation.part === 'attest') return checkVerdict(invocation, answer);
@@ -169,9 +190,11 @@ export function createJudge(judged: Judged): Judge {
       issuing.written(before, after, writer);
       const fresh = new Set(types(after).filter((type) => !types(before).includes(type)));
       for (const type of fresh) stage.count(`step: relay: ${String(type)}`);
-      if (fresh.has('Failed') && !refusedOnce.has(uid))
-        broken(`${writer.name} ends ${name} as Failed, and nobody refused it`);
       const truth = truths.get(uid);
+      if (fresh.has('Failed') && !refusedOnce.has(uid) && truth?.padded === undefined)
+        broken(`${writer.name} ends ${name} as Failed, and nobody refused it`);
+      if (truth?.padded !== undefined && (fresh.has('Failed') || fresh.has('Denied')))
+        stage.count('step: padded: refused');
       if (fresh.has('Approved') && truth !== undefined) checkApproval(truth, writer);
     },
     reviewed(process, { user, subresource }, allowed) {
@@ -180,8 +203,17 @@ export function createJudge(judged: Judged): Judge {
       const told = leave.get(key) ?? new Map<string, number>();
       leave.set(key, told.set(subresource, stage.timeline.now()));
     },
+    tooLarge({ metadata: { uid, name } }, writer) {
+      const key = `${writer.name} ${uid}`;
+      const times = (tooLarge.get(key) ?? 0) + 1;
+      tooLarge.set(key, times);
+      // Minutes lie between two tries, and each new term of a replica tries once.
+      if (times > 8)
+        broken(`${writer.name} has asked the API server ${times} times to store more on ${name} than fits`);
+    },
     crime: broken,
     registered: machines.registered,
+    locks: bench.locks,
     listed: machines.listed,
     unfinished() {
       return judged
@@ -192,9 +224,10 @@ export function createJudge(judged: Judged): Judge {
           const has = types(object);
           const issued = object.status['certificate'] !== undefined;
           const truth = truths.get(uid);
-          if (has.includes('Denied')) return [];
+          if (has.includes('Denied') || truth?.padded === 'full') return [];
           if (!has.includes('Approved')) {
-            const waits = house.approver && truth?.signerName !== userSigner && truth?.unpermitted !== true;
+            const byHand = truth !== undefined && handApproved.has(truth.signerName);
+            const waits = house.approver && !byHand && truth?.unpermitted !== true;
             return waits ? [`${name} is pending`] : [];
           }
           if (!issued && !has.includes('Failed')) return [`${name} is approved and unanswered`];

@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 
 export interface Mutant {
   readonly name: string;
-  readonly of: 'ledger' | 'first use' | 'audit' | 'relay';
+  readonly of: 'ledger' | 'first use' | 'audit' | 'relay' | 'profile';
   readonly file: string;
   /** Stands in the file exactly once. */
   readonly text: string;
@@ -18,6 +18,20 @@ export interface Mutant {
 }
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'any DNS name fits any pattern',
+    of: 'profile',
+    file: 'core/custom-rules.ts',
+    text: 'dnsMatchesAny(dns, value)',
+    instead: '(dns.length > 0 || value !== undefined)',
+  },
+  {
+    name: 'a required name is refused even where there is one',
+    of: 'profile',
+    file: 'core/custom-rules.ts',
+    text: 'unless(present || !rulesOf(question).sans.required,',
+    instead: 'unless(!rulesOf(question).sans.required,',
+  },
   {
     name: 'open writes over what is there',
     of: 'ledger',
@@ -57,9 +71,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a name is taken from a machine that runs',
     of: 'first use',
-    file: 'core/tofu.ts',
-    text: "    case 'running':\n    case 'stopped':\n      return taken(holder.nodeName, holder);",
-    instead: "    case 'running':\n    case 'stopped':\n      return undefined;",
+    file: 'core/second-look.ts',
+    text: "      const refused = { kind: 'refused', violation: nameTaken(holder) } as const;",
+    instead: "      const refused = { kind: 'allowed' } as const;",
   },
   {
     name: 'any key renews a machine',
@@ -76,10 +90,31 @@ export const mutants: readonly Mutant[] = [
     instead: '',
   },
   {
-    name: 'a machine that was revoked is signed for',
+    name: 'a machine that was reset is signed for',
     of: 'first use',
     file: 'core/verdict-check.ts',
-    text: 'if (revoked !== undefined) return refused(revoked);',
+    text: 'if (ended !== undefined) return refused(ended);',
+    instead: '',
+  },
+  {
+    name: 'a locked node is signed for',
+    of: 'first use',
+    file: 'core/issue.ts',
+    text: 'if (locked !== undefined) return refused(locked);',
+    instead: '',
+  },
+  {
+    name: 'a locked machine is signed for',
+    of: 'first use',
+    file: 'core/verdict-check.ts',
+    text: 'if (lock !== undefined) return refused(machineLocked);',
+    instead: '',
+  },
+  {
+    name: 'a locked node is approved',
+    of: 'first use',
+    file: 'core/attest.ts',
+    text: 'if (locked !== undefined) return deny([locked]);',
     instead: '',
   },
   {
@@ -121,15 +156,23 @@ export const mutants: readonly Mutant[] = [
     name: 'an address of another machine is served',
     of: 'first use',
     file: 'core/serving-names.ts',
-    text: 'return inside(names.addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;',
-    instead: 'return inside(names.addressRanges, address);',
+    text: 'isInRanges(addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;',
+    instead: 'isInRanges(addressRanges, address);',
   },
   {
     name: 'a machine that was not started anew comes with another key',
     of: 'first use',
-    file: 'core/tofu.ts',
-    text: 'if (startedAt !== undefined && record.startedAt !== undefined && startedAt > record.startedAt) return undefined;',
-    instead: 'if (startedAt !== undefined) return undefined;',
+    file: 'core/second-look.ts',
+    text: 'if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))',
+    instead: 'if (startedAt === undefined)',
+  },
+  {
+    name: 'one answer of the platform hands over a name',
+    of: 'first use',
+    file: 'core/second-look.ts',
+    text: 'if (now - holder.lastSeen <= unknownForMilliseconds)',
+    instead:
+      'if (now - holder.lastSeen > unknownForMilliseconds) return allowed;\n      if (now - holder.lastSeen <= unknownForMilliseconds)',
   },
   {
     name: 'whoever proves nothing comes with another key',
@@ -179,8 +222,22 @@ export const mutants: readonly Mutant[] = [
     name: 'a certificate goes to whoever has the name now',
     of: 'relay',
     file: 'lambdas/watch-relay/work.ts',
-    text: "uidOf(answer.value) === key.uid ? { kind: 'object', object: answer.value } : done('gone')",
-    instead: "{ kind: 'object', object: answer.value }",
+    text: "    if (answer.ok && uidOf(answer.value) !== key.uid) return done('gone');\n",
+    instead: '',
+  },
+  {
+    name: 'an object of any size is worked on',
+    of: 'relay',
+    file: 'lambdas/watch-relay/candidate.ts',
+    text: 'bytes > maxRelayedBytes',
+    instead: 'bytes > 2_000_000',
+  },
+  {
+    name: 'an answer that does not fit is tried as soon as any',
+    of: 'relay',
+    file: 'lambdas/watch-relay/ending.ts',
+    text: "cause === 'ObjectTooLarge' ? tooLargeBackoff : requestBackoff",
+    instead: 'requestBackoff',
   },
   {
     name: 'what is seen while a worker has it is forgotten',

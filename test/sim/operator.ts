@@ -1,4 +1,5 @@
 /** The operator: `countersign tofu`, `countersign machines`, and bindings that are taken away and given back. */
+import type { Lock } from '../../core/locks.ts';
 import { ulid } from '../../core/ulid.ts';
 import type { AuditItem } from '../../core/attestation-store.ts';
 import { boundGroups } from './authorizer.ts';
@@ -17,11 +18,10 @@ export function settleOperator(life: Life, machines: Machines): void {
     return { id: ulid(now, random.bytes(10)), at: now, by: 'operator', action, subject, reason: 'simulated' };
   }
 
-  async function change(): Promise<void> {
+  async function reset(): Promise<void> {
     const record = [...identities.values()][random.below(identities.size)];
     if (record === undefined) return;
-    const action = random.chance(0.5) ? 'reset' : 'revoke';
-    await register[action](record, item(action, record.identity));
+    await register.reset(record, item('reset', record.identity));
     judge.registered();
   }
 
@@ -52,7 +52,40 @@ export function settleOperator(life: Life, machines: Machines): void {
     judge.listed(name, allowed);
   }
 
-  for (let number = 0; number < 3; number += 1) if (random.chance(0.4)) at(sometime(3_000), () => void change());
+  /** Chance of its own: whatever else the operator does stays as it was. */
+  const chance = random.stream('locks');
+  async function lock(): Promise<void> {
+    const record = [...identities.values()][chance.below(identities.size)];
+    const nodeName = record !== undefined && chance.chance(0.6) ? record.nodeName : chance.pick(nodes);
+    const identity = record === undefined || chance.chance(0.3) ? undefined : record.identity;
+    const about =
+      identity !== undefined && chance.chance(0.4)
+        ? { identity }
+        : { nodeName, ...(identity === undefined ? {} : { identity }) };
+    const made: Lock = {
+      ...about,
+      id: ulid(life.instant(), chance.bytes(10)),
+      at: life.instant(),
+      by: 'operator',
+      reason: 'simulated',
+    };
+    const audit = { ...made, action: 'lock', subject: identity ?? nodeName } as const;
+    if (!(await register.lock(made, audit)).written) return;
+    stage.count('step: operator: lock');
+    stage.tell(() => `the operator does lock ${identity ?? ''} ${'nodeName' in about ? nodeName : ''}`);
+    judge.locks.locked(made);
+    const back = Math.min(stage.timeline.now() + chance.between(2_000, 60_000), stage.rates.until);
+    at(back, () => {
+      stage.count('step: operator: unlock');
+      stage.tell(() => `the operator does unlock ${identity ?? ''} ${'nodeName' in about ? nodeName : ''}`);
+      judge.locks.unlocked(made);
+      void register.unlock(made, { ...audit, id: ulid(life.instant(), chance.bytes(10)), action: 'unlock' });
+    });
+  }
+  for (let number = 0; number < 2; number += 1)
+    if (chance.chance(0.3)) at(stage.rates.until * chance.next() ** 2, () => void lock());
+
+  for (let number = 0; number < 3; number += 1) if (random.chance(0.4)) at(sometime(3_000), () => void reset());
 
   // What ran before attestation did; some of it long forgotten by its platform.
   const ghost = random.pick(nodes);

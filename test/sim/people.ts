@@ -1,8 +1,13 @@
 /** People: they ask for themselves, approve, deny and delete, and now and then ask for what nobody signs. */
-import { insecureSigner, nodeSigner, userSigner } from './house.ts';
+import { maxRelayedBytes } from '../../core/kubernetes.ts';
+import { handApproved, insecureSigner, nodeSigner, userSigner } from './house.ts';
 import { junk, keyOf, nodeRequest, nonsense, nonsenseRequest, tooLarge, userRequest } from './requests.ts';
+import { etcdBytes } from './stored.ts';
 import { bootstrap, nodes, person } from './town.ts';
 import type { Asked, Life } from './town.ts';
+
+/** More than the relay works on; and with the rest of the object less than etcd takes, or just as much. */
+const paddings = { large: 'x'.repeat(maxRelayedBytes), full: 'x'.repeat(etcdBytes) } as const;
 
 export function settlePeople(life: Life): void {
   const { stage, house, requests, random, at, soon, sometime } = life;
@@ -39,7 +44,7 @@ export function settlePeople(life: Life): void {
   /** By hand, whatever attest would say. */
   function approveNodes(): void {
     for (const object of requests.objects())
-      if (object.spec['signerName'] !== userSigner && random.chance(0.4))
+      if (!handApproved.has(String(object.spec['signerName'])) && random.chance(0.4))
         life.decide(object.metadata.name, object.metadata.uid, random.chance(0.9) ? 'Approved' : 'Denied');
     soon(15_000, approveNodes);
   }
@@ -69,6 +74,25 @@ export function settlePeople(life: Life): void {
     }
   }
   for (let number = 0; number < 2; number += 1) if (random.chance(0.5)) at(sometime(), askNonsense);
+
+  /** Mallory has the token of those who join, and fills requests until answers hardly fit into etcd, or do not. */
+  function askPadded(): void {
+    const key = 34 + random.below(2);
+    const padded = random.pick(['large', 'full'] as const);
+    const [by, signerName] = random.pick([[bootstrap, nodeSigner] as const, [person('mallory'), userSigner] as const]);
+    const asNode = signerName === nodeSigner;
+    const uid = life.ask({
+      what: `mallory asks, ${padded}`,
+      signerName,
+      request: asNode ? nodeRequest({ node: random.pick(nodes), key }) : userRequest('mallory', key),
+      spki: keyOf(key).spki,
+      by,
+      padded,
+      padding: paddings[padded],
+    });
+    if (!asNode) soon(10_000, () => life.decide(nameOfUid(uid), uid, 'Approved'));
+  }
+  if (random.chance(0.3)) for (let number = 0; number < 1 + random.below(4); number += 1) at(sometime(), askPadded);
 
   /** A person in a node's place: nothing but the review, or a profile that names its requesters, stops her. */
   function askAsNode(): void {

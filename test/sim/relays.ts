@@ -1,4 +1,5 @@
 /** Two replicas of the relay, which die, are replaced and stopped, and the lease between them. */
+import { maxRelayedBytes } from '../../core/kubernetes.ts';
 import type { ApiAnswer, JsonObject, SigningEndpoint } from '../../core/ports.ts';
 import type { LeaseStore } from '../../lambdas/watch-relay/leader.ts';
 import type { RelayOptions } from '../../lambdas/watch-relay/options.ts';
@@ -10,6 +11,7 @@ import type { SimulatedRequests } from './request-api.ts';
 import { call } from './call.ts';
 import type { PortCall } from './call.ts';
 import { startProcess } from './stage.ts';
+import { bytesOf } from './stored.ts';
 import type { Process, Stage } from './stage.ts';
 
 export interface RelayTown {
@@ -25,11 +27,24 @@ export function startRelays({ stage, requests, connect, house, options }: RelayT
   const random = stage.random.stream('relays');
   const leases = createLease(stage);
 
+  /** What is too large is refused without asking. */
+  function watched(process: Process, endpoint: SigningEndpoint): SigningEndpoint {
+    const look = (object: JsonObject): void => {
+      if (bytesOf(object) <= maxRelayedBytes) return;
+      const { name } = object['metadata'] as { readonly name: string };
+      stage.fail(`${process.name} posts ${name}, which has ${bytesOf(object)} bytes`);
+    };
+    return {
+      sign: (object, signal) => (look(object), endpoint.sign(object, signal)),
+      attest: (object, context, signal) => (look(object), endpoint.attest(object, context, signal)),
+    };
+  }
+
   function start(replica: string, life: number): void {
     const again = (): void => void timeline.after(random.between(100, 20_000), () => start(replica, life + 1));
     const process = startProcess(stage, `relay-${replica}${life}`, again);
     stage.tell(() => `${process.name} starts`);
-    const endpoint: SigningEndpoint = connect(process);
+    const endpoint = watched(process, connect(process));
     const api = requests.connect(process);
     const silent = { debug() {}, info() {}, warn() {}, error() {} };
     const relay = createRelay(

@@ -6,7 +6,7 @@ import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi } fr
 import { call } from './call.ts';
 import type { PortCall } from './call.ts';
 import type { Process, Stage } from './stage.ts';
-import { conditionsOf, short, types } from './stored.ts';
+import { bytesOf, conditionsOf, etcdBytes, short, types } from './stored.ts';
 import type { Change, Stored } from './stored.ts';
 import { createWatcher } from './watcher.ts';
 import type { Watcher } from './watcher.ts';
@@ -27,6 +27,8 @@ export interface SimulatedRequests {
 export interface RequestEvents {
   /** After each write of a client. */
   changed(before: Stored, after: Stored, writer: Process): void;
+  /** A write of a client did not fit into etcd. */
+  tooLarge(object: Stored, writer: Process): void;
   /** Somebody was told whether that user may. */
   reviewed(process: Process, question: AccessQuestion, allowed: boolean): void;
   /** What no client may do, whatever an API server lets pass. */
@@ -81,6 +83,11 @@ export function createRequests(
     if (types(sent).includes('Approved') && types(sent).includes('Denied')) return no('Invalid');
     const next = apply(old);
     if (next === undefined) return no('Invalid');
+    if (bytesOf(next) > etcdBytes) {
+      stage.count('step: padded: does not fit');
+      events.tooLarge(old, writer);
+      return no('TooLarge');
+    }
     if (JSON.stringify((sent as Stored).spec) !== JSON.stringify(old.spec))
       events.crime(`${writer.name} changes the spec of ${name} by /${subresource}`);
     const stored = record('MODIFIED', next);

@@ -11,6 +11,7 @@ import { createJudge } from './judge.ts';
 import { createSimulatedLedger } from './ledger.ts';
 import { settleMachines } from './machines.ts';
 import { settleOperator } from './operator.ts';
+import { settleOwnSigner } from './own-signer.ts';
 import { settlePeople } from './people.ts';
 import { createRandom } from './random.ts';
 import type { Random } from './random.ts';
@@ -109,6 +110,7 @@ export async function simulate(
   });
   const machines = settleMachines(life('machines'));
   settlePeople(life('people'));
+  settleOwnSigner(life('own signer'));
   settleOperator(life('operator'), machines);
   settleWebhook(life('webhook'));
   settleThief(life('thief'), machines);

@@ -22,6 +22,13 @@ export function conditionsOf(object: JsonObject): readonly JsonObject[] {
   return (status?.['conditions'] ?? []) as readonly JsonObject[];
 }
 
+/** As padding in labels makes it. The simulated etcd takes less than a real one, since all of this is written often. */
+export const etcdBytes = 260_000;
+
+export function bytesOf(object: JsonObject): number {
+  return JSON.stringify(object).length;
+}
+
 /** Of a signer's name, what tells it from others. */
 export function short(signerName: string): string {
   return signerName.slice(signerName.indexOf('/') + 1);

@@ -41,6 +41,8 @@ export interface Asked extends Partial<Omit<Truth, 'uid' | 'digest' | 'requestSh
   readonly spki: Uint8Array;
   readonly by: Asker;
   readonly usages?: readonly string[];
+  /** What fills the object, in labels. */
+  readonly padding?: string;
   /** Instead of a new one. */
   readonly name?: string;
 }
@@ -80,7 +82,7 @@ export function createLives(town: Town): (name: string) => Life {
   const uids = stage.random.stream('uids');
   let made = 0;
 
-  function ask({ what, signerName, request, spki, by, usages, name, ...more }: Asked): string {
+  function ask({ what, signerName, request, spki, by, usages, padding, name, ...more }: Asked): string {
     made += 1;
     const uid = uidFrom(uids);
     const called = name ?? `csr-${made}`;
@@ -88,7 +90,7 @@ export function createLives(town: Town): (name: string) => Life {
     const object = {
       apiVersion: 'certificates.k8s.io/v1',
       kind: 'CertificateSigningRequest',
-      metadata: { name: called, uid },
+      metadata: { name: called, uid, ...(padding === undefined ? {} : { labels: { padding } }) },
       spec: { request, signerName, usages: usages ?? ['digital signature', purpose], ...by },
       status: {},
     };

@@ -29,6 +29,11 @@ export interface Truth {
   readonly sound: boolean;
   /** Nothing speaks against it: approved, it ends in a certificate. */
   readonly plain: boolean;
+  /**
+   * Too large for the relay, which refuses it. `full`: so large that no condition fits beside what it holds, so that it
+   * never ends.
+   */
+  readonly padded?: 'large' | 'full';
   /** The cluster never lets whoever asks have it approved. */
   readonly unpermitted: boolean;
 }

@@ -3,7 +3,7 @@
  * and falls silent. What the port promises stays true: every change comes, or the watch ends so that its client knows.
  */
 import type { WatchEvent } from '../../core/ports.ts';
-import { short } from './stored.ts';
+import { bytesOf, short } from './stored.ts';
 import type { Change } from './stored.ts';
 import type { Process, Stage } from './stage.ts';
 
@@ -29,7 +29,7 @@ export function createWatcher(stage: Stage, signerName: string, gone: () => void
 
   function tell({ version, type, object }: Change): void {
     newestTold = Math.max(newestTold, version);
-    told.push({ type, object, bytes: 1_000 });
+    told.push({ type, object, bytes: bytesOf(object) });
     wake();
   }
 

@@ -16,6 +16,9 @@
 {{- if and (eq $aws.credentials "instanceRole") (not .Values.hostNetwork) -}}
 {{- fail "auth.aws.credentials: instanceRole needs hostNetwork: true, because pods must not reach the instance's metadata" -}}
 {{- end -}}
+{{- if and (eq $aws.credentials "instanceRole") (not (omit (default dict .Values.nodeSelector) "kubernetes.io/os" "kubernetes.io/arch")) -}}
+{{- fail "auth.aws.credentials: instanceRole needs a nodeSelector for the nodes that have the relay's role, such as node-role.kubernetes.io/control-plane: ''; ordinary nodes must have another role, or each of them could ask for certificates" -}}
+{{- end -}}
 {{- if and (eq $aws.credentials "injected") (not .Values.serviceAccount.annotations) -}}
 {{- fail "auth.aws.credentials: injected needs the annotation the webhook looks for in serviceAccount.annotations" -}}
 {{- end -}}

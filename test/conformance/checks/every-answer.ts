@@ -25,6 +25,7 @@ function every(world: World, look: (answer: Answer) => readonly string[]): Findi
 /** Of our own statuses; whatever else comes is wrong by itself, and other checks say so. */
 const outcomes: Readonly<Record<number, string>> = {
   400: 'invalid',
+  403: 'forbidden',
   404: 'invalid',
   405: 'invalid',
   409: 'ignored',

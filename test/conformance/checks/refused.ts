@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { refusalCodes } from '../../../core/outcome.ts';
 import { newKey, otherName, pemBlock } from '../../harness/requests.ts';
+import type { SanSpec } from '../../harness/requests.ts';
 import * as der from '../../harness/der-writer.ts';
 import { causesOf, certificateField, record, saidBy } from '../answers.ts';
 import type { Answer } from '../answers.ts';
@@ -29,13 +30,17 @@ async function inTreeAnswers(world: World, all: boolean): Promise<readonly (InTr
 
 /** What is wrong with an answer that should be a refusal for `code`. */
 function notRefused(answer: Answer, ...codes: readonly string[]): readonly string[] {
+  return notRefusedWith(422, answer, ...codes);
+}
+
+function notRefusedWith(expected: 413 | 422, answer: Answer, ...codes: readonly string[]): readonly string[] {
   const { status, json } = answer;
   const reasons = causesOf(json).map(({ reason }) => String(reason));
   return [
-    ...unless(status === 422, saidBy(answer)),
+    ...unless(status === expected, saidBy(answer)),
     ...unless(certificateField(json) === undefined, 'a certificate comes with the refusal'),
     ...unless(
-      status !== 422 || codes.length === 0 || codes.some((code) => reasons.includes(code)),
+      status !== expected || codes.length === 0 || codes.some((code) => reasons.includes(code)),
       `refused for ${reasons.join(', ') || 'no reason'}, not for ${codes.join(' or ')}`,
     ),
   ];
@@ -183,6 +188,38 @@ export const refusedChecks: readonly Check[] = [
     run: refusedNames,
   },
   {
+    id: 'refused-reserved',
+    rule: 'names of the control plane are refused, whatever their case: NameReserved',
+    source: 'docs/signers.md, deviation 14; installers and RBAC bindings give such names their rights',
+    needs: ['refused'],
+    run: refusedByAll('NameReserved', controlPlaneNames),
+  },
+  {
+    id: 'refused-lookalike',
+    rule: 'names with hidden characters, with blanks at an end or without any character are refused: RequestMalformed',
+    source: 'docs/signers.md, deviation 16; RFC 4518, which comparing names rests on (RFC 5280 §7.1); RFC 9110 §5.5',
+    needs: ['refused'],
+    run: refusedByAll('RequestMalformed', lookalikes),
+  },
+  {
+    id: 'refused-serving-name',
+    rule: 'kubelets get no certificate for names that are no node’s: NameReserved, SanNotPermitted',
+    source: 'docs/signers.md, deviation 15; with one a node could stand in for a service or the API server',
+    needs: ['refused'],
+    run: refusedServingNames,
+  },
+  {
+    id: 'refused-many-names',
+    rule: 'a request with 257 subjectAltNames is refused: 413, RequestTooLarge',
+    source: 'docs/signers.md, deviation 11; each name is compared with each pattern of the profile',
+    needs: ['refused'],
+    async run(world) {
+      const dns = Array.from({ length: 257 }, (_, index) => `n${index}.countersign-conformance.invalid`);
+      const { object } = ask(await world.question(), { request: { sans: { dns } } });
+      return { problems: notRefusedWith(413, await world.sign(object), 'RequestTooLarge') };
+    },
+  },
+  {
     id: 'refused-usage',
     rule: 'empty and unknown usages are refused: UsageNotPermitted, or in the words of the in-tree signer',
     source: 'docs/signers.md, deviations 7 and 8; RFC 5280 §4.2.1.12: without extended usages it is valid for all',
@@ -198,6 +235,65 @@ export const refusedChecks: readonly Check[] = [
 function changed(): Uint8Array {
   const integer = (): Buffer => der.tlv(0x02, Buffer.concat([Buffer.from([0x11]), randomBytes(31)]));
   return der.sequence(integer(), integer());
+}
+
+/** Asks every served signer for each of these, all of which have to be refused for that code. */
+function refusedByAll(
+  code: string,
+  cases: (question: SignerQuestion) => Readonly<Record<string, ObjectChange>>,
+): (world: World) => Promise<Finding> {
+  return async (world) => {
+    const problems: string[] = [];
+    const notes: string[] = [];
+    for (const { question } of await world.issuances()) {
+      const { signerName } = question;
+      const names = Object.keys(cases(world.questionFor(signerName)));
+      notes.push(`${signerName.replace('kubernetes.io/', '')}: ${names.join(', ')}`);
+      for (const what of names) {
+        const fresh = world.questionFor(signerName);
+        const answer = await world.sign(ask(fresh, cases(fresh)[what]).object);
+        problems.push(...at(`${signerName}, ${what}`, notRefused(answer, code)));
+      }
+    }
+    return { problems, note: notes.join('; ') };
+  };
+}
+
+/**
+ * Names of the control plane that no installer uses: were one given, its certificate would have no rights. Each is under
+ * a pattern of docs/signers.md, deviation 14.
+ */
+function controlPlaneNames({ signerName }: SignerQuestion): Readonly<Record<string, ObjectChange>> {
+  if (signerName !== 'kubernetes.io/kube-apiserver-client') return {};
+  const asUser = (CN: string): ObjectChange => ({ request: { subject: { O: 'countersign-conformance', CN } } });
+  return {
+    kubeadm: { request: { subject: { O: 'kubeadm:countersign-conformance', CN: 'countersign-conformance' } } },
+    'a front proxy': asUser('front-proxy-countersign-conformance'),
+    'an API server': asUser('kube-apiserver-countersign-conformance'),
+    'an etcd client': asUser('etcd-countersign-conformance'),
+    'an etcd client in capitals': asUser('ETCD-Countersign-Conformance'),
+  };
+}
+
+/** Names that look like the ones the signer gives. */
+function lookalikes(question: SignerQuestion): Readonly<Record<string, ObjectChange>> {
+  const { O, CN } = question.subject as Readonly<Record<'O' | 'CN', string>>;
+  const named = (subject: Readonly<Record<string, string>>): ObjectChange => ({ request: { subject } });
+  const dns = (name: string): ObjectChange => ({
+    request: { sans: { ...question.sans, dns: [...(question.sans?.dns ?? []), name] } },
+  });
+  return {
+    'a blank before O': named({ O: ` ${O}`, CN }),
+    'a blank behind CN': named({ O, CN: `${CN} ` }),
+    'a zero width space in O': named({ O: `${O}\u200b`, CN }),
+    'a bidirectional override in CN': named({ O, CN: `${CN}\u202e` }),
+    'a no-break space in CN': named({ O, CN: `${CN}\u00a0x` }),
+    'an empty O': named({ O: '', CN }),
+    'an empty CN': named({ O, CN: '' }),
+    'an empty DNS name': dns(''),
+    'a blank in a DNS name': dns('a b.invalid'),
+    'two DNS names in one': dns('a.invalid,DNS:b.invalid'),
+  };
 }
 
 async function refusedNames(world: World): Promise<Finding> {
@@ -218,6 +314,29 @@ async function refusedNames(world: World): Promise<Finding> {
   for (const [what, signerName, change, code] of cases)
     problems.push(...at(what, notRefused(await world.sign(ask(world.questionFor(signerName), change).object), code)));
   return { problems, note: cases.map(([what]) => what.replace('kubernetes.io/', '')).join('; ') };
+}
+
+/** Of hosts that no one has, should an endpoint give one. */
+const namesOfNoNode: Readonly<Record<string, SanSpec>> = {
+  'a service': { dns: ['countersign-conformance.none.svc'] },
+  'a service, with a domain': { dns: ['countersign-conformance.none.svc.cluster.local'] },
+  'a wildcard': { dns: ['*.countersign-conformance.invalid'] },
+  'an address as a DNS name': { dns: ['192.0.2.7'] },
+  'no host name': { dns: ['-countersign-conformance.invalid'] },
+  loopback: { ip: ['127.86.9.13'] },
+  'multicast, IPv6': { ip: ['ff0e::db8:0:7'] },
+};
+
+async function refusedServingNames(world: World): Promise<Finding> {
+  const signerName = 'kubernetes.io/kubelet-serving';
+  if (!(await world.serves(signerName))) return { skipped: `${signerName} is not served` };
+  const problems: string[] = [];
+  for (const [what, { dns = [], ip = [] }] of Object.entries(namesOfNoNode)) {
+    const sans = { dns: ['b.invalid', ...dns], ip };
+    const { object } = ask(world.questionFor(signerName), { request: { sans } });
+    problems.push(...at(what, notRefused(await world.sign(object), 'NameReserved', 'SanNotPermitted')));
+  }
+  return { problems, note: Object.keys(namesOfNoNode).join(', ') };
 }
 
 const noNode = { O: 'system:nodes', CN: 'system:node:' };

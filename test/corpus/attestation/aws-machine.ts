@@ -36,6 +36,9 @@ export const document: Readonly<Record<string, unknown>> = {
   version: '2017-09-30',
 };
 
+/** What aws/v2 says instead. */
+export const claims = { v: 2, account, region, instance: instanceId } as const;
+
 export const keys = {
   'eu-central-1': createRegionKey({ serial: 0xa0febfa2de47f5abn }),
   'us-east-1': createRegionKey({ serial: 0xb169cc401559a419n }),
@@ -63,9 +66,11 @@ export const policy: AwsAttestation = {
   roles: [],
   nodeName: [{ kind: 'privateDnsName' }],
   requireIdentityRole: true,
+  acceptV1: true,
   machines: 'any',
   allowRestart: false,
-  instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60 },
+  restartWindowMinutes: 15,
+  instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60, addresses: 'primary' },
   certificates: new Map(),
 };
 
@@ -86,6 +91,8 @@ export const instance: InstanceDescription = {
   rootDeviceType: 'ebs',
   rootAttachedAt: Date.parse('2026-08-30T12:00:01Z'),
   interfaceAttachedAt: Date.parse('2026-08-30T12:00:00Z'),
+  primaryAddresses: ['10.0.0.5', '198.51.100.7', '2001:db8:0:0:0:0:0:5'],
+  primaryDnsNames: ['EC2-198-51-100-7.eu-central-1.compute.amazonaws.com'],
   addresses: ['10.0.0.5', '10.0.0.6', '198.51.100.7', '2001:db8:0:0:0:0:0:5'],
   dnsNames: ['ip-10-0-0-6.eu-central-1.compute.internal', 'EC2-198-51-100-7.eu-central-1.compute.amazonaws.com'],
 };

@@ -2,7 +2,7 @@
 import { account, instance, otherAccount, otherInstanceId, region } from './aws-machine.ts';
 import type { Case } from './judge.ts';
 
-const rules = { httpTokensRequired: false };
+const rules = { httpTokensRequired: false, addresses: 'primary' } as const;
 const no = (check: string) => ['IdentityNotAllowed', check] as const;
 const disagree = (check: string) => ['AttestationInvalid', check] as const;
 const profile = `arn:aws:iam::${account}:instance-profile/nodes/worker`;
@@ -15,7 +15,7 @@ export const instanceCases: readonly Case[] = [
   { name: 'stopped', expect: no('the instance is stopped'), instance: { state: 'stopped' } },
   { name: 'shutting down', expect: no('the instance is shutting-down'), instance: { state: 'shutting-down' } },
   {
-    name: 'terminated, its document alive',
+    name: 'terminated, its credentials alive',
     expect: no('the instance is terminated'),
     instance: { state: 'terminated' },
   },
@@ -32,16 +32,35 @@ export const instanceCases: readonly Case[] = [
     instance: { ownerId: otherAccount },
   },
   {
+    name: 'EC2 describes another region',
+    expect: disagree('in another availability zone'),
+    instance: { availabilityZone: 'us-east-1a' },
+  },
+  {
+    name: 'any zone of the region, where the evidence names none',
+    expect: 'accepted',
+    instance: { availabilityZone: `${region}b` },
+  },
+  {
     name: 'EC2 describes another zone',
+    version: 'aws/v1',
     expect: disagree('in another availability zone'),
     instance: { availabilityZone: `${region}b` },
   },
   {
     name: 'EC2 describes another address',
+    version: 'aws/v1',
     expect: disagree('without the address in its document'),
     instance: { addresses: ['10.0.0.9'] },
   },
-  { name: 'without IPv4', expect: 'accepted', document: { privateIp: null }, instance: { addresses: ['2001:db8::5'] } },
+  { name: 'any address, where the evidence names none', expect: 'accepted', instance: { addresses: ['10.0.0.9'] } },
+  {
+    name: 'without IPv4',
+    version: 'aws/v1',
+    expect: 'accepted',
+    document: { privateIp: null },
+    instance: { addresses: ['2001:db8::5'] },
+  },
 
   // VPC and subnet.
   { name: 'in another VPC', expect: no('in VPC vpc-2, which may not join'), instance: { vpcId: 'vpc-2' } },
@@ -194,6 +213,6 @@ export const instanceCases: readonly Case[] = [
   {
     name: 'addresses that are none',
     expect: 'accepted',
-    instance: { addresses: ['10.0.0.5', '10.0.0.0/24', 'x', ''] },
+    instance: { primaryAddresses: ['10.0.0.5', '10.0.0.0/24', 'x', ''] },
   },
 ];

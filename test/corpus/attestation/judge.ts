@@ -13,6 +13,8 @@ import type { RegionKey } from './cms-writer.ts';
 export interface Case {
   readonly name: string;
   readonly expect: Expected;
+  /** By default what a node sends under that policy: `aws/v2`, and `aws/v1` where roles count. */
+  readonly version?: 'aws/v1' | 'aws/v2';
   /** Fields of the identity document besides or instead; `undefined` leaves one out. */
   readonly document?: Readonly<Record<string, unknown>>;
   /** Its bytes. */
@@ -71,7 +73,7 @@ export async function judge(awsProvider: ProviderOf, one: Case, data: Uint8Array
   );
   try {
     const examined = provider.examine({
-      version: 'aws/v1',
+      version: versionOf(one),
       data,
       request: undefined as never,
       nodeName: 'ip-10-0-0-5.eu-central-1.compute.internal',
@@ -102,12 +104,21 @@ function pinned({ signedWith }: Case): ReadonlyMap<string, readonly Uint8Array[]
   return new Map(needed.map(([name, { certificate }]) => [name, [certificate]]));
 }
 
-/** The DATA block of a case. */
-export function dataOf(one: Omit<Case, 'name' | 'expect'>): Buffer {
+function versionOf({ version, policy }: Pick<Case, 'version' | 'policy'>): NonNullable<Case['version']> {
+  return version ?? (policy?.requireIdentityRole === false ? 'aws/v1' : 'aws/v2');
+}
+
+/** The document of a case, as the metadata service gives it. */
+function signedDocument(one: Omit<Case, 'name' | 'expect'>): string {
   const fields = Object.entries({ ...world.document, ...one.document }).filter(([, value]) => value !== undefined);
   const usual = Buffer.from(JSON.stringify(Object.fromEntries(fields), undefined, 2));
   const content = one.content?.(usual) ?? usual;
   const cms = one.cms?.(content) ?? signedMessage(content, one.signedWith ?? world.keys['eu-central-1']);
+  return imdsText(cms);
+}
+
+/** The DATA block of a case. */
+export function dataOf(one: Omit<Case, 'name' | 'expect'>): Buffer {
   const nonce = typeof one.data?.['nonce'] === 'string' ? one.data['nonce'] : '';
   const url = presign({
     credential: world.credentials.machine,
@@ -117,7 +128,8 @@ export function dataOf(one: Omit<Case, 'name' | 'expect'>): Buffer {
     ...one.presign,
   });
   const token = stsToken(one.url?.(url) ?? url);
-  const data = { v: 1, rsa2048: imdsText(cms), sts: one.token?.(token) ?? token, ...one.data };
+  const which = versionOf(one) === 'aws/v1' ? { v: 1, rsa2048: signedDocument(one) } : world.claims;
+  const data = { ...which, sts: one.token?.(token) ?? token, ...one.data };
   const text = JSON.stringify(data);
   return Buffer.from(one.dataText?.(text) ?? text);
 }

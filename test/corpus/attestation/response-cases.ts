@@ -206,18 +206,29 @@ export const responseCases: readonly Case[] = [
   },
   {
     name: 'another account',
-    expect: ['AttestationInvalid', 'is of another account than the document'],
+    expect: ['AttestationInvalid', 'is of another account than the evidence says'],
     presign: { credential: credentials.otherAccount },
   },
   {
     name: 'another partition',
-    expect: ['AttestationInvalid', 'is of another partition than the document'],
+    expect: ['AttestationInvalid', 'is of another partition than the evidence says'],
     presign: { credential: credentials.otherPartition },
   },
   {
-    name: "another instance of the same account, with this one's document",
-    expect: ['AttestationInvalid', 'is of another instance than the document'],
+    name: 'another instance of the same account, which claims to be this one',
+    expect: ['AttestationInvalid', 'is of another instance than the evidence says'],
     presign: { credential: credentials.otherMachine },
+  },
+  {
+    name: "another instance of the same account, with this one's document",
+    version: 'aws/v1',
+    expect: ['AttestationInvalid', 'is of another instance than the evidence says'],
+    presign: { credential: credentials.otherMachine },
+  },
+  {
+    name: 'another instance claimed than the one that signed',
+    expect: ['AttestationInvalid', 'is of another instance than the evidence says'],
+    data: { instance: credentials.otherMachine.arn.slice(-19) },
   },
   {
     name: "a role's session named after the instance",
@@ -235,6 +246,12 @@ export const responseCases: readonly Case[] = [
     name: "a node role's session, the role under a path",
     expect: 'accepted',
     policy: { ...nodes, roles: [`arn:aws:iam::${account}:role/eks/blue/nodes`] },
+    presign: { credential: credentials.nodeRole },
+  },
+  {
+    name: "a role's session named after the instance, with its document",
+    version: 'aws/v1',
+    expect: ['AttestationInvalid', 'not signed by the instance identity role'],
     presign: { credential: credentials.nodeRole },
   },
   { name: 'the identity role where roles count too', expect: 'accepted', policy: nodes },

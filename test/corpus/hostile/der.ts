@@ -102,13 +102,11 @@ const readable: ReadonlySet<string> = new Set([
   'rdn/twice',
   'pair/gone',
   'pair/twice',
-  'attribute-value/empty',
   'attributes/empty',
   'attribute/gone',
   'extensions/empty',
   'extension/gone',
   'general-names/empty',
-  'dns-name/empty',
   'dns-name/gone',
   'dns-name/twice',
   // NULL where the RFCs want nothing: writers of ECDSA requests do that.

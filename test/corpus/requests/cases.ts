@@ -98,10 +98,8 @@ const organizationRule: RulePlan = {
     withNode(draft, {
       organizations: random.pick([
         [],
-        [''],
         ['system:node'],
         ['System:Nodes'],
-        ['system:nodes '],
         ['system:nodes', 'system:nodes'],
         ['system:nodes', 'others'],
         ['others', 'system:nodes'],
@@ -116,7 +114,15 @@ const commonNameRule: RulePlan = {
   keep: (draft, random) => withNode(draft, { commonName: `system:node:${random.pick(nodeNames)}` }),
   breaks: (draft, random) =>
     withNode(draft, {
-      commonName: random.pick(['', 'n1', 'system:node', 'System:node:n1', ' system:node:n1', 'system:nodes:n1', 'Zoë']),
+      commonName: random.pick([
+        '',
+        'n1',
+        'system:node',
+        'System:node:n1',
+        'a-system:node:n1',
+        'system:nodes:n1',
+        'Zoë',
+      ]),
     }),
 };
 

@@ -16,7 +16,7 @@ import {
   pemBlock,
   registeredId,
 } from '../../harness/requests.ts';
-import type { AttributeSpec, RequestSpec } from '../../harness/requests.ts';
+import type { AttributeSpec, RequestSpec, SanSpec } from '../../harness/requests.ts';
 import type { RefusalCode } from '../../../core/outcome.ts';
 
 export interface Deviation {
@@ -160,12 +160,75 @@ export function deviations(): Deviation[] {
     ),
     ...nodeNames(),
     ...ambiguities(good.pem),
+    ...controlPlane(),
+    ...sizes(),
+    ...namesOfNoNode(),
+    ...lookalikes(),
     deviation(12, 'neither a subject nor names', { subject: [] }, refused('SubjectNotPermitted', 'would name nobody')),
     deviation(
       12,
       'a subject of which nothing is kept',
       { subject: { emailAddress: 'a@example.com' } },
       refused('SubjectNotPermitted', 'would name nobody'),
+    ),
+  ];
+}
+
+/** Both small enough for the API server and the reference. */
+function sizes(): Deviation[] {
+  return [
+    deviation(
+      11,
+      '257 names',
+      { sans: { dns: Array.from({ length: 257 }, (_, index) => `n${index}.example.com`) } },
+      refused('RequestTooLarge', 'the request has 257 subjectAltNames, at most 256 are signed'),
+    ),
+    deviation(
+      11,
+      '257 organizations',
+      subjectOf(...Array.from({ length: 257 }, (_, index): AttributeSpec => ['O', `team-${index}`])),
+      refused('RequestTooLarge', 'the subject has more than 256 attributes'),
+    ),
+  ];
+}
+
+/** DNS names and addresses that are no node's; a profile that lists them gives them. */
+const reservedHosts = [
+  'kubernetes',
+  'kubernetes.default.svc',
+  'web.shop.svc',
+  'a.cluster.local',
+  'localhost',
+  'etcd',
+  'metadata.google.internal',
+];
+const reservedAddresses = ['127.0.0.1', '169.254.169.254', '224.0.0.1', '::1', '64:ff9b::a60:1'];
+const faultyHosts = [
+  ['*.example.com', 'is a wildcard'],
+  ['10.96.0.1', 'reads as an address'],
+  ['-a.example', 'is not a host name'],
+] as const;
+export const neverServed: readonly string[] = [
+  ...reservedHosts,
+  ...reservedAddresses,
+  ...faultyHosts.map(([name]) => name),
+];
+
+function namesOfNoNode(): Deviation[] {
+  const serves = (sans: SanSpec): RequestSpec => ({ ...node('system:node:n1'), sans });
+  const named = (name: string) => refused('NameReserved', `subjectAltName "${name}" is reserved`);
+  return [
+    ...reservedHosts.map((name) =>
+      deviation(15, `DNS name ${name}`, serves({ dns: ['n1', name] }), { ...named(name), ...kubeletServing }),
+    ),
+    ...reservedAddresses.map((name) =>
+      deviation(15, `address ${name}`, serves({ dns: ['n1'], ip: [name] }), { ...named(name), ...kubeletServing }),
+    ),
+    ...faultyHosts.map(([name, fault]) =>
+      deviation(15, `DNS name ${name}`, serves({ dns: ['n1', name] }), {
+        ...refused('SanNotPermitted', `DNS subjectAltName "${name}" ${fault}`),
+        ...kubeletServing,
+      }),
     ),
   ];
 }
@@ -278,8 +341,104 @@ function names(): Deviation[] {
   ];
 }
 
+/** Deviation 14; given by both where the profile lists them. */
+function controlPlane(): Deviation[] {
+  const reserved = (says: string) => refused('NameReserved', says);
+  const legacyToo = {
+    signerName: legacy,
+    notCreatable: 'the legacy signerName is not allowed via this API version',
+  };
+  return [
+    deviation(
+      14,
+      'cluster-admin of kubeadm',
+      { subject: { O: 'kubeadm:cluster-admins', CN: 'kubernetes-admin' } },
+      reserved('common name "kubernetes-admin"'),
+    ),
+    deviation(14, 'the front proxy', { subject: { CN: 'front-proxy-client' } }, reserved('"front-proxy-client"')),
+    deviation(
+      14,
+      'the front proxy in capitals',
+      { subject: { CN: 'Front-Proxy-Client' } },
+      reserved('"Front-Proxy-Client"'),
+    ),
+    deviation(14, 'an etcd client', { subject: { O: 'dev', CN: 'etcd-client' } }, reserved('"etcd-client"')),
+    deviation(
+      14,
+      'an API server in another form',
+      { subject: { CN: 'ｋｕｂｅ-ａｐｉｓｅｒｖｅｒ' } },
+      reserved('"ｋｕｂｅ-ａｐｉｓｅｒｖｅｒ"'),
+    ),
+    deviation(
+      14,
+      'an API server as organization',
+      { subject: { O: 'kubelet-api', CN: 'a' } },
+      reserved('"kubelet-api"'),
+    ),
+    deviation(
+      14,
+      'system:masters in capitals',
+      { subject: { O: 'System:masters', CN: 'system' } },
+      reserved('"System:masters"'),
+    ),
+    deviation(
+      14,
+      'the group of kubeadm, legacy-unknown',
+      { subject: { O: 'kubeadm:cluster-admins' } },
+      { ...reserved('"kubeadm:cluster-admins"'), ...legacyToo },
+    ),
+  ];
+}
+
+/** Deviation 16, for every signer. It has no switch. */
+function lookalikes(): Deviation[] {
+  const malformed = (says: string) => refused('RequestMalformed', says);
+  const named = (what: string, subject: RequestSpec['subject'], says: string): Deviation =>
+    deviation(16, what, subject === undefined ? {} : { subject }, malformed(says));
+  const san = (what: string, sans: RequestSpec['sans'], says: string): Deviation =>
+    deviation(16, what, sans === undefined ? {} : { sans }, malformed(says));
+  return [
+    named('a blank before a group', { O: ' system:masters', CN: 'a' }, 'a blank at an end of O'),
+    named('a blank behind a user', { CN: 'system:admin ' }, 'a blank at an end of CN'),
+    named('nothing but a blank', { O: 'dev', CN: ' ' }, 'a blank at an end of CN'),
+    named('a zero width space', { O: 'system:\u200bmasters', CN: 'a' }, 'a hidden character in O'),
+    named('a right-to-left override', { CN: '\u202enimda' }, 'a hidden character in CN'),
+    named('a byte order mark', { CN: '\ufeffalice' }, 'a hidden character in CN'),
+    named('a no-break space', { CN: 'Bob\u00a0Example' }, 'a hidden character in CN'),
+    named('a private use character', { CN: 'a\ue000' }, 'a hidden character in CN'),
+    named('an unassigned character', { CN: 'a\u0378' }, 'a hidden character in CN'),
+    named('an empty organization', { O: '', CN: 'a' }, 'an empty O'),
+    named('an empty common name', { O: 'dev', CN: '' }, 'an empty CN'),
+    deviation(16, 'a node with a blank', node('system:node:n1 '), {
+      ...malformed('a blank at an end of CN'),
+      ...kubeletClient,
+    }),
+    deviation(
+      16,
+      'a serving node with an empty name',
+      { ...node('system:node:n1'), sans: { dns: ['n1', ''] } },
+      { ...malformed('a DNS name that is empty'), ...kubeletServing },
+    ),
+    san('an empty DNS name', { dns: ['a.example', ''] }, 'a DNS name that is empty'),
+    san('a DNS name of two words', { dns: ['two words'] }, 'characters that no host name has'),
+    san('two DNS names in one', { dns: ['a,DNS:b'] }, 'characters that no host name has'),
+    san('an empty mail address', { email: [''] }, 'an email address that is empty'),
+    san('a mail address with a name', { email: ['Alice <alice@example.com>'] }, 'a blank or a comma'),
+    deviation(
+      16,
+      'a blank before a group, legacy-unknown',
+      { subject: { O: ' system:masters' } },
+      {
+        ...malformed('a blank at an end of O'),
+        signerName: legacy,
+        notCreatable: 'the legacy signerName is not allowed via this API version',
+      },
+    ),
+  ];
+}
+
 function nodeNames(): Deviation[] {
-  const nameless = ['', 'UPPER', 'a_b', '../../x', 'n1 ', 'a..b', '-n1', 'x'.repeat(254), 'nö'];
+  const nameless = ['', 'UPPER', 'a_b', '../../x', 'a..b', '-n1', 'x'.repeat(254), 'nö'];
   return nameless.map((name, index) => {
     const of = index % 2 === 0 ? kubeletClient : kubeletServing;
     const spec = { ...node(`system:node:${name}`), ...(of === kubeletServing ? { sans: { dns: ['n1'] } } : {}) };
@@ -300,6 +459,11 @@ function ambiguities(pem: string): Deviation[] {
   const longOid = `1.3.6.1.4.1${'.99999'.repeat(25)}`;
   return [
     text('text before the block', `Certificate Request:\n${pem}`, 'has text before'),
+    text(
+      'a block of another kind behind the request',
+      `${pem}${pemBlock('CERTIFICATE', Buffer.from('3003020107', 'hex'))}`,
+      'has a block of another kind',
+    ),
     text('text behind the block', `${pem}that was it\n`, 'has text after'),
     text('a second request', `${pem}${second}`, 'has a second CERTIFICATE REQUEST block'),
     text('headers', pem.replace('REQUEST-----\n', 'REQUEST-----\nComment: none\n\n'), 'has a header'),
@@ -366,6 +530,12 @@ function ambiguities(pem: string): Deviation[] {
       'an object identifier of 80 octets',
       { extensions: [{ oid: longOid, value: der.nothing() }] },
       malformed('OBJECT IDENTIFIER of more than'),
+    ),
+    deviation(
+      11,
+      'more than 256 names',
+      { sans: { dns: Array.from({ length: 257 }, (_, index) => `n${index}`) } },
+      refused('RequestTooLarge', 'the request has 257 subjectAltNames'),
     ),
     deviation(
       11,

@@ -30,6 +30,7 @@ export interface NodeEvidenceOptions {
   readonly presign?: Partial<PresignOptions>;
   /** Of the DATA block, besides or instead. */
   readonly data?: Readonly<Record<string, unknown>>;
+  /** `aws/v2` unless said otherwise. */
   readonly version?: string;
 }
 
@@ -42,7 +43,7 @@ export interface NodeEvidence {
   readonly binding: string;
   readonly presignedUrl: string;
   readonly sts: string;
-  readonly rsa2048: string;
+  readonly version: string;
   /** What the DATA block says. */
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -50,7 +51,7 @@ export interface NodeEvidence {
 export const providerIdOid = '1.3.6.1.4.1.11129.2.1.21';
 
 export function makeNodeEvidence(aws: FakeAws, instanceId: string, options: NodeEvidenceOptions): NodeEvidence {
-  const { clusterName, nodeName, nonce } = options;
+  const { clusterName, nodeName, nonce, version = 'aws/v2' } = options;
   const key = options.key ?? newKey('P-256');
   const csr = makeNodeRequest(nodeName, key, options);
   const binding = bindingOf({ ...options, spki: key.spki });
@@ -62,10 +63,17 @@ export function makeNodeEvidence(aws: FakeAws, instanceId: string, options: Node
     at: options.at ?? aws.now(),
     ...options.presign,
   });
-  const [rsa2048, sts] = [aws.rsa2048(instanceId), stsToken(presignedUrl)];
-  const data = { v: 1, rsa2048, sts, ...(nonce === undefined ? {} : { nonce }), ...options.data };
-  const request = withEvidence(csr.pem, options.version ?? 'aws/v1', JSON.stringify(data));
-  return { request, csr, key, binding, presignedUrl, sts, rsa2048, data };
+  const sts = stsToken(presignedUrl);
+  const which = version === 'aws/v1' ? { v: 1, rsa2048: aws.rsa2048(instanceId) } : claims(aws, instanceId);
+  const data = { ...which, sts, ...(nonce === undefined ? {} : { nonce }), ...options.data };
+  const request = withEvidence(csr.pem, version, JSON.stringify(data));
+  return { request, csr, key, binding, presignedUrl, sts, version, data };
+}
+
+/** What aws/v2 says instead of a document. */
+function claims(aws: FakeAws, instanceId: string): object {
+  const { account, region } = aws.instances.get(instanceId) ?? {};
+  return { v: 2, account, region, instance: instanceId };
 }
 
 /** The CSR of a kubelet, as the client profile has it unless `csr` says otherwise. */

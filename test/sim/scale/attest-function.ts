@@ -6,7 +6,8 @@ export type Concluded = 'approve' | 'deny';
 
 /** As AttestationStore and AwsPorts, without the contents. */
 export interface ProofPorts {
-  findVerdict(): Promise<Concluded | undefined>;
+  recall(): Promise<Concluded | undefined>;
+  findLock(): Promise<void>;
   /** Not a call: what is too old is refused before anybody but the store is asked. */
   fresh(): boolean;
   look(): Promise<void>;
@@ -14,13 +15,14 @@ export interface ProofPorts {
   describeInstance(): Promise<void>;
   /** The verdict that stands, or that something it depends on has changed since the look; nothing where it was written. */
   claim(verdict: Concluded): Promise<Concluded | 'changed' | undefined>;
+  countRefusal(): Promise<void>;
 }
 
 export const mostTries = 4;
 
 /** Throws as attest() throws. */
 export async function attestProof(ports: ProofPorts): Promise<Concluded> {
-  const before = await ports.findVerdict();
+  const [, before] = await Promise.all([ports.findLock(), ports.recall()]);
   if (before !== undefined) return before;
   const verdict = ports.fresh() ? 'approve' : 'deny';
   for (let tries = 0; tries < mostTries; tries += 1) {
@@ -32,6 +34,7 @@ export async function attestProof(ports: ProofPorts): Promise<Concluded> {
       }
     }
     const other = await ports.claim(verdict);
+    if (other === undefined && verdict === 'deny') await ports.countRefusal();
     if (other === undefined) return verdict;
     if (other !== 'changed') return other;
   }

@@ -9,6 +9,8 @@ export interface AttestationTable {
   read(units: number): Promise<void>;
   /** `places`: of each item, from 0 to 1. */
   transact(places: readonly number[]): Promise<void>;
+  /** One more of the one requester that all nodes of a cluster join as. */
+  count(): Promise<void>;
 }
 
 export function createAttestationTable(
@@ -27,6 +29,12 @@ export function createAttestationTable(
       ask(() => {
         if (!reads.take(units)) return false;
         account.pay(units * prices.readUnit);
+        return true;
+      }),
+    count: () =>
+      ask(() => {
+        if (!writes.take(0, 1)) return false;
+        account.pay(prices.writeUnit);
         return true;
       }),
     transact: (places) =>

@@ -8,7 +8,7 @@ import { attestation } from './numbers.ts';
 export interface Attestations {
   /** Throws as attest() throws. */
   attest(uid: string): Promise<Concluded>;
-  /** What sign reads of it: the verdict, then the machine's record. Nothing where nobody proved anything. */
+  /** What sign reads: the lock of the node name; where a proof is demanded the verdict, then record and lock of the machine. */
   standing(uid: string): Promise<void>;
   /** A node has signed the evidence of that request now. */
   proved(uid: string): void;
@@ -29,17 +29,22 @@ export function createAttestations(
     },
     async attest(uid) {
       const proof = proofs.get(uid);
-      // Nobody has to prove anything: judged by the profile, and no call made.
-      if (proof === undefined) return 'approve';
+      // No proof is demanded: only the lock is read.
+      if (proof === undefined) {
+        await table.read(1);
+        return 'approve';
+      }
       return attestProof({
-        async findVerdict() {
-          await table.read(1);
+        findLock: () => table.read(1),
+        async recall() {
+          await table.read(attestation.recallUnits);
           return verdicts.get(uid);
         },
         fresh: () => timeline.now() - proof.signedAt <= attestation.freshMilliseconds,
         look: () => table.read(attestation.lookUnits),
         callerIdentity: account.callerIdentity,
         describeInstance: account.describeInstance,
+        countRefusal: () => table.count(),
         async claim(verdict) {
           await table.transact(verdict === 'approve' ? proof.places : proof.places.slice(0, 1));
           // Two may have been on their way: the first one's stands.
@@ -50,9 +55,10 @@ export function createAttestations(
       });
     },
     async standing(uid) {
+      await table.read(1);
       if (!proofs.has(uid)) return;
       await table.read(1);
-      await table.read(1);
+      await Promise.all([table.read(1), table.read(1)]);
     },
   };
 }

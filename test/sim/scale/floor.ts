@@ -25,7 +25,8 @@ export function fewestCalls(
     lambda: calls,
     kms: requests,
     kmsPublicKey: starts,
-    dynamodb: 2 * requests + 2 * starts + 5 * proofs,
+    // Of a signed request: the lock of its node, and two writes. Of a proof: attest's, and what sign reads of it.
+    dynamodb: 3 * requests + 2 * starts + 7 * proofs,
     ...(proofs === 0 ? {} : { sts: proofs, ec2: proofs }),
   };
 }

@@ -83,6 +83,8 @@ export const attestation = {
   patienceMilliseconds: 240_000,
   /** After a refusal for its age: at once. */
   againMilliseconds: 1_000,
+  /** The verdict, if there is one, and the requester's refusals: one unit each. */
+  recallUnits: 2,
   /** Machine, proof and name, of one moment: two units each. */
   lookUnits: 6,
   /** Verdict, proof, machine and name. */

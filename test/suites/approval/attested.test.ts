@@ -111,7 +111,10 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
       reason: 'AutoApproved',
       message: expect.stringContaining(identity) as unknown,
     });
-    expect(await annotationsOf('join-n1')).toEqual({ 'countersign.dev/identity': identity });
+    expect(await annotationsOf('join-n1')).toEqual({
+      'countersign.dev/identity': identity,
+      'countersign.dev/evidence': 'aws/v2',
+    });
     await expect.poll(() => stack.writes('join-n1')).toEqual(['update approval 200', 'update status 200']);
     const reviews = stack.plane
       .auditEvents({ user: stack.identity.user })
@@ -144,7 +147,9 @@ describe.skipIf(skip)('attested nodes on a real API server', () => {
   test('evidence of a kind that is not taken here is denied with what is, in the same write', async () => {
     await post(token, 'newer', evidenceOf(launch('n4'), 'n4', { version: 'aws/v9' }));
     expect(await denied('newer')).toMatchObject({ reason: 'AttestationVersion' });
-    expect(await annotationsOf('newer')).toEqual({ 'countersign.dev/supported-attestation-versions': 'aws/v1' });
+    expect(await annotationsOf('newer')).toEqual({
+      'countersign.dev/supported-attestation-versions': 'aws/v2,aws/v1',
+    });
     await expect.poll(() => stack.writes('newer')).toEqual(['update approval 200']);
   });
 

@@ -9,7 +9,7 @@ import {
 } from '../../harness/approval-stack.ts';
 import { untilTaken } from '../../harness/rights.ts';
 import { approverManifest, manifestObjects, type Relay } from '../../harness/stack.ts';
-import { certificatePemOf, csrPath, eventually, readRequest } from '../../harness/stack-requests.ts';
+import { certificatePemOf, conditionOf, csrPath, eventually, readRequest } from '../../harness/stack-requests.ts';
 import { requireTools } from '../../tools/tools.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
@@ -24,6 +24,7 @@ clusters:
       ${clientSigner}: { maxTtl: 30d }
       kubernetes.io/kubelet-serving: { maxTtl: 30d }
     approval: { ${clientSigner}: approve, kubernetes.io/kubelet-serving: approve }
+    approveServingWithoutProof: true
 `;
 const certificates = 'system:certificates.k8s.io:certificatesigningrequests';
 
@@ -75,6 +76,15 @@ describe.skipIf(skip)('the rights of a relay that approves', () => {
       };
       await postNodeRequest(node, 'serves', 'n1', serving);
       await reaches('serves', 'Approved, issued');
+      // finding 4: no proof says whose names they are, and these are no node's in any case.
+      for (const [name, sans] of Object.entries({
+        'serves-service': { dns: ['n1', 'kubernetes.default.svc'] },
+        'serves-loopback': { dns: ['n1'], ip: ['127.0.0.1'] },
+      })) {
+        await postNodeRequest(node, name, 'n1', { ...serving, spec: { sans } });
+        await reaches(name, 'Denied');
+        expect(conditionOf(await readRequest(stack.plane, name), 'Denied')).toMatchObject({ reason: 'NameReserved' });
+      }
       await postNodeRequest(token, 'no-node', 'n1', serving);
       await postNodeRequest(token, 'denied', 'n1', { spec: { sans: { dns: ['n1'] } } });
       await reaches('denied', 'Denied');

@@ -94,12 +94,14 @@ describeOnEmulators((name, emulator) => {
         { state: 'active', rev: 2, uses: 2 },
       ],
       [
-        'a revocation',
+        'a lock',
         async (scene) => {
-          const [record, audit] = [await scene.done(scene.first()), scene.audit()];
-          return ({ register }) => register.revoke(record, audit);
+          const { identity, nodeName } = await scene.done(scene.first());
+          const audit = scene.audit({ action: 'lock', nodeName });
+          const { id, at, by, reason } = audit;
+          return ({ register }) => register.lock({ id, at, by, reason, identity, nodeName }, audit);
         },
-        { state: 'revoked', rev: 2 },
+        { state: 'active', rev: 1 },
       ],
       [
         'an adoption',
@@ -224,17 +226,31 @@ describeOnEmulators((name, emulator) => {
       const { calls } = await during([], async () => {
         await made.store.findVerdict(randomUUID(), now);
         await made.store.findIdentity(scene.a);
+        await made.store.findLock(`node#${scene.n}`);
         await made.store.look(look);
+        await made.store.recall(randomUUID(), { requester: 'x', from: now }, now);
       });
-      const [verdict, identity, ...looks] = calls;
-      for (const call of [verdict!, identity!])
+      const recalled = calls.at(-1);
+      const [verdict, identity, lock, ...looks] = calls.slice(0, -1);
+      expect(recalled?.operation).toBe('DynamoDB_20120810.BatchGetItem');
+      expect(JSON.parse(recalled!.body.toString())).toMatchObject({
+        RequestItems: { [tableName]: { ConsistentRead: true } },
+      });
+      for (const call of [verdict!, identity!, lock!])
         expect(JSON.parse(call.body.toString())).toMatchObject({ ConsistentRead: true });
       expect(looks.map(({ operation }) => operation)).toEqual(['DynamoDB_20120810.TransactGetItems']);
       const { TransactItems: items } = JSON.parse(looks[0]!.body.toString()) as {
         readonly TransactItems: readonly { readonly Get: { readonly Key: { readonly pk: { readonly S: string } } } }[];
       };
       expect(items.map(({ Get: { Key: key } }) => key.pk.S).toSorted()).toEqual(
-        [`id#${scene.a}`, `node#${scene.n}`, `once#sts#${scene.p.id}`, 'machine#aws#i-1', 'machine#*'].toSorted(),
+        [
+          `id#${scene.a}`,
+          `lock#id#${scene.a}`,
+          `node#${scene.n}`,
+          `once#sts#${scene.p.id}`,
+          'machine#aws#i-1',
+          'machine#*',
+        ].toSorted(),
       );
     });
 
@@ -271,7 +287,7 @@ describeOnEmulators((name, emulator) => {
       const verdict = await attributesOf(`verdict#${claim.verdict.uid}`);
       expect(verdict).toMatchObject({ decision: 'approve', ttl: seconds(claim.verdict.expiresAt) });
       const audit = await attributesOf(`audit#${claim.audit[0]!.id}`);
-      expect(audit).toMatchObject({ action: 'revoke', subject: scene.a });
+      expect(audit).toMatchObject({ action: 'reset', subject: scene.a });
       for (const item of [identity, audit]) expect(item).not.toHaveProperty('ttl');
     });
 
@@ -281,6 +297,9 @@ describeOnEmulators((name, emulator) => {
       const wrong = { name: 'MisconfigurationError' };
       await expect(missing.findNode('x')).rejects.toMatchObject(wrong);
       await expect(missing.findVerdict('x', now)).rejects.toMatchObject(wrong);
+      const count = { requester: 'x', from: now };
+      await expect(missing.recall('x', count, now)).rejects.toMatchObject(wrong);
+      await expect(missing.countRefusal(count)).rejects.toMatchObject(wrong);
       await expect(missing.claim(scene.first(), now)).rejects.toMatchObject(wrong);
     });
   });

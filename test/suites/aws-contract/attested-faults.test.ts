@@ -13,6 +13,7 @@ import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../../adapters/kms-signer.ts';
 import { invocationClientConfig } from '../../../adapters/lambda-invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { createAuthority } from '../../../core/ca-authority.ts';
 import { createAttestService } from '../../../lambdas/attest/service.ts';
 import { createSignService } from '../../../lambdas/sign/service.ts';
@@ -76,12 +77,12 @@ describe.skipIf(skip)('attest and sign over DynamoDB', () => {
     attestationsTable: string,
     now: () => number,
   ): Promise<Functions & { stop(): Promise<void> }> {
-    const world = { dynamodb, now, randomBytes, log: () => {} };
+    const world = { caller: loopbackCaller, dynamodb, now, randomBytes, log: () => {} };
     const attest = createAttestService(cluster, { attestationsTable }, { ...world, aws: platform.ports });
     const lambda = await startLambda(() => attest);
     const client = new LambdaClient({ ...emulator.client, ...invocationClientConfig, endpoint: lambda.url });
-    const attestation = { table: attestationsTable, function: 'attest' };
-    const settings = { certificatesTable, caKeys: new Map([['ca', keyArn]]), attestation };
+    const caKeys = new Map([['ca', keyArn]]);
+    const settings = { certificatesTable, attestationsTable, caKeys, attestFunction: 'attest' };
     const sign = createSignService(cluster, settings, { ...world, kms, lambda: () => client });
     return {
       ...functionsOf(attest, sign),

@@ -32,7 +32,8 @@ const cluster = parsed.configuration.clusters.get('prod')!;
 const { files } = bundle({
   root: join(import.meta.dirname, '../../..'),
   entry: 'lambdas/ca/index.ts',
-  constants: { __COUNTERSIGN_CLUSTER__: bakeCluster(cluster) },
+  // It obeys the endpoints of the emulators, as no deployed bundle does.
+  constants: { __COUNTERSIGN_CLUSTER__: bakeCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
 });
 
 describeOnEmulators((name, emulator) => {

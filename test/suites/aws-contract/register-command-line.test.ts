@@ -109,7 +109,7 @@ describeOnEmulators((name, emulator) => {
   const operator = ['GetItem', 'Scan', 'PutItem', 'UpdateItem', 'DeleteItem'].map((action) => `dynamodb:${action}`);
   const why = ['--reason', 'ticket 4711'];
 
-  test('listed, revoked, shown, reset; the audit items name the caller', async () => {
+  test('listed, reset, shown; the audit items name the caller', async () => {
     await used(made, recordOf('worker-1', 'a', { addresses: ['10.0.200.7'] }));
     const list = await countersign(['tofu', 'list', '--cluster', cluster, '-o', 'json']);
     expect([list.code, list.err]).toEqual([0, '']);
@@ -117,23 +117,40 @@ describeOnEmulators((name, emulator) => {
 
     const { arn, environment } = await login([...operator, 'cloudformation:DescribeStacks']);
     const by = { ...environment };
-    const revoked = await countersign(['tofu', 'revoke', '--cluster', cluster, '--node', 'worker-1', ...why], by);
-    expect([revoked.code, revoked.err]).toEqual([0, '']);
-    expect((await made.store.findNode('worker-1'))?.state).toBe('revoked');
-    const again = await countersign(['tofu', 'revoke', '--cluster', cluster, '--node', 'worker-1', ...why], by);
-    expect(again.code).toBe(6);
-    const shown = await countersign(['tofu', 'show', '--cluster', cluster, '--identity', machine('a')], by);
-    expect([shown.code, shown.out]).toEqual([0, expect.stringContaining('ticket 4711')]);
     const reset = ['tofu', 'reset', '--cluster', cluster, '--identity', machine('a'), ...why];
-    expect((await countersign(reset, by)).code).toBe(0);
+    const done = await countersign(reset, by);
+    expect([done.code, done.err]).toEqual([0, `countersign: cluster ${cluster}, as ${arn}\n`]);
     expect((await countersign(reset, by)).code).toBe(4);
     expect(await made.store.findNode('worker-1')).toBeUndefined();
+    const shown = await countersign(['tofu', 'show', '--cluster', cluster, '--identity', machine('a')], by);
+    expect([shown.code, shown.out]).toEqual([4, expect.stringContaining('ticket 4711')]);
 
     const items = (await gather(made.register.listAudit())).filter(({ subject }) => subject === machine('a'));
-    expect(items.map(({ action }) => action).toSorted()).toEqual(['reset', 'revoke']);
+    expect(items.map(({ action }) => action)).toEqual(['reset']);
     expect(new Set(items.map((item) => item.by))).toEqual(new Set([arn]));
     // The address is free again.
     await used(made, recordOf('worker-2', 'b', { addresses: ['10.0.200.7'] }));
+  });
+
+  test('lock: a node and its machine, shown, and unlocked; the audit items name the caller', async () => {
+    await used(made, recordOf('worker-8', 'e'));
+    const { arn, environment } = await login([...operator, 'cloudformation:DescribeStacks']);
+    const ask = (...argv: readonly string[]) => countersign([...argv, '--cluster', cluster], { ...environment });
+    const locked = await ask('lock', 'worker-8', ...why, '-o', 'json');
+    expect([locked.code, locked.err]).toEqual([0, `countersign: cluster ${cluster}, as ${arn}\n`]);
+    expect(JSON.parse(locked.out)).toMatchObject({ node: 'worker-8', identity: machine('e'), by: arn });
+    for (const subject of ['node#worker-8', `id#${machine('e')}`] as const)
+      expect(await made.store.findLock(subject)).toMatchObject({ by: arn, reason: 'ticket 4711' });
+    expect((await ask('lock', machine('e'), ...why)).code).toBe(6);
+    expect((await ask('locks')).out).toContain('worker-8');
+    expect((await ask('unlock', machine('e'), ...why)).code).toBe(0);
+    expect((await ask('unlock', 'worker-8', ...why)).code).toBe(4);
+    expect(await made.register.listLocks()).toEqual([]);
+    const items = (await gather(made.register.listAudit())).filter(({ subject }) => subject === machine('e'));
+    expect(items.map(({ action, by }) => [action, by])).toEqual([
+      ['lock', arn],
+      ['unlock', arn],
+    ]);
   });
 
   test('machines, and a pattern', async () => {
@@ -177,8 +194,8 @@ describeOnEmulators((name, emulator) => {
 
   test('what an operator may not is told by its name, and nothing is changed', async () => {
     // LocalStack lets everybody do everything.
-    const denied = (said: RegExp): readonly unknown[] =>
-      name === 'LocalStack' ? [0, ''] : [3, expect.stringMatching(said)];
+    const denied = (said: RegExp, otherwise = ''): readonly unknown[] =>
+      name === 'LocalStack' ? [0, otherwise] : [3, expect.stringMatching(said)];
     await used(made, recordOf('worker-3', 'd'));
     const { environment } = await login(operator);
     const blind = await countersign(['tofu', 'list', '--cluster', cluster], environment);
@@ -186,10 +203,15 @@ describeOnEmulators((name, emulator) => {
     const sighted = await countersign(['tofu', 'list', '--cluster', cluster, '--table', tableName], environment);
     expect([sighted.code, sighted.err]).toEqual([0, '']);
     const reader = await login(['dynamodb:GetItem', 'dynamodb:Scan']);
-    const revoke = ['tofu', 'revoke', '--cluster', cluster, '--table', tableName, '--node', 'worker-3', ...why];
-    const ran = await countersign(revoke, reader.environment);
-    expect([ran.code, ran.err]).toEqual(denied(/DynamoDB refuses: AccessDenied/));
-    const state = name === 'LocalStack' ? 'revoked' : 'active';
-    expect(await made.store.findNode('worker-3')).toMatchObject({ state });
+    const reset = ['tofu', 'reset', '--cluster', cluster, '--table', tableName, '--node', 'worker-3', ...why];
+    const ran = await countersign(reset, reader.environment);
+    expect([ran.code, ran.err]).toEqual(
+      denied(
+        /DynamoDB refuses: AccessDenied/,
+        `countersign: cluster ${cluster}, table ${tableName}, as ${reader.arn}\n`,
+      ),
+    );
+    const state = name === 'LocalStack' ? undefined : 'active';
+    expect((await made.store.findNode('worker-3'))?.state).toBe(state);
   });
 });

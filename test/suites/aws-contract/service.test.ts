@@ -15,6 +15,7 @@ import { dynamoDbCaStore } from '../../../adapters/dynamodb-ca.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../../adapters/kms-signer.ts';
 import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { createAuthority } from '../../../core/ca-authority.ts';
 import type { CaRecord } from '../../../core/ca-authority.ts';
 import { parseConfiguration } from '../../../core/configuration.ts';
@@ -25,7 +26,7 @@ import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { createSignService } from '../../../lambdas/sign/service.ts';
 import { startAwsProxy } from '../../harness/aws-proxy.ts';
 import type { AwsProxy } from '../../harness/aws-proxy.ts';
-import { createCertificatesTable } from '../../harness/aws-tables.ts';
+import { createAttestationsTable, createCertificatesTable } from '../../harness/aws-tables.ts';
 import { csrFixture, eventFixture } from '../../unit/sign/stack.ts';
 import { describeOnEmulators, patience } from './emulators.ts';
 
@@ -57,10 +58,12 @@ describeOnEmulators((_, emulator) => {
   });
 
   let table: string;
+  let attestationsTable: string;
   let keyArn: string;
   beforeEach(async () => {
     proxy.inject = () => undefined;
     table = await createCertificatesTable(dynamodb, `service-${randomUUID()}`);
+    attestationsTable = await createAttestationsTable(dynamodb, `service-${randomUUID()}`);
     keyArn = await createKey('ECC_NIST_P256');
   });
 
@@ -97,8 +100,16 @@ describeOnEmulators((_, emulator) => {
     const log: CallLogEntry[] = [];
     const handler = createSignService(
       of,
-      { certificatesTable: table, caKeys: new Map([['ca', arn]]) },
-      { dynamodb, kms, lambda: noLambda, now: Date.now, randomBytes, log: (entry) => log.push(entry) },
+      { certificatesTable: table, attestationsTable, caKeys: new Map([['ca', arn]]) },
+      {
+        caller: loopbackCaller,
+        dynamodb,
+        kms,
+        lambda: noLambda,
+        now: Date.now,
+        randomBytes,
+        log: (entry) => log.push(entry),
+      },
     );
     const post = (object: object): Promise<HttpAnswer> =>
       handler(eventFixture({ method: 'POST', path: '/v1/clusters/prod/sign', body: JSON.stringify(object) }));

@@ -70,7 +70,7 @@ async function startSigner(): Promise<AttestedSigner> {
     return {
       ...deployment,
       platform,
-      relayArgs: ['--config', deployment.configurationFile, '--attest-url', deployment.outputs['AttestUrl'] ?? ''],
+      relayArgs: ['--config', deployment.configurationFile, '--attest-url', deployment.attestUrl],
       caPem: () => readTrustBundle(deployment),
       async stop() {
         await deployment.stop();

@@ -8,13 +8,18 @@ import { ask, questionFor } from '../../conformance/questions.ts';
 import { signAws } from '../../conformance/sigv4.ts';
 import type { Assembly } from '../../harness/aws-sdk-stacks.ts';
 import {
+  assumeRole,
+  createRole,
   deployOnMiniStack,
   synthesiseClusters,
   withoutKmsConditions,
+  withoutQueryAlarms,
   type MiniStackDeployment,
   type SessionCredentials,
 } from '../../harness/aws-ministack-deployment.ts';
 import { requireTools } from '../../tools/tools.ts';
+import { matches } from '../../unit/lib/filter-pattern.ts';
+import { logOf } from './function-logs.ts';
 
 const { skip } = await requireTools('ministack');
 
@@ -157,6 +162,51 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
     });
   });
 
+  describe('finding 2: for another role of the account, whom IAM lets call every API', () => {
+    const name = 'deployer';
+    const principal = `arn:aws:sts::000000000000:assumed-role/${name}`;
+    let stranger: SessionCredentials;
+    beforeAll(async () => {
+      const { emulator } = deployment;
+      const arn = await createRole(emulator, name, 'execute-api:Invoke', 'lambda:InvokeFunctionUrl');
+      stranger = await assumeRole(emulator.client, arn);
+    });
+
+    test('answer 403, from the handler and not from the front door, and sign nothing', async () => {
+      const request = permitted();
+      const answer = await call(`${urlOf('demo')}/sign`, signedAsRelay(stranger), request);
+      expect(answer).toMatchObject({ status: 403, outcome: 'forbidden' });
+      expect(answer.text).not.toContain(name);
+      // CA certificates are public.
+      expect(await call(`${urlOf('demo')}/trust-bundle`, signedAsRelay(stranger), { method: 'GET' })).toMatchObject({
+        status: 200,
+      });
+      const again = await call(`${urlOf('demo')}/sign`, signedAsRelay(caller), request);
+      expect(again).toMatchObject({ status: 200, outcome: 'issued' });
+    });
+
+    test('write its name into the log, from where the alarm has it', async () => {
+      const lines = (await logOf(deployment)).split('\n').filter((line) => line.includes('"outcome":"forbidden"'));
+      const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      expect(entries).toMatchObject([
+        { level: 'warn', status: 403, cluster: 'demo', caller: `${principal}/suite`, callerPrincipal: principal },
+      ]);
+      const made = Object.values(assembly.templates.get('demo')!.Resources);
+      const filter = made.find(
+        ({ Type, Properties }) =>
+          Type === 'AWS::Logs::MetricFilter' && JSON.stringify(Properties).includes('CallersRefused'),
+      );
+      const { FilterPattern: pattern, MetricTransformations: metrics } = filter!.Properties as {
+        readonly FilterPattern: string;
+        readonly MetricTransformations: unknown;
+      };
+      expect(matches(pattern, lines[0]!)).toBe(true);
+      expect(metrics).toMatchObject([{ Dimensions: [{ Key: 'Caller', Value: '$.callerPrincipal' }] }]);
+      const alarm = made.find(({ Properties }) => Properties?.['AlarmName'] === 'countersign-demo-callers-refused');
+      expect(JSON.stringify(alarm?.Properties?.['Metrics'])).toContain('GROUP BY Caller');
+    });
+  });
+
   test("let nobody but its own relay have a cluster's caller role", async () => {
     for (const [cluster, other] of [
       ['demo', 'other'],
@@ -169,7 +219,7 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
     }
   });
 
-  test('are the synthesised ones without the kms: conditions of two statements, and nothing else', () => {
+  test('are the synthesised ones without the kms: conditions of two statements and one alarm, and nothing else', () => {
     const stripped = ['SignCertificates', 'SignCaCertificate'].map((sid) => ({
       sid,
       without: {
@@ -177,8 +227,12 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
       },
     }));
     for (const [stack, template] of assembly.templates) {
-      const found = differences(template, withoutKmsConditions(template));
-      expect(found).toEqual(stack.endsWith('-state') ? stripped : []);
+      const found = differences(template, withoutQueryAlarms(withoutKmsConditions(template)));
+      if (stack.endsWith('-state')) expect(found).toEqual(stripped);
+      else {
+        expect(found).toHaveLength(1);
+        expect(JSON.stringify(found)).toContain(`"AlarmName":"countersign-${stack}-callers-refused"`);
+      }
     }
   });
 });

@@ -46,9 +46,10 @@ const settings = {
 const denied = (action: string) => `is not authorized to perform: ${action}`;
 /** By permission, what AWS says without it. */
 const exercised: Readonly<Record<string, string>> = {
-  'SignPolicy ReadVerdicts dynamodb:GetItem': denied('dynamodb:GetItem'),
+  'SignPolicy ReadLocksAndVerdicts dynamodb:GetItem': denied('dynamodb:GetItem'),
   'SignPolicy AskAttest lambda:InvokeFunction': denied('lambda:InvokeFunction'),
   'AttestPolicy ReadAttestations dynamodb:GetItem': denied('dynamodb:GetItem'),
+  'AttestPolicy RecallRequests dynamodb:BatchGetItem': denied('dynamodb:BatchGetItem'),
   'AttestPolicy WriteAttestations dynamodb:PutItem': denied('dynamodb:PutItem'),
   'AttestPolicy ChangeIdentities dynamodb:UpdateItem': denied('dynamodb:UpdateItem'),
   'AttestPolicy CheckNodes dynamodb:ConditionCheckItem': denied('dynamodb:ConditionCheckItem'),

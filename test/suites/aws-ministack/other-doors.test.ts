@@ -3,13 +3,15 @@ import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signAws } from '../../conformance/sigv4.ts';
 import {
+  createRole,
   deployOnMiniStack,
   synthesiseClusters,
   type MiniStackDeployment,
 } from '../../harness/aws-ministack-deployment.ts';
 import type { Template } from '../../harness/aws-sdk-stacks.ts';
 import { requireTools } from '../../tools/tools.ts';
-import { askBehind, byToken, doors } from './doors.ts';
+import { askAtDoor, askBehind, byToken, doors } from './doors.ts';
+import { logOf } from './function-logs.ts';
 
 const { skip } = await requireTools('ministack');
 
@@ -30,6 +32,22 @@ describe.skipIf(skip)('a Function URL', () => {
     const refused = await askBehind(deployment, door, relay);
     expect(refused).toMatchObject({ status: 403, outcome: null });
     expect(refused.text).toContain('not authorized to perform: lambda:InvokeFunctionUrl');
+  });
+
+  test('finding 2: is refused by the handler where nothing says who called, as MiniStack says it of none', async () => {
+    const answer = await askAtDoor(deployment, door, await door.authorize(deployment));
+    expect(answer).toMatchObject({ status: 403, outcome: 'forbidden' });
+    expect(await logOf(deployment)).toContain('"caller":"unnamed"');
+  });
+
+  test('finding 2: answers another role of the account with 403, from the handler', async () => {
+    const { emulator } = deployment;
+    const { region } = emulator.client;
+    const arn = await createRole(emulator, 'deployer', 'lambda:InvokeFunctionUrl', 'lambda:InvokeFunction');
+    const credentials = await deployment.assume(arn, await deployment.relay('demo'));
+    const answer = await askBehind(deployment, door, signAws({ region, credentials }));
+    expect(answer).toMatchObject({ status: 403, outcome: 'forbidden' });
+    expect(await logOf(deployment)).toContain('"callerPrincipal":"arn:aws:sts::000000000000:assumed-role/deployer"');
   });
 
   /** What comes this way says itself who it is from. */

@@ -22,11 +22,13 @@ const service = 'MiniStack gives functions sessions of their roles without askin
 const invoker = 'MiniStack does not ask a function whether a service may call it; API Gateway could not';
 const schedule = 'MiniStack does not ask a function whether a service may call it; its status would never be measured';
 const byUrl = 'MiniStack asks for lambda:InvokeFunctionUrl only; AWS for both since October 2025';
+const people = 'for operators, who are none of the functions; the stack attaches it to no one';
 const elsewhere = 'left out in key-policy.test.ts, where somebody does what it is about';
 
 /** The permissions that each cluster has, whatever its door. */
 const exercised: Exercised = {
   'SignPolicy ReadRequestsAndCas dynamodb:GetItem': 'dynamodb:GetItem',
+  'SignPolicy ReadLocks dynamodb:GetItem': 'dynamodb:GetItem',
   'SignPolicy WriteRequests dynamodb:PutItem': 'dynamodb:PutItem',
   'SignPolicy WriteRequests dynamodb:UpdateItem': 'dynamodb:UpdateItem',
   'CaKeyca SignCertificates kms:Sign SignRole': 'kms:Sign',
@@ -44,6 +46,12 @@ const reviewed: Reviewed = {
   'SignRole - sts:AssumeRole lambda.amazonaws.com': service,
   'CaRole - sts:AssumeRole lambda.amazonaws.com': service,
   'CaStatusAllowEventRuledemoCa lambda:InvokeFunction events.amazonaws.com': schedule,
+  'OperatorPolicy FindRegister cloudformation:DescribeStacks': people,
+  'OperatorPolicy ReadRegister dynamodb:GetItem': people,
+  'OperatorPolicy ListRegister dynamodb:Scan': people,
+  'OperatorPolicy WriteRegister dynamodb:PutItem': people,
+  'OperatorPolicy ChangeRegister dynamodb:UpdateItem': people,
+  'OperatorPolicy ClearRegister dynamodb:DeleteItem': people,
   'CaKeyca NoOtherDeletion Deny kms:ScheduleKeyDeletion *': elsewhere,
   ...Object.fromEntries(
     Object.keys(administration).map((action) => [`CaKeyca Administration ${action} :root`, elsewhere]),

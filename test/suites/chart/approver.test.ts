@@ -53,6 +53,7 @@ defaults:
   ${ca}
   profiles: { ${inTree}: { maxTtl: 30d }, kubernetes.io/kubelet-serving: {} }
   approval: { ${inTree}: approve, kubernetes.io/kubelet-serving: approve }
+  approveServingWithoutProof: true
 clusters:
   other: {}
   prod:

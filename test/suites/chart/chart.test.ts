@@ -107,6 +107,42 @@ describe.skipIf(skip)('the chart', () => {
     expect(podIdentity['volumes']).toBeUndefined();
   });
 
+  test('finding 3: runs on control-plane nodes where their role is its credential, and the notes warn of ordinary ones', async () => {
+    const instance = podTemplate(objects(await template(example('instance-role.yaml'))));
+    expect(instance.spec['nodeSelector']).toEqual({ 'node-role.kubernetes.io/control-plane': '' });
+    const notes = (file: string, ...more: readonly string[]) =>
+      helm([
+        'install',
+        release,
+        chart,
+        '--dry-run=client',
+        '--namespace',
+        namespace,
+        '--values',
+        example(file),
+        ...more,
+      ]);
+    const warned = await notes('instance-role.yaml');
+    expect(warned).toContain('WARNING: the relay');
+    expect(warned).toContain('Give ordinary nodes another role');
+    expect(warned).toContain('(node-role.kubernetes.io/control-plane)');
+    expect(await notes('web-identity.yaml')).not.toContain('WARNING: the relay');
+    // Which operating system it is says nothing of the role.
+    const everywhere = ['--set-json', 'nodeSelector={"kubernetes.io/os":"linux"}'];
+    const file = example('web-identity.yaml');
+    const nodes = [
+      '--set',
+      'auth.aws.credentials=instanceRole',
+      '--set',
+      'auth.aws.roleArn=',
+      '--set',
+      'hostNetwork=true',
+    ];
+    await expect(helm(['template', release, chart, '--values', file, ...nodes, ...everywhere])).rejects.toThrow(
+      'instanceRole needs a nodeSelector',
+    );
+  });
+
   test('lets out of the pod only what it needs: no instance metadata by default, the agent only where it is used', async () => {
     interface Egress {
       to?: { ipBlock: { cidr: string; except?: string[] } }[];
@@ -308,6 +344,12 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'instance-role.yaml',
       { hostNetwork: false },
       'instanceRole needs hostNetwork: true',
+    ],
+    [
+      'finding 3: the role of whatever nodes there are',
+      'instance-role.yaml',
+      { nodeSelector: null },
+      'instanceRole needs a nodeSelector for the nodes that have the relay',
     ],
     [
       'web identity without a role',

@@ -82,7 +82,8 @@ describe('the bundle', () => {
 
     test('asks and does what it must, and is refused everything else', async () => {
       const secrets = '/api/v1/namespaces/kube-system/secrets';
-      const token = generateBootstrapToken((count) => crypto.getRandomValues(new Uint8Array(count)));
+      const random = (count: number) => crypto.getRandomValues(new Uint8Array(count));
+      const token = generateBootstrapToken(random);
       const owner = { kind: 'machine', namespace: 'default', name: 'm' } as const;
       const record = { token, description: '', usages: [], groups: [], owner, expires: Date.now() + 60_000 };
       await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(record) });
@@ -103,7 +104,9 @@ describe('the bundle', () => {
         },
       };
       await plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(definition) });
-      await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', 'crd/machines.cluster.x-k8s.io']);
+      const wait = ['wait', '--for=condition=Established', '--timeout=30s', 'crd/machines.cluster.x-k8s.io'];
+      // kubectl fails while the definition has no status at all.
+      await expect.poll(() => plane.kubectl(wait).catch(() => ''), { timeout: 60_000 }).toContain('condition met');
       const machine = {
         apiVersion: 'cluster.x-k8s.io/v1beta1',
         kind: 'Machine',
@@ -119,12 +122,24 @@ describe('the bundle', () => {
           new RegExp(`^${token.id} \\(machine default/m\\): extended until .*: the machine has no node yet\\n$`),
         ) as unknown,
       });
+      // A second Machine says that this is the cluster of both.
+      const second = { ...record, token: generateBootstrapToken(random), owner: { ...owner, name: 'n' } };
+      await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(second) });
+      await plane.kubectl(['create', '-f', '-'], {
+        input: JSON.stringify({ ...machine, metadata: { ...machine.metadata, name: 'n' } }),
+      });
       await plane.kubectl(['delete', 'machines.cluster.x-k8s.io', 'm']);
       expect(await runInPod(plane, folder.path)).toMatchObject({
         status: 0,
         stdout: expect.stringContaining('deleted: the machine is gone') as unknown,
       });
       expect((await plane.admin.request(`${secrets}/bootstrap-token-${token.id}`)).status).toBe(404);
+      // With the last one gone it may as well be the wrong cluster: the token is left to expire.
+      await plane.kubectl(['delete', 'machines.cluster.x-k8s.io', 'n']);
+      expect(await runInPod(plane, folder.path)).toMatchObject({
+        status: 4,
+        stdout: expect.stringContaining('is it the right management cluster?') as unknown,
+      });
 
       const can = async (...what: string[]) =>
         (

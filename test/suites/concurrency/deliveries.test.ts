@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { leaseMilliseconds } from '../../../core/issue.ts';
 import type { CertificateLedger, LedgerWrite, Signer } from '../../../core/ports.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
@@ -8,6 +9,7 @@ import { createBarrier } from '../../harness/stack-barrier.ts';
 import { certificateOf, postEvent, signedObject } from '../../harness/stack-deliveries.ts';
 import { contents, createCountingAuthority, tbsOf, type CountingAuthority } from '../../harness/stack-key.ts';
 import { cluster, clusterName, createWorld, type World } from '../../harness/stack-world.ts';
+import { noLocks } from '../../harness/no-locks.ts';
 
 const deliveries = 100;
 /** Connections to one ledger file, as many processes would have. */
@@ -50,8 +52,10 @@ function observed(ledger: CertificateLedger, { conditionalFailures }: Observed):
 function handlerOver(ledger: CertificateLedger, signer: Signer, now = world.clock.now): HttpHandler {
   return createSignHandler({
     version: 'test',
+    caller: loopbackCaller,
     cluster: (name) => (name === clusterName ? cluster : undefined),
     ledger: () => ledger,
+    locks: () => noLocks,
     authority: async () => ({ ...key.authority, signer }),
     now,
     randomBytes: (count) => new Uint8Array(randomBytes(count)),

@@ -8,6 +8,9 @@ import { errorAnswer } from '../../../adapters/lambda-answers.ts';
 import { fieldsOf } from '../../corpus/certificate-fields.ts';
 import type { CertificateFields } from '../../corpus/certificate-fields.ts';
 import * as der from '../../harness/der-writer.ts';
+import { makeRequest } from '../../harness/requests.ts';
+import type { SanSpec } from '../../harness/requests.ts';
+import { ask, questionFor } from '../../conformance/questions.ts';
 
 /** The parts of a request object that faults meddle with. */
 export interface Posted {
@@ -105,6 +108,33 @@ export function refusingWith(change: (causes: readonly Cause[]) => readonly Caus
       change(causes),
     );
   });
+}
+
+/** What would be refused with such a message is signed, with other names than were asked for: whether, and not what, counts. */
+export function signingInstead(message: RegExp, sans: SanSpec): Wrap {
+  return answering(async (answer, event, { handler }) => {
+    const posted = postedIn(event);
+    if (posted === undefined || !causesOf(answer).some((cause) => message.test(cause.message))) return answer;
+    const subject = { O: 'system:nodes', CN: String(posted.spec['username']) };
+    const request = makeRequest({ subject, sans }).bytes.toString('base64');
+    const changed = { ...posted, spec: { ...posted.spec, request } };
+    return handler({ ...event, body: Buffer.from(JSON.stringify(changed)).toString('base64') });
+  });
+}
+
+/** Signs what it should have refused in such words: some certificate, in an answer like any other. */
+export function issuingDespite(words: RegExp): Wrap {
+  return ({ handler }) =>
+    async (event) => {
+      const answer = await handler(event);
+      const posted = postedIn(event);
+      const refused = outcomeOf(answer) === 'refused' && words.test(String(jsonOf(answer)['message']));
+      if (posted === undefined || !refused) return answer;
+      const { object } = ask(questionFor('kubernetes.io/kube-apiserver-client', { username: 'planted', groups: [] }));
+      const issued = await handler({ ...event, body: Buffer.from(JSON.stringify(object)).toString('base64') });
+      const { certificate } = (jsonOf(issued) as unknown as Posted).status;
+      return withJson(issued, { ...posted, status: { ...posted.status, certificate } });
+    };
 }
 
 type FieldChange = (fields: CertificateFields, posted: Posted | undefined) => Partial<CertificateFields>;

@@ -14,6 +14,7 @@ import {
   certifying,
   hearing,
   issuing,
+  issuingDespite,
   isSign,
   jsonOf,
   outcomeOf,
@@ -21,6 +22,7 @@ import {
   refusingAsInvalid,
   refusingWith,
   restated,
+  signingInstead,
   withExtension,
   withJson,
   withoutExtension,
@@ -254,7 +256,7 @@ export const plants: readonly Plant[] = [
   },
   {
     fault: 'calls an unreadable request a mistake of the caller',
-    caughtBy: ['refused-unreadable'],
+    caughtBy: ['refused-unreadable', 'refused-lookalike'],
     wrap: refusingAsInvalid('RequestMalformed'),
   },
   {
@@ -269,8 +271,53 @@ export const plants: readonly Plant[] = [
   },
   {
     fault: 'calls a reserved name a mistake of the caller',
-    caughtBy: ['refused-name'],
+    caughtBy: ['refused-name', 'refused-reserved', 'refused-serving-name'],
     wrap: refusingAsInvalid('NameReserved'),
+  },
+  {
+    fault: 'reserves system: names and no others',
+    caughtBy: ['refused-reserved'],
+    wrap: issuingDespite(/"(kubeadm:|front-proxy-|kube-apiserver-|etcd-)/i),
+  },
+  {
+    fault: 'compares reserved names with their case',
+    caughtBy: ['refused-reserved'],
+    wrap: issuingDespite(/"ETCD-/),
+  },
+  {
+    fault: 'gives names with a blank at an end',
+    caughtBy: ['refused-lookalike'],
+    wrap: issuingDespite(/a blank at an end/),
+  },
+  {
+    fault: 'gives names with hidden characters',
+    caughtBy: ['refused-lookalike'],
+    wrap: issuingDespite(/a hidden character/),
+  },
+  {
+    fault: 'gives empty common names and organizations',
+    caughtBy: ['refused-lookalike'],
+    wrap: issuingDespite(/an empty (CN|O)$/),
+  },
+  {
+    fault: 'takes any text for a DNS name',
+    caughtBy: ['refused-lookalike'],
+    wrap: issuingDespite(/a DNS name/),
+  },
+  {
+    fault: 'signs for a kubelet the names of no node',
+    caughtBy: ['refused-serving-name'],
+    wrap: signingInstead(/no kubelet serves under it/, { dns: ['b.invalid'] }),
+  },
+  {
+    fault: 'signs for a kubelet DNS names that are no host names',
+    caughtBy: ['refused-serving-name'],
+    wrap: signingInstead(/is a wildcard|reads as an address|is not a host name/, { dns: ['b.invalid'] }),
+  },
+  {
+    fault: 'looks at the first 256 names only',
+    caughtBy: ['refused-many-names'],
+    wrap: signingInstead(/257 subjectAltNames/, {}),
   },
   {
     fault: 'fills in usages where there are none',
@@ -294,7 +341,7 @@ export const plants: readonly Plant[] = [
   },
   {
     fault: 'calls what is too large invalid, so that it comes again for ever',
-    caughtBy: ['too-large'],
+    caughtBy: ['too-large', 'refused-many-names'],
     wrap: answering((answer) => (answer.statusCode === 413 ? restated(answer, 400, 'invalid') : answer)),
   },
   {

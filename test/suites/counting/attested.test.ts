@@ -32,7 +32,7 @@ const configuration = {
         [signers.serving]: { attestation: { providers: ['aws'] } },
         [unattested]: {
           usages: { allowed: ['client auth'] },
-          subject: { commonNames: ['*'] },
+          subject: { commonNames: ['jane'] },
           requester: { groups: ['system:masters'] },
         },
       },

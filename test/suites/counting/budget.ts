@@ -46,15 +46,28 @@ const readVerdict = once(
   `${sign}: GetItem verdict#`,
   'sign believes the record of these very bytes, no answer and no annotation',
 );
-const readIdentity = once(`${sign}: GetItem id#`, 'revoked or reset since the verdict: no certificate');
-const standing = [readVerdict, readIdentity];
+const readIdentity = once(`${sign}: GetItem id#`, 'retired or reset since the verdict: no certificate');
+const readNodeLock = once(
+  `${sign}: GetItem lock#`,
+  'an operator locked the node: no certificate, and none a second time; not read where a request concerns no node',
+);
+const readLocks = {
+  ...readNodeLock,
+  times: 2,
+  why: 'an operator locked the node, or the machine of the verdict; at the same time as what else is read',
+};
+const judgedLock = once(
+  `${attest}: GetItem lock#`,
+  'an operator locked the node: not even an approval; at the same time as the verdict',
+);
+const standing = [readLocks, readVerdict, readIdentity];
 const concludedBefore = once(
-  `${attest}: GetItem verdict#`,
-  'what was concluded stands, however old the evidence has grown',
+  `${attest}: BatchGetItem verdict# refused#`,
+  'what was concluded stands, however old the evidence has grown; and who was refused too often waits',
 );
 const lookAtMachine = once(
-  `${attest}: TransactGetItems id# once# node#`,
-  'machine, proof and name as they are at one moment; refuses before anybody else is asked',
+  `${attest}: TransactGetItems id# lock# once# node#`,
+  'machine, its lock, proof and name as they are at one moment; refuses before anybody else is asked',
 );
 const claim = once(
   `${attest}: TransactWriteItems verdict# once# id# node#`,
@@ -72,11 +85,12 @@ const concludeNo = once(
   `${attest}: TransactWriteItems verdict#`,
   'the same bytes get the same answer, whoever brings them',
 );
+const countNo = once(`${attest}: UpdateItem refused#`, 'bounds what one requester may have judged in vain');
 const findRecord = once(
   `${sign}: PutItem uid#`,
   'its condition fails and brings the record: no read before it, none after',
 );
-const proven = [concludedBefore, lookAtMachine, callerIdentity, describeInstance, claim];
+const proven = [judgedLock, concludedBefore, lookAtMachine, callerIdentity, describeInstance, claim];
 
 export type WayName = keyof typeof table;
 
@@ -125,7 +139,11 @@ const table = {
   pending: {
     title: 'Pending, approved by the relay; a node that renews likewise',
     and: ['approved'],
-    rows: [once(`${api}: create subjectaccessreviews`, 'deleting a binding stops approvals, at once'), writeApproval],
+    rows: [
+      once(`${api}: create subjectaccessreviews`, 'deleting a binding stops approvals, at once'),
+      writeApproval,
+      readNodeLock,
+    ],
   },
   denied: {
     title: 'Pending, and against the profile',
@@ -168,6 +186,7 @@ const table = {
     title: 'A stock kubelet’s serving certificate, for the machine on record',
     rows: [
       askAttest,
+      judgedLock,
       concludedBefore,
       once(`${attest}: TransactGetItems node#`, 'which machine has the name: nothing else says it'),
       once(`${attest}: TransactGetItems node# id#`, 'name and machine as they are at one moment'),
@@ -187,11 +206,21 @@ const table = {
   },
   unfit: {
     title: 'Pending with evidence that does not hold, as one can see',
-    rows: [askAttest, concludedBefore, concludeNo, writeApproval, tell],
+    rows: [askAttest, judgedLock, concludedBefore, concludeNo, countNo, writeApproval, tell],
   },
   disproved: {
     title: 'Pending with a proof that STS does not confirm',
-    rows: [askAttest, concludedBefore, lookAtMachine, callerIdentity, concludeNo, writeApproval, tell],
+    rows: [
+      askAttest,
+      judgedLock,
+      concludedBefore,
+      lookAtMachine,
+      callerIdentity,
+      concludeNo,
+      countNo,
+      writeApproval,
+      tell,
+    ],
   },
   provedWebhook: {
     title: 'With a proof, asked for by a webhook client that knows no attest',
@@ -204,6 +233,7 @@ const table = {
       },
       once('Lambda of sign: Invoke attest', 'that client asks nobody else'),
       ...proven,
+      readLocks,
       readIdentity,
       ...issued,
     ],

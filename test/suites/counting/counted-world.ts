@@ -13,6 +13,7 @@ import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../../adapters/kms-signer.ts';
 import { invocationClientConfig } from '../../../adapters/lambda-invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { createAuthority } from '../../../core/ca-authority.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { createAttestService } from '../../../lambdas/attest/service.ts';
@@ -90,7 +91,7 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
             ...ledgerClientConfig,
             requestHandler: patience,
           });
-        const common = { now: Date.now, randomBytes, log: () => {} };
+        const common = { caller: loopbackCaller, now: Date.now, randomBytes, log: () => {} };
         const clients = {
           sign: dynamodb('sign'),
           attest: dynamodb('attest'),
@@ -98,7 +99,6 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
           lambda: new LambdaClient({ ...emulator.client, ...invocationClientConfig, endpoint: lambda.url }),
         };
         const attested = cluster.attestation !== undefined;
-        const attestation = { attestation: { table: tables.attestations, function: 'attest' } };
         attest = attested
           ? createAttestService(
               cluster,
@@ -110,8 +110,9 @@ export async function startCountedWorld(emulator: Emulator, configuration: objec
           cluster,
           {
             certificatesTable: tables.certificates,
+            attestationsTable: tables.attestations,
             caKeys: new Map([...cluster.cas.keys()].map((name) => [name, keyArn])),
-            ...(attested ? attestation : {}),
+            ...(attested ? { attestFunction: 'attest' } : {}),
           },
           { ...common, dynamodb: clients.sign, kms: clients.kms, lambda: () => clients.lambda },
         );
@@ -274,8 +275,11 @@ export function operationOf({ operation, body }: AwsCall): string {
   if (!service.startsWith('DynamoDB')) return name;
   const request = JSON.parse(body.toString('utf8')) as Keyed & {
     readonly TransactItems?: readonly Readonly<Record<string, Keyed>>[];
+    readonly RequestItems?: Readonly<Record<string, { readonly Keys: readonly Keys[] }>>;
   };
-  const parts = request.TransactItems?.flatMap((item) => Object.values(item)) ?? [request];
+  const batch = Object.values(request.RequestItems ?? {}).flatMap(({ Keys }) => Keys.map((Key): Keyed => ({ Key })));
+  const transaction = request.TransactItems?.flatMap((item) => Object.values(item));
+  const parts = transaction ?? (batch.length > 0 ? batch : [request]);
   const kinds = parts.map(({ Key, Item }) => ((Key ?? Item)?.pk?.S ?? '').replace(/#.*/s, '#'));
   return `${name} ${kinds.join(' ')}`;
 }

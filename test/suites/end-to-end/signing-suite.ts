@@ -189,7 +189,7 @@ export function describeSigning<Signer extends SignerUnderTest>(options: {
       const serving = await issue(kubelet, {
         name: 'n1-serving',
         signer: 'kubelet-serving',
-        request: { subject: node, sans: { dns: ['n1.example.com'], ip: ['127.0.0.1'] } },
+        request: { subject: node, sans: { dns: ['n1.example.com'], ip: ['10.0.0.1'] } },
       });
       const bundle = await signer.caPem();
       expect(await handshake(serving, bundle, 'n1.example.com')).toBe('authorized');

@@ -86,7 +86,7 @@ const specs: readonly (Omit<Base, 'made'> & { readonly spec: RequestSpec })[] = 
   { ...client, spec: { key: 'P-384', hash: 'sha384', subject: { CN: 'jill', serialNumber: '7' } } },
   { ...kubelet, spec: { subject: node } },
   { ...kubelet, spec: { key: 'P-521', hash: 'sha512', subject: node } },
-  { ...serving, spec: { subject: node, sans: { dns: ['n1'], ip: ['10.0.0.7', '::1'] } } },
+  { ...serving, spec: { subject: node, sans: { dns: ['n1'], ip: ['10.0.0.7', '2001:db8::7'] } } },
   { ...serving, spec: { key: newKey('P-256'), subject: node, sans: { dns: ['n1', 'n1.example'] } } },
   {
     ...legacy,

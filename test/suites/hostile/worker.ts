@@ -6,6 +6,7 @@ import { X509Certificate, randomBytes } from 'node:crypto';
 import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
 import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import { decodeRequest } from '../../../core/csr.ts';
 import { decodePem } from '../../../core/pem.ts';
@@ -13,6 +14,7 @@ import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { clusterName, signEvent, approvedObject } from '../../corpus/hostile/event.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { FromWorker, Plant, StartWorker, ToWorker } from './messages.ts';
+import { noLocks } from '../../harness/no-locks.ts';
 
 let handler: ReturnType<typeof createSignHandler> | undefined;
 
@@ -39,8 +41,10 @@ function start({ caCertificate, caKey }: StartWorker): ReturnType<typeof createS
   };
   return createSignHandler({
     version: 'test',
+    caller: loopbackCaller,
     cluster: (name) => (name === clusterName ? cluster : undefined),
     ledger: () => ledger,
+    locks: () => noLocks,
     authority: () => Promise.resolve(authority),
     now: () => Date.now(),
     randomBytes,

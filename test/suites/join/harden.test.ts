@@ -19,6 +19,10 @@ interface View {
   readonly open: readonly string[];
   readonly removed?: readonly string[];
   readonly bindings: readonly { readonly name: string; readonly subjects: readonly string[] }[];
+  readonly notSeen: readonly string[];
+  readonly server: string;
+  readonly context: string;
+  readonly user: string;
   readonly relays: readonly { readonly name: string; readonly ready: number; readonly approves: boolean }[];
   readonly controllerManager: Record<'csrsigning' | 'csrapproving' | 'afterUpgrade', { state: string; seen: string[] }>;
 }
@@ -66,12 +70,63 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     'app.kubernetes.io/part-of': 'countersign',
     'app.kubernetes.io/name': 'countersign-watch-relay',
   };
-  const relayReady = async (readyReplicas: number) =>
-    plane.admin.expectOk(`/apis/apps/v1/namespaces/${namespace}/deployments/relay/status`, {
+  const deployment = (name: string, place: string) =>
+    create({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: place, labels: relayLabels },
+      spec: {
+        selector: { matchLabels: relayLabels },
+        template: {
+          metadata: { labels: relayLabels },
+          spec: { serviceAccountName: 'relay', containers: [{ name: 'c', image: 'i' }] },
+        },
+      },
+    });
+  /** As the deployment controller writes it. */
+  const relayReady = async (readyReplicas: number, available = true, place = namespace) =>
+    plane.admin.expectOk(`/apis/apps/v1/namespaces/${place}/deployments/relay/status`, {
       method: 'PATCH',
       headers: { 'content-type': 'application/merge-patch+json' },
-      body: JSON.stringify({ status: { replicas: 1, readyReplicas, availableReplicas: readyReplicas } }),
+      body: JSON.stringify({
+        status: {
+          observedGeneration: 1,
+          replicas: 1,
+          readyReplicas,
+          availableReplicas: readyReplicas,
+          conditions: [{ type: 'Available', status: available ? 'True' : 'False' }],
+        },
+      }),
     });
+  const relayMay = async (rules: readonly object[]) => {
+    await plane.kubectl(['delete', 'clusterrole', 'relay', '--ignore-not-found']);
+    await create({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'relay' },
+      rules,
+    });
+  };
+  const rule = (resources: string, ...verbs: string[]) => ({
+    apiGroups: ['certificates.k8s.io'],
+    resources: [resources],
+    verbs,
+    ...(resources === 'signers' ? { resourceNames: ['kubernetes.io/kube-apiserver-client-kubelet'] } : {}),
+  });
+  const requestRules = [
+    rule('certificatesigningrequests', 'get', 'list', 'watch'),
+    rule('certificatesigningrequests/approval', 'update'),
+    rule('certificatesigningrequests/status', 'update'),
+  ];
+  /** What --yes said, and whether every binding is still there. */
+  const refusal = async (...argv: string[]) => {
+    const before = await bindings();
+    const { code, err } = await harden('--yes', ...argv);
+    const after = await bindings();
+    const all = kubeadms.every((name) => after.includes(`clusterrolebinding.rbac.authorization.k8s.io/${name}`));
+    return { code, err, kept: all && after.join() === before.join() && err.includes('nothing was changed') };
+  };
+  const because = (words: string, code = 1) => ({ code, err: expect.stringMatching(words) as unknown, kept: true });
 
   test('shows what kubeadm left open, changes nothing, and says what it did not see', async () => {
     const before = await bindings();
@@ -89,45 +144,16 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     expect(await view('--check')).toMatchObject({ code: 1, bindings: kubeadms.map((name) => ({ name })) });
   });
 
-  test('refuses while no relay is there, and while none is Ready', async () => {
-    const refused = async () => {
-      const { code, err } = await harden('--yes');
-      expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('no relay is Ready') as unknown });
-      expect(await bindings()).toEqual(
-        expect.arrayContaining(kubeadms.map((name) => `clusterrolebinding.rbac.authorization.k8s.io/${name}`)),
-      );
-    };
-    await refused();
-    await create({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'relay', namespace, labels: relayLabels },
-      spec: {
-        selector: { matchLabels: relayLabels },
-        template: {
-          metadata: { labels: relayLabels },
-          spec: { serviceAccountName: 'relay', containers: [{ name: 'c', image: 'i' }] },
-        },
-      },
-    });
-    await refused();
+  test('finding 19: names server, context and user before anything else', async () => {
+    const { err } = await harden();
+    expect(err).toMatch(/^countersign: server https:\/\/127\.0\.0\.1:\d+, context [^ ,]+, user [^ ,]+\n/);
+    expect(await view()).toMatchObject({ server: plane.url, context: expect.any(String) as unknown });
   });
 
-  test('says whether the relay may approve in their place', async () => {
-    expect((await view()).relays).toEqual([{ name: 'relay', namespace, ready: 0, approves: false }]);
-    expect((await harden()).out).toContain('may NOT approve');
-    const rule = {
-      apiGroups: ['certificates.k8s.io'],
-      resources: ['signers'],
-      resourceNames: ['kubernetes.io/kube-apiserver-client-kubelet'],
-      verbs: ['approve'],
-    };
-    await create({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRole',
-      metadata: { name: 'relay' },
-      rules: [rule],
-    });
+  test('finding 19: removes nothing while no relay is there, and none is Ready and Available', async () => {
+    expect(await refusal()).toEqual(because('no relay was found by the labels of the chart'));
+    await deployment('relay', namespace);
+    expect(await refusal()).toEqual(because('it is not Ready'));
     await plane.kubectl([
       'create',
       'clusterrolebinding',
@@ -135,7 +161,67 @@ describe.skipIf(skip)('countersign cluster harden', () => {
       '--clusterrole=relay',
       `--serviceaccount=${namespace}:relay`,
     ]);
-    expect((await view()).relays).toMatchObject([{ approves: true }]);
+    await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
+    expect(await refusal()).toEqual(because('it is not Ready'));
+    await relayReady(1, false);
+    expect(await refusal()).toEqual(because('it is not Available'));
+  });
+
+  test('finding 19: removes nothing while the relay lacks a right', async () => {
+    await relayReady(1);
+    expect((await harden()).out).toMatch(/^relay .*: may approve and sign$/m);
+    for (const [rules, missing] of [
+      [[...requestRules, rule('signers', 'sign')], 'approve signers kubernetes.io/kube-apiserver-client-kubelet'],
+      [[...requestRules, rule('signers', 'approve')], 'sign signers kubernetes.io/kube-apiserver-client-kubelet'],
+      ...requestRules.map((without, index) => [
+        [...requestRules.filter((each) => each !== without), rule('signers', 'approve', 'sign')],
+        [
+          'watch certificatesigningrequests',
+          'certificatesigningrequests/approval',
+          'certificatesigningrequests/status',
+        ][index],
+      ]),
+    ] as [object[], string][]) {
+      await relayMay(rules);
+      expect((await view()).relays).toMatchObject([{ approves: false }]);
+      expect(await refusal()).toEqual(because(missing));
+    }
+  });
+
+  test('finding 19: a Deployment with the labels in another namespace proves nothing', async () => {
+    await plane.kubectl(['-n', namespace, 'delete', 'deployment', 'relay']);
+    await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
+    await deployment('relay', 'default');
+    await relayReady(1, true, 'default');
+    expect(await refusal()).toEqual(because('system:serviceaccount:default:relay.*may NOT .*approve signers'));
+    await plane.kubectl(['-n', 'default', 'delete', 'deployment', 'relay']);
+    await deployment('relay', namespace);
+    await relayReady(1);
+    expect((await view()).relays).toMatchObject([{ name: 'relay', ready: 1, available: true, approves: true }]);
+  });
+
+  test('finding 19: the relay must be able to approve for the signers of the nodes', async () => {
+    expect(await refusal('--signer-name', 'kubernetes.io/kube-apiserver-client-kubelet,k8s.example.com/node')).toEqual(
+      because('may NOT approve signers k8s.example.com/node'),
+    );
+  });
+
+  test('finding 19: removes nothing where it cannot see what the relay may do', async () => {
+    await plane.kubectl([
+      'create',
+      'clusterrole',
+      'blind',
+      '--verb=get,list,delete',
+      '--resource=clusterrolebindings.rbac.authorization.k8s.io,deployments.apps,pods,configmaps',
+    ]);
+    await plane.kubectl(['create', 'clusterrolebinding', 'blind', '--clusterrole=blind', '--user=blind']);
+    const kubeconfig = await plane.kubeconfigFor({ user: 'blind' });
+    const before = await bindings();
+    const refused = await countersign(kubeconfig, 'cluster', 'harden', '--yes');
+    expect(refused).toMatchObject({ code: 5, err: expect.stringContaining('its rights were not seen') as unknown });
+    expect(refused.err).toContain('user blind');
+    expect(await bindings()).toEqual(before);
+    await plane.kubectl(['delete', 'clusterrolebinding', 'blind']);
   });
 
   test('reads the controllers off kube-controller-manager’s pod, as kube-controller-manager does', async () => {
@@ -186,7 +272,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
       '--clusterrole=system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
       '--group=system:nodes',
     ]);
-    await relayReady(1);
+    await controllerManager('--controllers=*,-csrsigning');
     const others = (await bindings()).filter((name) => !name.includes('autoapprove') && !name.includes('auto-approve'));
     const done = await harden('--yes');
     expect(done.code).toBe(0);
@@ -194,7 +280,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     expect(await bindings()).toEqual(others);
     expect(await harden('--check')).toMatchObject({
       code: 0,
-      out: expect.stringContaining('Nothing that leads around attestation was seen') as unknown,
+      out: expect.stringContaining('Nothing that leads around attestation was found') as unknown,
     });
     // Again: nothing to do, and no complaint.
     expect(await view('--yes')).toMatchObject({ code: 0, removed: [], open: [] });
@@ -202,13 +288,32 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     await runKubeadmBootstrap(plane);
     expect(await view('--check')).toMatchObject({ code: 1, bindings: kubeadms.map((name) => ({ name })) });
     expect(await view('--yes')).toMatchObject({ code: 0, removed: kubeadms });
+    await noControllerManager();
+  });
+
+  test('--check is no pass where it could not see: 5, and says what', async () => {
+    const blind = await harden('--check');
+    expect(blind).toMatchObject({
+      code: 5,
+      out: expect.stringContaining('Not seen, so neither open nor closed:\n  ? csrsigning was not seen') as unknown,
+      err: expect.stringContaining(
+        'this is no pass, since not everything could be seen: csrsigning was not seen',
+      ) as unknown,
+    });
+    expect(await view('--check')).toMatchObject({
+      code: 5,
+      open: [],
+      notSeen: [expect.stringContaining('csrsigning was not seen')],
+    });
+    // Without --check it only shows.
+    expect((await view()).code).toBe(0);
   });
 
   test('--check finds csrsigning, and rights that come by a role of another name', async () => {
     await controllerManager('--controllers=*', '--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt');
     expect(await view('--check')).toMatchObject({ code: 1, open: [expect.stringContaining('csrsigning is on')] });
     await noControllerManager();
-    expect((await view('--check')).code).toBe(0);
+    expect((await view('--check')).code).toBe(5);
 
     await plane.kubectl([
       'create',
@@ -235,6 +340,8 @@ describe.skipIf(skip)('countersign cluster harden', () => {
         seen: [expect.any(String), expect.stringMatching(/^nobody answered .* in 10 s$/)],
       });
       expect(await leftOver()).toBe('');
+      // What was not shown was found out: a pass.
+      expect(await view('--probe', '--check')).toMatchObject({ code: 0, open: [], notSeen: [] });
     });
 
     test('sees kube-controller-manager sign, without its having shown its flags, and gets no certificate out of it', async () => {

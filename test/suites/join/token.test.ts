@@ -5,6 +5,7 @@ import { requireTools } from '../../tools/tools.ts';
 import { countersign } from './command-line.ts';
 import { removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';
 import type { KubeadmCluster } from './kubeadm-cluster.ts';
+import { startStranger } from './stranger.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubeadm', 'kubectl');
 
@@ -34,9 +35,12 @@ describe.skipIf(skip)('countersign token', () => {
   const value = ({ data }: Secret, key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
   const exists = async (id: string) => (await cluster.plane.admin.request(secretPath(id))).status === 200;
 
+  /** Everything is on this machine, which must be said: cluster-info names a loopback address. */
+  const create = (...argv: string[]) => token('create', '--server', cluster.endpoint, ...argv);
+
   describe('create', () => {
     test('prints a command with which a machine joins, as printed', async () => {
-      const made = await token('create', '--audience', audience, '--cluster', 'prod');
+      const made = await create('--audience', audience, '--cluster', 'prod');
       expect(made).toMatchObject({ code: 0 });
       const [program, verb, ...argv] = made.out.trim().split(' ');
       expect([program, verb]).toEqual(['kubelet-authenticator', 'join']);
@@ -53,7 +57,7 @@ describe.skipIf(skip)('countersign token', () => {
         '--provider',
         'aws',
       ]);
-      await cluster.waitForSignature(argv[2]!.slice(0, 6));
+      // At once: the signature that join looks for was waited for.
       expect(await runJoin(argv)).toMatchObject({ code: 0 });
     });
 
@@ -87,7 +91,7 @@ describe.skipIf(skip)('countersign token', () => {
 
     test('takes audience and cluster from countersign.yaml', async () => {
       const file = join(import.meta.dirname, '../../../examples/attestation.yaml');
-      const made = await token('create', '--config', file, '--cluster', 'prod');
+      const made = await create('--config', file, '--cluster', 'prod');
       expect(made.out).toContain('--audience 999900001111/eu-central-1/prod --cluster-name prod --provider aws');
       expect(made.code).toBe(0);
     });
@@ -104,7 +108,7 @@ describe.skipIf(skip)('countersign token', () => {
     });
 
     test('that never expires has no date', async () => {
-      const made = await token('create', '--ttl', '0', '-o', 'json', '--audience', audience);
+      const made = await create('--ttl', '0', '-o', 'json', '--audience', audience);
       const { id, ttl } = { ...(JSON.parse(made.out) as { token: string; ttl: string }), id: '' };
       expect(id).toBe('');
       expect(ttl).toBe('<forever>');
@@ -119,6 +123,8 @@ describe.skipIf(skip)('countersign token', () => {
       ['a ttl', ['--ttl', 'soon'], 'It looks like 30m, 24h or 1h30m.'],
       ['no audience', [], 'which deployment do machines prove themselves to?'],
       ['a machine and a pool', ['--machine', 'a', '--pool', 'b'], 'cannot be used with'],
+      ['an address', ['--audience', audience, '--server', 'https://x'], '--server is <host>:<port>'],
+      ['usages', ['--audience', audience, '--usages', 'signing'], 'without the usages signing and authentication'],
     ])('refuses wrong %s, and makes nothing', async (_, argv, words) => {
       const before = (await token('list', '-o', 'json')).out;
       expect(await token('create', ...argv)).toMatchObject({ code: 2, err: expect.stringContaining(words) as unknown });
@@ -128,12 +134,94 @@ describe.skipIf(skip)('countersign token', () => {
     });
 
     test('warns of a group that may not ask, and of one that is approved without a proof', async () => {
-      const others = await token('create', '--audience', audience, '--groups', 'system:bootstrappers:others');
+      const others = await token('create', '-o', 'token', '--groups', 'system:bootstrappers:others');
+      expect(others).toMatchObject({ code: 0, out: expect.stringMatching(/^[a-z0-9.]{23}\n$/) as unknown });
       expect(others.err).toContain('--clusterrole=system:node-bootstrapper --group=system:bootstrappers:others');
-      const ours = await token('create', '--audience', audience);
+      const ours = await create('--audience', audience);
       expect(ours.err).toContain('approved by kube-controller-manager without a proof');
       await cluster.plane.kubectl(['delete', 'clusterrolebinding', 'kubeadm:node-autoapprove-bootstrap']);
-      expect(await token('create', '--audience', audience)).toMatchObject({ code: 0, err: '' });
+      const quiet = await create('--audience', audience);
+      expect(quiet).toMatchObject({ code: 0, err: expect.stringMatching(/^countersign: server [^\n]*\n$/) as unknown });
+    });
+
+    describe('prints a line that works or none, and makes no token for none:', () => {
+      const tokens = async () =>
+        (JSON.parse((await token('list', '-o', 'json')).out) as { id: string }[]).map(({ id }) => id);
+      const attempt = async (...argv: string[]) => {
+        const before = await tokens();
+        const ran = await token('create', '--audience', audience, ...argv);
+        return { ...ran, made: (await tokens()).filter((id) => !before.includes(id)) };
+      };
+      const none = (code: number, words: string) => ({
+        code,
+        out: '',
+        err: expect.stringContaining(words) as unknown,
+        made: [],
+      });
+      const info = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+      const patch = (path: string, body: object) =>
+        cluster.plane.admin.expectOk(path, {
+          method: 'PATCH',
+          headers: { 'content-type': 'application/merge-patch+json' },
+          body: JSON.stringify(body),
+        });
+
+      test('a loopback address that nobody asked for', async () => {
+        expect(await attempt()).toEqual(none(3, '--server HOST:PORT names where machines find it'));
+      });
+
+      test('an address where another server answers', async () => {
+        const stranger = await startStranger(cluster.plane.url, {});
+        try {
+          const refused = await attempt('--server', stranger.endpoint);
+          expect(refused).toEqual(none(3, `join would not trust https://${stranger.endpoint}`));
+        } finally {
+          await stranger.stop();
+        }
+      });
+
+      test('a group that may not ask for certificates', async () => {
+        expect(await attempt('--server', cluster.endpoint, '--groups', 'system:bootstrappers:others')).toEqual(
+          none(3, '--clusterrole=system:node-bootstrapper'),
+        );
+      });
+
+      test('no CA in cluster-info, and no cluster-info', async () => {
+        const { kubeconfig = '' } = await cluster.clusterInfo();
+        try {
+          await patch(info, { data: { kubeconfig: kubeconfig.replace(/certificate-authority-data: \S+/, '') } });
+          expect(await attempt('--server', cluster.endpoint)).toEqual(
+            none(3, 'is of no use (data does not contain any valid'),
+          );
+          await patch(info, { data: { kubeconfig: null } });
+          expect(await attempt('--server', cluster.endpoint)).toEqual(none(4, 'there is no ConfigMap cluster-info'));
+        } finally {
+          await patch(info, { data: { kubeconfig } });
+        }
+      });
+
+      test('cluster-info that strangers may not read', async () => {
+        const role =
+          '/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/rolebindings/kubeadm:bootstrap-signer-clusterinfo';
+        const { subjects } = await cluster.plane.admin.expectOk<{ subjects: object[] }>(role);
+        try {
+          await patch(role, { subjects: [] });
+          expect(await attempt('--server', cluster.endpoint)).toEqual(
+            none(3, 'does not show cluster-info to a machine without a login (HTTP 403)'),
+          );
+        } finally {
+          await patch(role, { subjects });
+        }
+      });
+
+      test('an address that cannot be reached from here is a warning: machines may reach it', async () => {
+        const made = await token('create', '--audience', audience, '--server', '127.0.0.1:1');
+        expect(made).toMatchObject({
+          code: 0,
+          out: expect.stringContaining('kubelet-authenticator join 127.0.0.1:1 ') as unknown,
+          err: expect.stringContaining('https://127.0.0.1:1 cannot be reached from here (ECONNREFUSED)') as unknown,
+        });
+      });
     });
   });
 
@@ -169,7 +257,7 @@ describe.skipIf(skip)('countersign token', () => {
     expect(await token('delete', 'aaaaaa', 'bbbbbb.0123456789abcdef')).toEqual({
       code: 0,
       out: 'bootstrap token "aaaaaa" deleted\nbootstrap token "bbbbbb" deleted\n',
-      err: '',
+      err: expect.stringMatching(/^countersign: server [^\n]*\n$/) as unknown,
     });
     expect(await token('delete', 'aaaaaa')).toMatchObject({
       code: 4,
@@ -186,7 +274,10 @@ describe.skipIf(skip)('countersign token', () => {
       (await token('create', '--audience', audience, '-o', 'token', ...argv)).out.slice(0, 6);
     const reconcile = async (...argv: string[]) => {
       const { code, out, err } = await token('reconcile', '-o', 'json', ...argv);
-      expect({ code, err }).toEqual({ code: 0, err: '' });
+      expect({ code, err }).toEqual({
+        code: 0,
+        err: expect.stringMatching(/^countersign: tokens: server [^\n]*\n$/) as unknown,
+      });
       return new Map((JSON.parse(out) as { id: string; done: string; why: string }[]).map((each) => [each.id, each]));
     };
     beforeEach(async () => {
@@ -274,10 +365,21 @@ describe.skipIf(skip)('countersign token', () => {
       for (const name of ['ready', 'gone', 'noPool'] as const) expect(await exists(ids[name])).toBe(false);
       expect(await exists(ids.nobodys)).toBe(true);
 
-      // The pool goes, and its tokens with it.
+      // The pool goes, and its tokens with it; the Machines are still there.
       await cluster.plane.kubectl(['delete', 'machinepool', 'pool']);
       const later = await reconcile();
       expect([ids.pool, ids.fresh].map((id) => later.get(id)?.done)).toEqual(['deleted', 'deleted']);
+    });
+
+    test('finding 22: deletes nothing where none of the Machines is found', async () => {
+      const id = await made('--machine', 'of-another-cluster', '--ttl', '10m');
+      const { code, out, err } = await token('reconcile');
+      expect({ code, out }).toEqual({
+        code: 4,
+        out: expect.stringContaining('is it the right management cluster?') as unknown,
+      });
+      expect(err).toMatch(/^countersign: tokens: server https:/);
+      expect(await exists(id)).toBe(true);
     });
 
     test('changes nothing when it may not look', async () => {
@@ -301,10 +403,10 @@ describe.skipIf(skip)('countersign token', () => {
         '--role=secrets-only',
         '--user=secrets-only',
       ]);
-      const { code, err } = await countersign(kubeconfig, 'token', 'reconcile');
-      expect({ code, err }).toEqual({
+      const { code, out } = await countersign(kubeconfig, 'token', 'reconcile');
+      expect({ code, out }).toEqual({
         code: 3,
-        err: expect.stringContaining('machine default/gone-too: HTTP 403') as unknown,
+        out: expect.stringContaining('failed: machine default/gone-too: HTTP 403') as unknown,
       });
       expect(await exists(id)).toBe(true);
     });
@@ -333,6 +435,8 @@ async function installClusterApi({ plane }: KubeadmCluster): Promise<void> {
       },
     });
     await plane.kubectl(['create', '-f', '-'], { input });
-    await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', `crd/${plural}.cluster.x-k8s.io`]);
+    const wait = ['wait', '--for=condition=Established', '--timeout=30s', `crd/${plural}.cluster.x-k8s.io`];
+    // kubectl fails while the definition has no status at all.
+    await expect.poll(() => plane.kubectl(wait).catch(() => ''), { timeout: 60_000 }).toContain('condition met');
   }
 }

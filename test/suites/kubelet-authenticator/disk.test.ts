@@ -24,7 +24,7 @@ const refusing = (node: Node, code: string) => ({ env: { FS_FAULTS_FOLDER: node.
 function tmpfs(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true });
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=0700', 'tmpfs', folder], { stdio: 'ignore' });
     mounts.push(folder);
     return true;
   } catch {
@@ -142,7 +142,7 @@ describe('garbage', () => {
   );
 
   test('in all of them: says which, and that the machine has to be reset for another key', async () => {
-    const node = await site.node('all-garbage');
+    const node = await site.node('all-garbage', { settings: { keepBootstrapToken: true } });
     printed(await node.run());
     for (const file of ['client.pem', 'client-copy.pem']) writeFileSync(join(node.cache, file), 'garbage');
     const program = await node.run();
@@ -177,12 +177,14 @@ test('the call of every hour loads a handful of files of ours, no AWS SDK and no
   expect(first.some((url) => url.includes('node_modules/@smithy/signature-v4'))).toBe(true);
   expect(first.filter((url) => url.includes('@kubernetes/client-node'))).toEqual([]);
   expect(await list()).toEqual([
+    'core/quoted.ts',
     'kubelet-authenticator/cache.ts',
     'kubelet-authenticator/certificate.ts',
     'kubelet-authenticator/credential.ts',
     'kubelet-authenticator/exec-credential.ts',
     'kubelet-authenticator/kubelet-authenticator.ts',
     'kubelet-authenticator/main.ts',
+    'kubelet-authenticator/own-files.ts',
     'kubelet-authenticator/settings.ts',
     'node:crypto',
     'node:path',

@@ -162,10 +162,14 @@ describe('a node and its client certificate', () => {
     expect(await requestsOf('later')).toHaveLength(1);
   });
 
-  test('a node that was away until its certificate expired comes back with its token and its old key', async () => {
+  test('a node that was away until its certificate expired comes back with another token and its old key', async () => {
     const node = await site.node('away');
     const first = printed(await node.run());
     goTo(first.certificate.validToDate.getTime());
+    const without = await node.run();
+    expect(without).toMatchObject({ code: 3, stdout: '' });
+    expect(without.stderr).toContain('kubelet-authenticator join with a new token');
+    writeFileSync(join(node.cache, '../bootstrap.json'), JSON.stringify({ token: bootstrapToken }));
     const program = await node.run();
     expect(program.stderr).toContain('expired at');
     const second = printed(program);
@@ -176,7 +180,7 @@ describe('a node and its client certificate', () => {
   });
 
   test('an expired renewal finds out which of its two keys the machine is registered with', async () => {
-    const node = await site.node('two-keys');
+    const node = await site.node('two-keys', { settings: { keepBootstrapToken: true } });
     const first = printed(await node.run());
     await site.signing('down');
     goTo(first.expires);
@@ -228,7 +232,7 @@ describe('a node and its client certificate', () => {
   });
 
   test('a certificate of a CA that is trusted no more is not presented, and another is asked for', async () => {
-    const node = await site.node('other-ca');
+    const node = await site.node('other-ca', { settings: { keepBootstrapToken: true } });
     const first = printed(await node.run());
     const bundle = join(node.cache, '../bundle.pem');
     writeFileSync(bundle, readFileSync(join(site.folder, 'server-ca.pem')));

@@ -1,10 +1,11 @@
 /** Every check of the aws provider (check-removals.ts says how they are found). */
 import { join } from 'node:path';
-import { planted, removalsIn } from '../../harness/check-removals.ts';
-import type { Removal } from '../../harness/check-removals.ts';
+import { planted, removalsIn } from '../../harness/removals/check-removals.ts';
+import type { Removal } from '../../harness/removals/check-removals.ts';
 
 export const files = [
   'aws.ts',
+  'aws-evidence.ts',
   'aws-document.ts',
   'aws-instance.ts',
   'aws-partition.ts',

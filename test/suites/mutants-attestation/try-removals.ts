@@ -14,7 +14,7 @@ import * as world from '../../corpus/attestation/aws-machine.ts';
 import { casesBySubject } from '../../corpus/attestation/cases.ts';
 import { createRegionKey } from '../../corpus/attestation/cms-writer.ts';
 import { dataOf, judge } from '../../corpus/attestation/judge.ts';
-import type { Removal } from '../../harness/check-removals.ts';
+import type { Removal } from '../../harness/removals/check-removals.ts';
 import { findRemovals } from './removals.ts';
 
 /** Outcome of every question, in order; without a check, only those that differ. */

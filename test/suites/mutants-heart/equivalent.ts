@@ -1,11 +1,5 @@
 /** Removals that change no answer to anybody, each with the reason. Whatever is not here must be needed by a case. */
-export interface Equivalent {
-  readonly file: string;
-  readonly without: string;
-  /** Where that stands in more than one statement. */
-  readonly check?: string;
-  readonly because: string;
-}
+import type { Equivalent } from '../../harness/removals/judge.ts';
 
 export const equivalent: readonly Equivalent[] = [
   {
@@ -43,13 +37,57 @@ export const equivalent: readonly Equivalent[] = [
     because: 'likewise',
   },
   {
-    file: 'tofu.ts',
-    without: 'startedAt !== undefined',
+    file: 'attest.ts',
+    without: 'admission.admitted === true → false',
+    because: 'who is let in brings no observation: the type does not know',
+  },
+  {
+    file: 'admission.ts',
+    without: 'observed === undefined → false',
+    because: 'of a field that is undefined and one that is absent, whoever reads it takes the same',
+  },
+  {
+    file: 'second-look.ts',
+    without: 'mark !== undefined',
+    because: 'the distance from undefined is no number, and compares to nothing: the type does not know',
+  },
+  {
+    file: 'second-look.ts',
+    without: 'startedAt === undefined',
     because: 'nothing is later than undefined: the comparison is false, and the type does not know',
   },
   {
-    file: 'tofu.ts',
-    without: 'record.startedAt !== undefined',
+    file: 'second-look.ts',
+    without: 'record.startedAt === undefined',
     because: 'likewise',
+  },
+  {
+    file: 'attest.ts',
+    without: 'attestation === undefined → false',
+    because:
+      'where nothing is attested, what was recalled is not looked at: only a call is saved, which the call budget counts',
+  },
+  {
+    file: 'attest.ts',
+    without: 'attestation === undefined',
+    check: 'if (attestation === undefined || recalled === undefined) return approved;',
+    because: 'where nothing is attested, nothing is recalled',
+  },
+  {
+    file: 'attest.ts',
+    without: 'recalled === undefined',
+    because: 'where something is attested, something is recalled: the type does not say so',
+  },
+  {
+    file: 'admission.ts',
+    without: '→ true',
+    check: 'allowRestart: provider.restartWindow !== undefined',
+    because: 'a provider without a window has one of no length, in which no restart is let in',
+  },
+  {
+    file: 'admission.ts',
+    without: 'unfit !== undefined',
+    because:
+      'of a stock kubelet: the holder of a node name is active, since one transaction retires a machine and passes its name on',
   },
 ];

@@ -3,14 +3,16 @@
  * what is decided by a table of cases or by a conditional expression is decided all the same.
  */
 import { join } from 'node:path';
-import { planted, removalsIn, sourceOf } from '../../harness/check-removals.ts';
-import type { Removal } from '../../harness/check-removals.ts';
+import { planted, removalsIn } from '../../harness/removals/check-removals.ts';
+import type { Removal } from '../../harness/removals/check-removals.ts';
 
 export const files = [
   'attest.ts',
   'proof.ts',
   'admission.ts',
   'tofu.ts',
+  'second-look.ts',
+  'limits.ts',
   'serving-names.ts',
   'evidence.ts',
   'verdict-check.ts',
@@ -44,7 +46,12 @@ const byHand: readonly (readonly [file: string, within: string, find: string, in
     'true',
   ],
   ['admission.ts', 'secure: provider.secure', 'provider.secure', 'true'],
-  ['admission.ts', 'allowRestart: provider.allowRestart', 'provider.allowRestart', 'true'],
+  [
+    'admission.ts',
+    'allowRestart: provider.restartWindow !== undefined',
+    'provider.restartWindow !== undefined',
+    'true',
+  ],
   ['admission.ts', 'record: seen.identity', 'seen.identity', 'undefined'],
   ['admission.ts', 'holder: seen.holder', 'seen.holder', 'undefined'],
   ['admission.ts', '[...state.violations, ', 'state.violations', '[]'],
@@ -62,36 +69,18 @@ const byHand: readonly (readonly [file: string, within: string, find: string, in
     'record.addresses',
   ],
   ['tofu.ts', 'switch (record.state)', 'record.state', "'active'"],
-  ['tofu.ts', 'now - holder.lastSeen', 'now - holder.lastSeen', 'Infinity'],
+  ['second-look.ts', 'now - holder.lastSeen <=', 'now - holder.lastSeen', 'Infinity'],
   ['tofu.ts', 'Math.max(record.lastSeen, now)', 'Math.max(record.lastSeen, now)', 'now'],
   ['tofu.ts', '.slice(0, keptKeys)', 'keptKeys', 'Infinity'],
-  ['tofu.ts', 'startedAt > record.startedAt', 'startedAt > record.startedAt', 'startedAt >= record.startedAt'],
+  ['second-look.ts', 'startedAt > record.startedAt', 'startedAt > record.startedAt', 'startedAt >= record.startedAt'],
   ['serving-names.ts', '[...new Set(sans.ip)]', 'new Set(sans.ip)', 'sans.ip'],
   ['serving-names.ts', 'const asked = name.toLowerCase()', 'name.toLowerCase()', 'name'],
   ['serving-names.ts', 'other.toLowerCase() === asked', 'other.toLowerCase()', 'other'],
-];
-
-/** Lists that are checks, entry by entry: where each is looked at. */
-const lists: readonly (readonly [file: string, list: string, within: string])[] = [
-  ['serving-names.ts', 'serviceNames', '[...serviceNames, '],
-  ['serving-names.ts', 'nobodysRanges', 'inside(nobodysRanges, '],
 ];
 
 export function findRemovals(): readonly Removal[] {
   return [
     ...files.flatMap((file) => removalsIn({ folder, file }, { choices: true })),
     ...byHand.map(([file, within, find, instead]) => planted({ folder, file }, within, find, instead)),
-    ...lists.flatMap(([file, list, within]) =>
-      entriesOf(file, list).map((entry) =>
-        planted({ folder, file }, within, list, `${list}.filter((each) => each !== ${entry})`),
-      ),
-    ),
   ];
-}
-
-function entriesOf(file: string, list: string): readonly string[] {
-  const [, text = ''] = new RegExp(`\\nconst ${list} = \\[([^\\]]*)\\];`).exec(sourceOf({ folder, file })) ?? [];
-  const entries = text.match(/'[^']+'/g) ?? [];
-  if (entries.length < 5) throw new Error(`${file} must have a list of text ${list}`);
-  return entries;
 }

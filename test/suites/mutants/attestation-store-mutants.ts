@@ -46,7 +46,7 @@ const embedded = [
       'retire === undefined ? undefined : records.find(retire.identity)',
     ],
     [
-      'a name passes on from a revoked machine',
+      'a name passes on from a retired machine',
       "if (retire !== undefined && retired?.state !== 'active') return false;",
       'if (retire !== undefined && retired === undefined) return false;',
     ],
@@ -56,7 +56,7 @@ const embedded = [
       "write.kind === 'create' ? false : ",
     ],
     ['any use replaces the record', 'records.still({ ...write.record, rev: rev - 1 })', 'records.find(identity)'],
-    ['a revoked machine goes on', "before?.state !== 'active') return false;", 'before === undefined) return false;'],
+    ['a retired machine goes on', "before?.state !== 'active') return false;", 'before === undefined) return false;'],
     [
       'a name may be anybody’s',
       "if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;",
@@ -96,10 +96,22 @@ const embedded = [
       'listed: machines.length === 0 || selectMachines.all()',
     ],
     ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
+    [
+      'what is observed is written over anything',
+      "if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;",
+      '',
+    ],
+    ['an observation that lets somebody in is written', '      checkObservation(record);\n', ''],
+    ['a refusal begins the count anew', 'refusals = refusals + 1', 'refusals = 1'],
+    [
+      'refusals of all requesters are one',
+      'WHERE requester = ? AND beginning = ?',
+      'WHERE ? IS NOT NULL AND beginning = ?',
+    ],
   ]),
   ...mutantsOf('embedded', 'embedded-register.ts', [
     [
-      'a change is made to whatever record is there',
+      'a reset is of whatever record is there',
       'const found = records.still(record);',
       'const found = records.find(record.identity);',
     ],
@@ -115,14 +127,13 @@ const embedded = [
       "'DELETE FROM node WHERE node_name = ? AND ? > 0'",
     ],
     ['a reset keeps the addresses', 'records.freeAddresses(identity);', ''],
-    ['a revoked record is revoked again', "if (found.state === 'revoked') return false;", ''],
     ['an adoption takes a name', ' || records.holder(nodeName) !== undefined', ''],
     ['an adoption takes an address', 'if (taken || ', 'if ('],
     ['an adoption brings a key', '      checkAdoption(record);\n', ''],
     [
       'nobody hears of a reset',
-      "return { written: false, why: 'changed' };\n      records.audit(audit);",
-      "return { written: false, why: 'changed' };",
+      'records.freeAddresses(identity);\n        records.audit(audit);',
+      'records.freeAddresses(identity);',
     ],
     ['nobody hears of a removal', "why: 'missing' };\n        records.audit(audit);", "why: 'missing' };"],
     [
@@ -139,6 +150,18 @@ const anyhow = "{ expression: 'attribute_exists(pk) OR attribute_not_exists(pk)'
 
 const dynamoDb = [
   ...mutantsOf('dynamodb', 'dynamodb-attestations.ts', [
+    [
+      'what is observed is written over anything',
+      'const still = isStillActive({ ...record, rev: record.rev - 1 });',
+      "const still = { expression: 'attribute_exists(pk) OR attribute_not_exists(pk)' };",
+    ],
+    ['an observation that lets somebody in is written', '      checkObservation(record);\n', ''],
+    ['a refusal begins the count anew', "'ADD #refusals :one SET #ttl = :ttl'", "'SET #refusals = :one, #ttl = :ttl'"],
+    [
+      'only the verdict is recalled',
+      'Keys: [...wanted], ConsistentRead: true',
+      'Keys: [...wanted].slice(0, 1), ConsistentRead: true',
+    ],
     [
       'a later verdict replaces the first',
       'writes.put(keys.verdict(uid), verdictItem, isNoneBy(now))',
@@ -162,16 +185,12 @@ const dynamoDb = [
     ],
     ['a proof may be spent by anybody', 'isNoneBy(now, proof.requestSha256)', anyhow],
     ['a proof may not be spent by the same bytes', 'isNoneBy(now, proof.requestSha256)', 'isNoneBy(now)'],
-    ['any use replaces the record', "isStill({ ...record, rev: rev - 1 }, 'active')", anyhow],
-    [
-      'a revoked machine goes on',
-      "isStill({ ...record, rev: rev - 1 }, 'active')",
-      'isStill({ ...record, rev: rev - 1 })',
-    ],
+    ['any use replaces the record', 'isStillActive({ ...record, rev: rev - 1 })', anyhow],
+    ['a retired machine goes on', '  isStillActive,\n', '  isStill as isStillActive,\n'],
     ['a name may be anybody’s in a later use', '      writes.check(keys.node(nodeName), isOf(identity)),\n', ''],
     ['addresses of a later use are not claimed', '      ...writes.occupy(newAddresses, identity),\n', ''],
     ['addresses stay with the machine that is gone', ', ...writes.free(left, retire.identity)]', ']'],
-    ['the machine that is gone stays active', "[writes.end(retire, 'retired'), ", '['],
+    ['the machine that is gone stays active', '[writes.retire(retire), ', '['],
     ['nobody hears of what a claim did', '      ...audit.map((item) => writes.audit(item)),\n', ''],
     [
       'a lost race is told as a verdict',
@@ -220,21 +239,8 @@ const dynamoDb = [
       '#firstSeen = :firstSeen AND',
       '(#firstSeen <= :firstSeen OR #firstSeen > :firstSeen) AND',
     ],
-    [
-      'a record is taken for that of another node',
-      '#nodeName = :nodeName${inState}',
-      '#nodeName <> :nodeName${inState}',
-    ],
-    [
-      'no state is looked at',
-      "` AND #state IN (${allowed.map(([name]) => name).join(', ')})`",
-      "` AND (#rev = :rev OR #state IN (${allowed.map(([name]) => name).join(', ')}))`",
-    ],
-    [
-      'a revoked record is revoked again',
-      "['active', 'retired'] as const",
-      "['active', 'retired', 'revoked'] as const",
-    ],
+    ['a record is taken for that of another node', "#nodeName = :nodeName'", "#nodeName <> :nodeName'"],
+    ['no state is looked at', 'AND #state = :active', 'AND (#rev = :rev OR #state = :active)'],
     ['proofs of different kinds run together', "keyOf(itemKey('once', kind, id))", 'keyOf(`once#${kind}#${id}`)'],
     ['proofs of all kinds are one', "keyOf(itemKey('once', kind, id))", "keyOf(itemKey('once', kind.slice(0, 0), id))"],
     [

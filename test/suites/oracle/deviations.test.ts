@@ -16,8 +16,9 @@ import {
 } from '../../corpus/certificate-fields.ts';
 import { clockOf, mismatches, newAuthority, settings } from '../../corpus/reference.ts';
 import type { ReferenceAnswer } from '../../corpus/reference.ts';
-import { deviations } from '../../corpus/requests/deviations.ts';
+import { deviations, neverServed } from '../../corpus/requests/deviations.ts';
 import type { Deviation } from '../../corpus/requests/deviations.ts';
+import { namesOfNoNode } from '../../corpus/requests/names.ts';
 import { startControlPlane } from '../../harness/control-plane.ts';
 import type { ControlPlane } from '../../harness/control-plane.ts';
 import { makeRequest } from '../../harness/requests.ts';
@@ -31,6 +32,20 @@ type Listed = Deviation & NewRequest;
 
 /** A usage that kube-apiserver-client signs, where a case is about something else. */
 const usages = ['client auth'];
+/** All reserved names among the deviations that a profile can list. */
+const givenWhereListed = [
+  'system:masters',
+  'system:admin',
+  'system:monitoring',
+  'System:masters',
+  'kubeadm:cluster-admins',
+  'kubernetes-admin',
+  'front-proxy-client',
+  'Front-Proxy-Client',
+  'etcd-client',
+  'ｋｕｂｅ-ａｐｉｓｅｒｖｅｒ',
+  'kubelet-api',
+];
 const listed = deviations().map((each, index): Listed => ({ usages, ...each, name: `deviation-${index}` }));
 const isCreatable = ({ notCreatable, conditions }: Listed): boolean =>
   notCreatable === undefined && conditions === undefined;
@@ -111,13 +126,28 @@ describe.skipIf(skip)('where we differ from kube-controller-manager', () => {
     expect(mismatches(answer, said, authority.key)).toEqual([]);
   });
 
-  test('3, 7: where the profile lists a name, it is given, in the same certificate as that of the reference', async () => {
-    const systemNames = ['system:masters', 'system:admin', 'system:monitoring'];
-    const lenient = ourSigner(authority, { ...settings.main, systemNames });
+  test('3, 7, 14: where the profile lists a name, it is given, in the same certificate as that of the reference', async () => {
+    const lenient = ourSigner(authority, { ...settings.main, allowReserved: givenWhereListed });
+    // Names of nodes have no switch: system:node:… and system:nodes stay refused.
     const named = listed.filter(
-      ({ ours: said }) => 'says' in said && systemNames.some((name) => said.says.includes(name)),
+      ({ number, ours: said }) =>
+        number !== 15 &&
+        'code' in said &&
+        said.code === 'NameReserved' &&
+        !/system:node|does not name a node/.test(said.says),
     );
-    expect(named.map(({ number }) => number)).toEqual([3, 7, 7, 7, 7]);
+    expect(named.map(({ number }) => number)).toEqual([3, 7, 7, 7, 7, ...Array<number>(8).fill(14)]);
+    for (const { name } of named) {
+      const { before, answer } = run.of(name);
+      expect(mismatches(answer, await lenient.ask(before, clockOf(answer, now)), authority.key)).toEqual([]);
+    }
+    lenient.close();
+  });
+
+  test('15: the same for names of no node', async () => {
+    const lenient = ourSigner(authority, { ...settings.main, allowReservedSans: [...namesOfNoNode, ...neverServed] });
+    const named = listed.filter(({ number }) => number === 15);
+    expect(named.length).toBeGreaterThanOrEqual(10);
     for (const { name } of named) {
       const { before, answer } = run.of(name);
       expect(mismatches(answer, await lenient.ask(before, clockOf(answer, now)), authority.key)).toEqual([]);

@@ -19,10 +19,12 @@ function run(...args: readonly string[]): Promise<{ readonly code: number; reado
 }
 
 describe('mutants of what is simulated', () => {
-  test('are at least twelve, of the ledger, of first use, of audit mode and of the relay', () => {
+  test('are at least twelve, of the ledger, of first use, of audit mode, of the relay and of profiles', () => {
     expect(mutants.length).toBeGreaterThanOrEqual(12);
     expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
-    expect(new Set(mutants.map((mutant) => mutant.of))).toEqual(new Set(['ledger', 'first use', 'audit', 'relay']));
+    expect(new Set(mutants.map((mutant) => mutant.of))).toEqual(
+      new Set(['ledger', 'first use', 'audit', 'relay', 'profile']),
+    );
   });
 
   test.each(mutants.map(({ of, name }) => [of, name] as const))(

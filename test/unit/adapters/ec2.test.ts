@@ -78,6 +78,12 @@ describe('what EC2 tells', () => {
         instanceMetadataTags: 'disabled',
       },
     });
+    const addresses = ['10.0.0.7', '203.0.113.7'];
+    const dnsNames = [
+      'ip-10-0-0-7.eu-central-1.compute.internal',
+      'ec2-203-0-113-7.eu-central-1.compute.amazonaws.com',
+    ];
+    const own = { primaryAddresses: addresses, primaryDnsNames: dnsNames, addresses, dnsNames };
     expect(found).toEqual({
       instanceId: instance.instanceId,
       ownerId: account,
@@ -99,8 +105,7 @@ describe('what EC2 tells', () => {
       rootDeviceType: 'ebs',
       rootAttachedAt: instance.launchTime + 1_000,
       interfaceAttachedAt: instance.launchTime,
-      addresses: ['10.0.0.7', '203.0.113.7'],
-      dnsNames: ['ip-10-0-0-7.eu-central-1.compute.internal', 'ec2-203-0-113-7.eu-central-1.compute.amazonaws.com'],
+      ...own,
     });
   });
 
@@ -137,6 +142,38 @@ describe('what EC2 tells', () => {
     );
   });
 
+  test('finding 12: primary are those of the first interface that EC2 fixed at its launch, and its public address', async () => {
+    const { primaryAddresses, primaryDnsNames } = await described({
+      interfaces: [
+        networkInterface(region, 1, '10.0.1.7', launched, { publicIp: '203.0.113.8', ipv6: ['2001:db8:1::7'] }),
+        networkInterface(region, 0, '10.0.0.7', launched, {
+          publicIp: '203.0.113.7',
+          secondary: ['10.0.0.8', '10.0.0.9'],
+          ipv6: ['2001:db8::7'],
+        }),
+      ],
+    });
+    expect(primaryAddresses).toEqual(['10.0.0.7', '203.0.113.7', '2001:db8::7']);
+    expect(primaryDnsNames).toEqual([
+      'ip-10-0-0-7.eu-central-1.compute.internal',
+      'ec2-203-0-113-7.eu-central-1.compute.amazonaws.com',
+    ]);
+  });
+
+  test.each([
+    ['of several IPv6 addresses the one that EC2 calls primary', 1, ['10.0.0.7', '2001:db8::2']],
+    ['of several without a primary one none', undefined, ['10.0.0.7']],
+  ])('finding 12: %s', async (_, primary, expected) => {
+    const v6 = [1, 2, 3].map(
+      (number, index) =>
+        `<item><ipv6Address>2001:db8::${number}</ipv6Address><isPrimaryIpv6>${index === primary}</isPrimaryIpv6></item>`,
+    );
+    const first = `<item><privateIpAddress>10.0.0.7</privateIpAddress><attachment><deviceIndex>0</deviceIndex></attachment>
+      <ipv6AddressesSet>${v6.join('')}</ipv6AddressesSet></item>`;
+    ec2.inject({ answer: xml(reservation(item('running', `<networkInterfaceSet>${first}</networkInterfaceSet>`))) });
+    expect((await describeOne('i-0123456789abcdef0')).primaryAddresses).toEqual(expected);
+  });
+
   test('an elastic address of a secondary private one', async () => {
     const first = networkInterface(region, 0, '10.0.0.7', launched, { secondary: ['10.0.0.8'] });
     const more = { address: '203.0.113.9', dnsName: 'ec2-203-0-113-9.eu-central-1.compute.amazonaws.com' };
@@ -170,7 +207,14 @@ describe('what EC2 tells', () => {
 
   test('what is not there is left out, not empty and not 0', async () => {
     const bare = await described({ interfaces: [], volumes: [], rootDeviceType: 'instance-store' });
-    expect(bare).toMatchObject({ addresses: [], dnsNames: [], rootDeviceType: 'instance-store', tags: new Map() });
+    expect(bare).toMatchObject({
+      primaryAddresses: [],
+      primaryDnsNames: [],
+      addresses: [],
+      dnsNames: [],
+      rootDeviceType: 'instance-store',
+      tags: new Map(),
+    });
     for (const key of ['instanceProfile', 'privateDnsName', 'publicDnsName', 'rootAttachedAt', 'interfaceAttachedAt'])
       expect(bare).not.toHaveProperty(key);
   });
@@ -187,6 +231,7 @@ describe('what EC2 tells', () => {
     });
     const found = await describeOne('i-0123456789abcdef0');
     expect(found.addresses).toEqual(['10.0.1.7', '155.146.0.1', '10.0.0.7', '155.146.0.0']);
+    expect(found.primaryAddresses).toEqual(['10.0.0.7', '155.146.0.0']);
     expect(found.interfaceAttachedAt).toBe(launched);
   });
 

@@ -77,9 +77,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedAttestations(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 2');
+    later.exec('PRAGMA user_version = 3');
     later.close();
-    expect(() => openEmbeddedAttestations(file)).toThrow(/schema 2; this program knows 1/);
+    expect(() => openEmbeddedAttestations(file)).toThrow(/schema 3; this program knows 2/);
   });
 
   test('itself refuses what no record may do, and to change the past', async () => {
@@ -87,11 +87,12 @@ describe('the file', () => {
     const file = join(folder, `${files - 1}.sqlite`);
     const scene = sceneOf(made);
     const record = await scene.done(scene.first());
-    await made.register.revoke(record, scene.audit());
-    await scene.done(scene.first({}, { identity: scene.b, nodeName: scene.m }));
+    // The name of `a` passes on, which retires it, with an audit item.
+    await scene.done(scene.first({ retire: record, audit: [scene.audit()] }, { identity: scene.b }));
     const raw = new DatabaseSync(file);
     for (const statement of [
       `UPDATE identity SET rev = rev + 1, state = 'active' WHERE identity = '${scene.a}'`,
+      `UPDATE identity SET rev = rev + 1 WHERE identity = '${scene.a}'`,
       `UPDATE identity SET rev = rev + 2 WHERE identity = '${scene.b}'`,
       `UPDATE identity SET record = '{}' WHERE identity = '${scene.b}'`,
       `UPDATE identity SET rev = rev + 1, node_name = 'n' WHERE identity = '${scene.b}'`,

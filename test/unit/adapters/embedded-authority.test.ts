@@ -237,6 +237,28 @@ describe('while it is being made', () => {
   }, 30_000);
 });
 
+test('read while another process makes it, a CA is missing or whole, and never damaged', async () => {
+  let whole = 0;
+  // Of a reader that looks for a file before it looks for the folder, 300 rounds met a damaged CA 400 times.
+  for (let round = 0; round < 100; round += 1) {
+    const dir = newFolder();
+    let made = false;
+    const maker = createEmbeddedCa(dir, ca(), origin()).finally(() => (made = true));
+    const reader = async (): Promise<void> => {
+      while (!made) {
+        try {
+          await loadEmbeddedCa(dir, 'ca');
+          whole += 1;
+        } catch (error) {
+          expect(error).toMatchObject({ why: 'Missing' });
+        }
+      }
+    };
+    await Promise.all([maker, reader(), reader(), reader()]);
+  }
+  expect(whole).toBeGreaterThan(0);
+});
+
 describe('inside Lambda', () => {
   afterEach(() => vi.unstubAllEnvs());
   test('neither a new nor an old one starts', async () => {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { connectKubernetes } from '../../../adapters/kubernetes-api.ts';
+import { connectKubernetes, connectTransport } from '../../../adapters/kubernetes-api.ts';
 import type { KubernetesApi } from '../../../adapters/kubernetes-api.ts';
 import { createTransport } from '../../../adapters/kubernetes-transport.ts';
 import { decodeWatch } from '../../../adapters/kubernetes-watch.ts';
@@ -147,7 +147,9 @@ describe('an answer with status', () => {
     [405, 'Invalid'],
     [409, 'Conflict'],
     [410, 'Expired'],
-    [413, 'Invalid'],
+    [413, 'TooLarge'],
+    [414, 'TooLarge'],
+    [431, 'TooLarge'],
     [422, 'Invalid'],
   ])('%i is the value %s', async (code, why) => {
     handler = json(code, status(code));
@@ -164,6 +166,30 @@ describe('an answer with status', () => {
       void response.writeHead(code, { location: `${url}/elsewhere` }).end(JSON.stringify(status(code)));
     await expect(connect().requests.get('r', never)).rejects.toThrow(`HTTP ${code}`);
     expect(seen).toHaveLength(1); // nor is a redirect followed
+  });
+
+  test.each([
+    'etcdserver: request is too large',
+    'rpc error: code = InvalidArgument desc = etcdserver: request is too large',
+    'rpc error: code = ResourceExhausted desc = trying to send message larger than max (3000000 vs. 2097152)',
+  ])('finding 15: 500 with the text %j is the value TooLarge', async (message) => {
+    handler = json(500, status(500, { message }));
+    const object = { metadata: { name: 'r', uid: 'u', resourceVersion: '1' } };
+    for (const method of ['updateStatus', 'updateApproval'] as const)
+      expect(await connect().requests[method](object, never)).toMatchObject({ ok: false, why: 'TooLarge' });
+  });
+
+  test('finding 21: a name that no URL can carry is the value TooLarge, without a call', async () => {
+    const { requests } = connect();
+    for (const name of ['n'.repeat(4_097), '\u0001'.repeat(1_366), '\ud800']) {
+      const object = { metadata: { name, uid: 'u', resourceVersion: '1' } };
+      expect(await requests.get(name, never)).toMatchObject({ ok: false, why: 'TooLarge' });
+      expect(await requests.updateStatus(object, never)).toMatchObject({ ok: false, why: 'TooLarge' });
+    }
+    expect(seen).toEqual([]);
+    handler = json(404, status(404));
+    for (const name of ['n'.repeat(4_096), '\u0001'.repeat(1_365)])
+      expect(await requests.get(name, never)).toMatchObject({ ok: false, why: 'NotFound' });
   });
 
   test('429 is thrown as throttling', async () => {
@@ -403,7 +429,7 @@ describe('watch lines', () => {
       5_000,
     );
     expect(events).toEqual([
-      { type: 'UNREADABLE', message: 'a line of 1000000 bytes' },
+      { type: 'OVERSIZED', bytes: 1_000_000 },
       { type: 'ADDED', object: {}, bytes: 28 },
     ]);
   });
@@ -458,6 +484,71 @@ describe('the connection', () => {
     await expect(closed.requests.get('r', never)).rejects.toThrow('ECONNREFUSED');
   });
 
+  test('finding 26: an exec plugin that hangs is ended with all it started, and asked again', async () => {
+    const plugin = join(folder, 'hanging');
+    const pids = join(folder, 'pids');
+    const works = join(folder, 'works');
+    // A script whose child holds its output open, until a file says that all is well again.
+    writeFileSync(
+      plugin,
+      `#!/bin/sh
+if [ ! -e ${works} ]; then sleep 60 & echo $$ $! >> ${pids}; wait; fi
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}'
+`,
+    );
+    chmodSync(plugin, 0o700);
+    const path = join(folder, 'hanging-exec');
+    writeFileSync(path, JSON.stringify(kubeconfigWith(plugin)));
+    const { transport } = connectTransport({ kind: 'kubeconfig', path }, 300);
+    open.push(transport);
+    handler = json(200, csr);
+    const call = () => transport.call({ method: 'GET', path: '/r', signal: never });
+    for (let i = 0; i < 2; i += 1) await expect(call()).rejects.toThrow(/no login in 0.3 s|^$/);
+    const alive = (pid: number): boolean => {
+      try {
+        return process.kill(pid, 0);
+      } catch {
+        return false;
+      }
+    };
+    const started = readFileSync(pids, 'utf8').split(/\s+/).filter(Boolean).map(Number);
+    expect(started).toHaveLength(4);
+    await expect.poll(() => started.filter(alive), { timeout: 10_000 }).toEqual([]);
+    writeFileSync(works, '');
+    expect(await call()).toMatchObject({ status: 200 });
+    expect(seen).toHaveLength(1);
+  });
+
+  test('finding 26: a login that never ends fails each call in time, and the next login is tried', async () => {
+    let logins = 0;
+    const transport = createTransport(
+      new URL(url),
+      () => (++logins < 3 ? new Promise(() => {}) : Promise.resolve({ ca: authority.certificatePem })),
+      undefined,
+      100,
+    );
+    open.push(transport);
+    handler = json(200, csr);
+    const call = () => transport.call({ method: 'GET', path: '/r', signal: never });
+    for (let i = 0; i < 2; i += 1) await expect(Promise.all([call(), call()])).rejects.toThrow('no login in 0.1 s');
+    expect(await call()).toMatchObject({ status: 200 });
+    expect(logins).toBe(3);
+  });
+
+  function kubeconfigWith(plugin: string): object {
+    const cluster = {
+      server: url,
+      'certificate-authority-data': Buffer.from(authority.certificatePem).toString('base64'),
+    };
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin, interactiveMode: 'Never' };
+    return {
+      'current-context': 'c',
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster }],
+      users: [{ name: 'u', user: { exec } }],
+    };
+  }
+
   test('an exec plugin is asked once, and again after a 401', async () => {
     const tokenFile = join(folder, 'token');
     const plugin = join(folder, 'plugin');
@@ -468,27 +559,8 @@ describe('the connection', () => {
       `#!/bin/sh\necho x >> ${countFile}\nprintf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(cat ${tokenFile})"\n`,
     );
     chmodSync(plugin, 0o700);
-    const kubeconfig = {
-      'current-context': 'c',
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-      clusters: [
-        {
-          name: 'c',
-          cluster: {
-            server: url,
-            'certificate-authority-data': Buffer.from(authority.certificatePem).toString('base64'),
-          },
-        },
-      ],
-      users: [
-        {
-          name: 'u',
-          user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: plugin, interactiveMode: 'Never' } },
-        },
-      ],
-    };
     const path = join(folder, 'exec');
-    writeFileSync(path, JSON.stringify(kubeconfig));
+    writeFileSync(path, JSON.stringify(kubeconfigWith(plugin)));
     const api = connectKubernetes({ kind: 'kubeconfig', path });
     open.push(api);
     handler = (request, _body, response) => {

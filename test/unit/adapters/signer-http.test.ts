@@ -79,6 +79,9 @@ test('posts the object as it is to …/sign, and keeps the connection', async ()
   });
 });
 
+const unknownCaller =
+  'HTTP 403: the function knows neither this role nor this service account (access in countersign.yaml)';
+
 describe('what an answer means', () => {
   const unexpected = expect.objectContaining({ kind: 'unexpected' }) as SignAnswer;
   test.each<[string, number, string | undefined, unknown, SignAnswer]>([
@@ -141,6 +144,14 @@ describe('what an answer means', () => {
     ["the front door's throttle", 429, undefined, { message: 'Too Many Requests' }, { kind: 'busy' }],
     ['401', 401, undefined, {}, { kind: 'unauthorized', message: 'HTTP 401' }],
     ['403', 403, undefined, { message: 'Forbidden' }, { kind: 'unauthorized', message: 'HTTP 403' }],
+    ['403 of the function', 403, 'forbidden', status(), { kind: 'unauthorized', message: unknownCaller }],
+    [
+      '403 of the function, with reasons to refuse',
+      403,
+      'forbidden',
+      status(known),
+      { kind: 'unauthorized', message: unknownCaller },
+    ],
     ['a crash', 500, undefined, { message: 'Internal Server Error' }, unexpected],
     ['a gateway', 502, undefined, '', unexpected],
     ['a teapot', 418, undefined, '', unexpected],
@@ -237,6 +248,7 @@ describe('attest', () => {
     ['busy', 503, 'busy', { retryAfterSeconds: 4 }, { kind: 'busy', retryAfterSeconds: 4 }],
     ['the front door’s throttle', 429, undefined, {}, { kind: 'busy' }],
     ['403', 403, undefined, {}, { kind: 'unauthorized', message: 'HTTP 403' }],
+    ['403 of the function', 403, 'forbidden', status(), { kind: 'unauthorized', message: unknownCaller }],
     ['approval without our header', 200, undefined, verdict({}), unexpected],
     ['approval as something else of ours', 200, 'issued', verdict({}), unexpected],
     ['approval as a refusal', 422, 'verdict', verdict({}), unexpected],

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readRegionCertificates } from '../../../adapters/region-certificates.ts';
-import { bakeAttestation } from '../../../core/baked-configuration.ts';
+import { bakeAttestation, bakeCallers } from '../../../core/baked-configuration.ts';
 import { parseConfiguration } from '../../../core/configuration.ts';
 import { entries } from '../../../lib/application.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Bundle } from '../../../lib/bundle.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../harness/callers.ts';
 import { eventFixture } from '../sign/stack.ts';
 import { attestPath } from './endpoint.ts';
 import { requestOf } from './world.ts';
@@ -46,6 +47,7 @@ const textOf = ({ files }: Bundle): string => Buffer.from(files.get('index.js') 
 const rules = {
   __COUNTERSIGN_CLUSTER__: bakeAttestation(cluster),
   __COUNTERSIGN_REGION_CERTIFICATES__: JSON.stringify(certificates),
+  __COUNTERSIGN_CALLERS__: bakeCallers({ cluster: 'demo', role: 'countersign-demo-caller' }),
 };
 
 describe('the attest function', () => {
@@ -97,15 +99,18 @@ describe('the attest function', () => {
   /** The Lambda runtime requires the module and takes `handler`. */
   function call({ files }: Bundle, environment: Readonly<Record<string, string>>) {
     writeFileSync(join(folder, 'index.js'), files.get('index.js') ?? '');
-    const event = eventFixture({
-      method: 'POST',
-      path: attestPath,
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ request: requestOf({ signerName: 'example.com/theirs' }) }),
-    });
+    const event = calledBy(
+      eventFixture({
+        method: 'POST',
+        path: attestPath,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ request: requestOf({ signerName: 'example.com/theirs' }) }),
+      }),
+      iamAuthorizer(sessionArn('countersign-demo-caller')),
+    );
     const script = `
       const { handler } = require('./index.js');
-      handler(JSON.parse(process.argv[1])).then((answer) => process.stdout.write('\\n' + JSON.stringify(answer)));`;
+      handler(JSON.parse(process.argv[1]), ${JSON.stringify(contextIn())}).then((answer) => process.stdout.write('\\n' + JSON.stringify(answer)));`;
     const ran = spawnSync(process.execPath, ['-e', script, JSON.stringify(event)], {
       cwd: folder,
       env: environment,
@@ -140,6 +145,15 @@ describe('the attest function', () => {
       () => bundled({ __COUNTERSIGN_CLUSTER__: rules.__COUNTERSIGN_CLUSTER__ }),
       environment,
       /made without region certificates/,
+    ],
+    [
+      'the callers that it may answer',
+      () => {
+        const { __COUNTERSIGN_CALLERS__: _, ...rest } = rules;
+        return bundled(rest);
+      },
+      environment,
+      /does not say who may call/,
     ],
     [
       'a certificate that is one',

@@ -2,14 +2,17 @@
 import { randomBytes } from 'node:crypto';
 import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda-http.ts';
 import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
-import type { AttestHandlerPorts } from '../../../lambdas/attest/handler.ts';
+import type { AttestHandler, AttestHandlerPorts } from '../../../lambdas/attest/handler.ts';
 import { eventFixture } from '../sign/stack.ts';
 import type { EventSpec } from '../sign/stack.ts';
 import type { World } from './world.ts';
 
 export interface Endpoint {
   readonly handler: HttpHandler;
+  /** Sign's own way. */
+  readonly call: AttestHandler['call'];
   readonly log: CallLogEntry[];
   /** `call` is the whole body. */
   readonly post: (call: unknown, change?: Partial<EventSpec>) => Promise<HttpAnswer>;
@@ -22,7 +25,8 @@ export function endpointOf(
   change: Partial<AttestHandlerPorts> = {},
 ): Endpoint {
   const log: CallLogEntry[] = [];
-  const handler = createAttestHandler({
+  const { http: handler, call: called } = createAttestHandler({
+    caller: loopbackCaller,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     attestation: async () => ({ store, providers: new Map([[platform.provider.name, platform.provider]]) }),
     now: () => clock.now,
@@ -32,6 +36,7 @@ export function endpointOf(
   });
   return {
     handler,
+    call: called,
     log,
     post: (call, eventChange = {}) =>
       handler(

@@ -4,7 +4,7 @@ import { environmentNames, parseSettings } from '../../../lambdas/attest/env.ts'
 
 const cluster = {
   ...defaultCluster('prod', { maxTtlSeconds: 3_600 }),
-  attestation: { audience: 'a', serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] } },
+  attestation: { audience: 'a', addressRanges: [] },
 };
 const good = { COUNTERSIGN_CLUSTER: 'prod', COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC' };
 

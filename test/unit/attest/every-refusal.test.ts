@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { RefusalCode } from '../../../core/outcome.ts';
 import { maxRequestBytes } from '../../../core/kubernetes.ts';
 import { newKey } from '../../harness/requests.ts';
-import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
+import { approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 
 interface Row {
@@ -87,14 +87,18 @@ const rows: Readonly<Record<RefusalCode, Row | { readonly comesWith: string }>> 
   TofuReuse: { asked: { evidence: m1 }, before: register },
   TofuNodeMismatch: { asked: { evidence: m1, node: 'free-1' }, before: register },
   TofuNodeTaken: { asked: { evidence: { machine: 'm2' } }, before: register },
+  Locked: {
+    asked: { evidence: m1 },
+    before: async (world) => {
+      const lock = { id: '1', nodeName: 'node-1', at: 1, by: 'me', reason: 'stolen' };
+      await world.register.lock(lock, { ...lock, action: 'lock', subject: 'node-1' });
+    },
+  },
   Revoked: {
     asked: { evidence: m1, by: 'node' },
     before: async (world) => {
       await register(world);
-      const record = await world.store.findNode('node-1');
-      if (record === undefined) throw new Error('not registered');
-      const audit = { id: '1', at: 1, by: 'me', action: 'revoke', subject: record.identity, reason: 'stolen' } as const;
-      await world.register.revoke(record, audit);
+      await retire(world, 'm1', 'node-1');
     },
   },
   KeyReused: {

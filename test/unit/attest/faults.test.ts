@@ -6,6 +6,7 @@ import type { Faults } from '../../contract/faulty.ts';
 import { newKey } from '../../harness/requests.ts';
 import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
 import type { World } from './world.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 const keys = [newKey('P-256'), newKey('P-256'), newKey('P-256')] as const;
 
@@ -32,7 +33,7 @@ async function withFaults(
 }
 
 test('a first use, its renewal and its serving certificate are each claimed once', async () => {
-  const settings = { serving: { addressRanges: ['192.168.0.0/24'], reservedAddresses: [], reservedNames: [] } };
+  const settings = { addressRanges: ranges('192.168.0.0/24') };
   const visited = await visitEveryFault(
     async (faults) => {
       const { world, real } = await withFaults(faults, { settings });
@@ -58,7 +59,7 @@ test('a first use, its renewal and its serving certificate are each claimed once
     { depth: 2 },
   );
   expect(visited.length).toBeGreaterThan(60);
-  expect(new Set(visited.flat().map(({ method }) => method))).toEqual(new Set(['findVerdict', 'look', 'claim']));
+  expect(new Set(visited.flat().map(({ method }) => method))).toEqual(new Set(['findLock', 'recall', 'look', 'claim']));
 });
 
 test('two machines for one name: whatever fails, never both, and each is told for good', async () => {
@@ -80,4 +81,15 @@ test('two machines for one name: whatever fails, never both, and each is told fo
     { depth: 2 },
   );
   expect(visited.length).toBeGreaterThan(60);
+});
+
+test('a request whose claim always comes second waits, and is no throttle for the requests of others', async () => {
+  const world = await createWorld();
+  world.platform.machines.set('m1', { nodeNames: ['node-1'], addresses: ['10.0.0.1'] });
+  const contended = world.change({
+    store: { ...world.store, claim: () => Promise.resolve({ written: false, why: 'changed' }) },
+  });
+  const failure = await contended.attest(requestOf({ evidence: { machine: 'm1' } })).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ name: 'LaterError', why: 'Limited', afterMilliseconds: 1_000 });
+  world.close();
 });

@@ -174,13 +174,13 @@ describe('a verdict', () => {
       decision: 'approve',
       reason: 'Attested',
       message: 'attested as null#m1',
-      annotations: { 'countersign.dev/identity': 'null#m1' },
+      annotations: { 'countersign.dev/identity': 'null#m1', 'countersign.dev/evidence': 'null/v1' },
     });
     expect((await post({ request })).body).toBe(answer.body);
     const { uid, name } = request.metadata;
     const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
     const about = { level: 'info', outcome: 'verdict', status: 200, cluster: 'demo', uid, name, signerName };
-    const told = { decision: 'approve', identity: 'null#m1', durationMilliseconds: 0 };
+    const told = { decision: 'approve', identity: 'null#m1', evidence: 'null/v1', durationMilliseconds: 0 };
     expect(log).toEqual([
       { ...about, ...told, repeat: false },
       { ...about, ...told, repeat: true },

@@ -46,7 +46,7 @@ export interface Snapshot {
 export interface Memory {
   /** By UID. */
   readonly certificates: Map<string, string>;
-  /** When the record of an identity was last reset or revoked. */
+  /** When the record of an identity was last reset. */
   readonly ended: Map<string, number>;
   /** Which bytes spent a proof, and until when. */
   readonly spent: Map<string, { readonly bytes: string; readonly until: number }>;
@@ -62,6 +62,7 @@ export interface Step {
 }
 
 export const hour = 3_600_000;
+const minute = 60_000;
 
 /** By number: a counterexample is printed, and keys are not. */
 export const keys = [newKey('P-256'), newKey('P-256'), newKey('P-256')];
@@ -152,12 +153,26 @@ function checkSpent({ ask, object }: Answered, { now }: Snapshot, { spent }: Mem
 }
 
 /** May that key have a certificate, with this on record? Of two at once, the other may have brought it in. */
-function mayCome({ ask, uid }: Answered, was: IdentityRecord, { allowRestart, before, answered }: Step): boolean {
+function mayCome(
+  { ask, uid }: Answered,
+  was: IdentityRecord,
+  { allowRestart, before, answered, after: { now } }: Step,
+): boolean {
   const startedAt = before.machines.get(ask.machine)?.startedAt;
+  const { restart } = was;
+  const restarted =
+    startedAt !== undefined &&
+    was.startedAt !== undefined &&
+    startedAt > was.startedAt &&
+    now - startedAt <= 15 * minute &&
+    restart?.startedAt === startedAt &&
+    restart.spkiSha256 === sha256Hex(spkiOf(ask)) &&
+    !restart.contested &&
+    now - restart.since >= 2 * minute;
   return (
     ask.by === 'node' ||
     was.spkiSha256 === sha256Hex(spkiOf(ask)) ||
-    (allowRestart && was.startedAt !== undefined && startedAt !== undefined && startedAt > was.startedAt) ||
+    (allowRestart && restarted) ||
     answered.some((other) => other.uid !== uid && other.ask.machine === ask.machine && other.ask.key === ask.key)
   );
 }
@@ -165,7 +180,9 @@ function mayCome({ ask, uid }: Answered, was: IdentityRecord, { allowRestart, be
 /** Whether the name of that record may pass on, and has. */
 function isOver(other: IdentityRecord, before: Snapshot, after: Snapshot): boolean {
   const machine = before.machines.get(other.identity.slice('null#'.length));
-  const isGone = machine?.state === 'gone' || (machine === undefined && after.now - other.lastSeen > hour);
+  const isLookedAtTwice = other.unknownSince !== undefined && after.now - other.unknownSince >= 2 * minute;
+  const isGone =
+    machine?.state === 'gone' || (machine === undefined && after.now - other.lastSeen > hour && isLookedAtTwice);
   return other.state === 'active' && isGone && after.records.get(other.identity)?.state === 'retired';
 }
 
@@ -192,7 +209,7 @@ function checkCertificate(one: Answered, step: Step): readonly string[] {
       'signed without verdict',
     ),
     ...unless(isOnRecord, 'signed for a machine that is not on record'),
-    ...unless((verdict?.decidedAt ?? 0) > ended, 'signed by a verdict from before the revocation or the reset'),
+    ...unless((verdict?.decidedAt ?? 0) > ended, 'signed by a verdict from before the reset'),
     ...unless(subject.split('\n').includes(`CN=system:node:${ask.node}`), 'signed for another node'),
     ...unless(spki.equals(spkiOf(ask)), 'signed for another key'),
   ];

@@ -9,6 +9,7 @@ import { ec2Endpoint } from '../../../adapters/ec2.ts';
 import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
 import { writeLog } from '../../../adapters/lambda-log.ts';
 import { stsEndpoint } from '../../../adapters/sts.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { createProviders } from '../../../core/attestation/providers.ts';
 import { parseConfiguration } from '../../../core/configuration.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
@@ -100,7 +101,8 @@ async function posted({ options, happen, body }: Case) {
     printed += String(text);
     return true;
   });
-  const handler = createAttestHandler({
+  const { http: handler } = createAttestHandler({
+    caller: loopbackCaller,
     cluster: (wanted) => (wanted === 'demo' ? cluster : undefined),
     attestation: async () => ({
       store: store.store,
@@ -131,7 +133,7 @@ async function posted({ options, happen, body }: Case) {
     // Where it goes is no secret.
     made.presignedUrl.split('?')[1] ?? '',
     decodeURIComponent(made.presignedUrl.split('?')[1] ?? ''),
-    made.rsa2048,
+    aws.rsa2048(instanceId),
     // Instance and place are named, and a line has a time.
     aws.identityDocument(instanceId).replace(/"(?:instanceId|availabilityZone|pendingTime)".*/g, ''),
     made.binding,
@@ -229,6 +231,7 @@ describe('of real evidence the log tells names and codes', () => {
       decision: 'approve',
       repeat: false,
       identity: `aws#aws/${account}/${region}/${instanceId}`,
+      evidence: 'aws/v2',
     });
   });
 

@@ -8,8 +8,9 @@ import { violation } from '../../../core/outcome.ts';
 import { ThrottledError } from '../../../core/ports.ts';
 import type { NullMachine } from '../../harness/null-provider.ts';
 import { makeRequest, newKey, pemBlock } from '../../harness/requests.ts';
-import { adopt, approvedOf, createWorld, forget, requestOf, said, servingSigner, signed } from './world.ts';
+import { adopt, approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 const m1 = { machine: 'm1' };
 const m1Machine: NullMachine = { nodeNames: ['node-1'], addresses: ['10.0.0.1'], startedAt: 1 };
@@ -169,7 +170,7 @@ describe('the machine', () => {
 describe('a serving certificate with evidence', () => {
   const serve = { signerName: servingSigner, by: 'node', evidence: m1, sans: { ip: ['10.0.0.1'] } } as const;
   const cases: Readonly<Record<string, readonly [code: string, before: (world: World) => unknown, asked?: Asked]>> = {
-    'of a machine that was revoked': ['Revoked', (world) => forget(world, 'revoke', 'null#m1')],
+    'of a machine that was retired': ['Revoked', (world) => retire(world, 'm1', 'node-1')],
     'for another node': ['TofuNodeMismatch', () => undefined, { node: 'node-2' }],
     'of a machine that is stopped': [
       'IdentityNotAllowed',
@@ -197,7 +198,6 @@ describe('a serving certificate of a stock kubelet', () => {
   const serve = { signerName: servingSigner, by: 'node', sans: { ip: ['10.0.0.1'] } } as const;
   const both = { attestation: { providers: ['null', 'other'] } };
   test.each<readonly [string, string, (world: World) => unknown]>([
-    ['of a machine that was revoked', 'Revoked', (world) => forget(world, 'revoke', 'null#m1')],
     [
       'of a machine that would not be let in today',
       'IdentityNotAllowed',
@@ -237,8 +237,7 @@ describe('a serving certificate of a stock kubelet', () => {
       expect(said(await world.attest(requestOf(serve), { machine: { addresses } }))).toBe(answer);
   });
   test('an interface’s address is the machine’s, and is not claimed though a range has it', async () => {
-    const serving = { addressRanges: ['10.0.0.0/24'], reservedAddresses: [], reservedNames: [] };
-    const world = await startRegistered({ settings: { serving } });
+    const world = await startRegistered({ settings: { addressRanges: ranges('10.0.0.0/24') } });
     expect(await decide(world, { ...serve, sans: { ip: ['10.0.0.1', '10.0.0.7'] } })).toBe('approve');
     expect((await world.store.findNode('node-1'))?.addresses).toEqual(['10.0.0.7']);
   });

@@ -1,11 +1,11 @@
 /**
  * A cluster's life at random: machines come and go, requests are made, repeated, mixed up and made two at once, operators
- * reset, revoke and adopt, and time passes.
+ * reset and adopt, and time passes.
  */
 import { array, boolean, constant, constantFrom, integer, nat, oneof, record, tuple } from 'fast-check';
 import type { Arbitrary } from 'fast-check';
 import type { IdentityRecord, Verdict } from '../../../core/attestation-store.ts';
-import { ThrottledError } from '../../../core/ports.ts';
+import { LaterError, ThrottledError } from '../../../core/ports.ts';
 import { checkStep, hour, keys } from './life-invariants.ts';
 import type { Answered, Ask, Memory, Snapshot } from './life-invariants.ts';
 import {
@@ -20,6 +20,7 @@ import {
   signed,
 } from './world.ts';
 import type { World } from './world.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 const nodes = ['node-1', 'node-2', 'free-1'] as const;
 /** What each may be called, and where it is: names that are one's own, and names that two or three may have. */
@@ -30,7 +31,7 @@ const machines = {
 } as const;
 type MachineName = keyof typeof machines;
 const machineNames = ['m1', 'm2', 'm3'] as const;
-const settings = { serving: { addressRanges: ['192.168.0.0/24'], reservedAddresses: [], reservedNames: [] } };
+const settings = { addressRanges: ranges('192.168.0.0/24') };
 const addresses = ['192.168.0.7', '192.168.0.8', '10.0.0.1', '10.0.0.2', '10.0.0.3'];
 
 // ── What can happen ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,7 +48,7 @@ interface Post {
 type Action =
   | { readonly do: 'post'; readonly posts: readonly Post[] }
   | { readonly do: 'turn'; readonly machine: MachineName; readonly state: 'running' | 'unknown' | 'stopped' | 'gone' }
-  | { readonly do: 'reset' | 'revoke'; readonly machine: MachineName }
+  | { readonly do: 'reset'; readonly machine: MachineName }
   | { readonly do: 'adopt'; readonly machine: MachineName; readonly node: string }
   | { readonly do: 'wait'; readonly milliseconds: number };
 
@@ -86,14 +87,18 @@ const action: Arbitrary<Action> = oneof(
       state: constantFrom('running', 'running', 'unknown', 'stopped', 'gone', 'gone'),
     }),
   },
-  { weight: 2, arbitrary: record({ do: constantFrom('reset', 'revoke'), machine }) },
+  { weight: 2, arbitrary: record({ do: constant('reset'), machine }) },
   { weight: 1, arbitrary: record({ do: constant('adopt'), machine, node }) },
   {
     weight: 2,
     // Within the life of a proof and of what is not known any more, or past that of a verdict.
     arbitrary: record({
       do: constant('wait'),
-      milliseconds: oneof(nat({ max: 2 * hour }), integer({ min: 24 * hour, max: 26 * hour })),
+      milliseconds: oneof(
+        nat({ max: 2 * hour }),
+        integer({ min: 60_000, max: 200_000 }),
+        integer({ min: 24 * hour, max: 26 * hour }),
+      ),
     }),
   },
 );
@@ -127,6 +132,9 @@ export const eventful: Life = {
     { do: 'post', posts: [client({ machine: 'm3', node: 'node-2' })] },
     { do: 'turn', machine: 'm1', state: 'running' },
     { do: 'post', posts: [client({ machine: 'm1', node: 'free-1', key: 1 }, 'sign')] },
+    // Looked at a second time.
+    { do: 'wait', milliseconds: 120_000 },
+    { do: 'post', posts: [{ what: { of: 5, uidOf: 5 }, to: 'sign' }] },
     { do: 'turn', machine: 'm1', state: 'gone' },
     {
       do: 'post',
@@ -135,15 +143,14 @@ export const eventful: Life = {
     { do: 'post', posts: [client({ machine: 'm2', node: 'free-1', key: 2, by: 'node' }, 'sign')] },
     { do: 'turn', machine: 'm1', state: 'running' },
     { do: 'post', posts: [client({ machine: 'm1', node: 'node-1' })] },
-    { do: 'revoke', machine: 'm2' },
     { do: 'adopt', machine: 'm3', node: 'node-1' },
     { do: 'post', posts: [client({ machine: 'm3', node: 'node-1', by: 'node' }, 'sign')] },
-    { do: 'post', posts: [{ what: { of: 6, uidOf: 'new' }, to: 'sign' }] },
+    { do: 'post', posts: [{ what: { of: 7, uidOf: 'new' }, to: 'sign' }] },
     // Let in, and signed only after its machine was registered anew.
     { do: 'post', posts: [client({ machine: 'm3', node: 'node-1', key: 2, by: 'node' })] },
     { do: 'reset', machine: 'm3' },
     { do: 'post', posts: [client({ machine: 'm3', node: 'node-1', key: 1 }, 'sign')] },
-    { do: 'post', posts: [{ what: { of: 12, uidOf: 12 }, to: 'sign' }] },
+    { do: 'post', posts: [{ what: { of: 13, uidOf: 13 }, to: 'sign' }] },
     { do: 'wait', milliseconds: 26 * hour },
     { do: 'post', posts: [{ what: { of: 0, uidOf: 0 }, to: 'attest' }] },
   ],
@@ -202,13 +209,10 @@ async function carryOut(
       return [];
     }
     case 'reset':
-    case 'revoke': {
-      const state = records.get(identity)?.state;
-      if (state === undefined || (action.do === 'revoke' && state === 'revoked')) return [];
-      await forget(world, action.do, identity);
+      if (!records.has(identity)) return [];
+      await forget(world, identity);
       ended.set(identity, world.clock.now);
       return [];
-    }
     case 'adopt': {
       const { node: nodeName } = action;
       const isFree = [...records.values()].every((one) => one.identity !== identity && one.nodeName !== nodeName);
@@ -257,6 +261,7 @@ async function answer(world: World, { to, ...request }: Request & Pick<Post, 'to
   } catch (error) {
     // Come back later: nothing is concluded, which the records show.
     if (error instanceof ThrottledError) return { ...request, answer: 'throttled' };
+    if (error instanceof LaterError) return { ...request, answer: error.why };
     throw error;
   }
 }

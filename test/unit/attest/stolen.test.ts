@@ -88,7 +88,7 @@ describe('with the credential of the relay, whatever is posted', () => {
       prove(platform, registered, { node: 'worker-1' }),
       prove(platform, platform.launch('worker-2'), { node: 'worker-2' }),
       prove(platform, platform.launch('cp-1', { account: '999988887777' }), { node: 'cp-1', key }),
-    ].map(({ data }) => withEvidence('', 'aws/v1', JSON.stringify(data)));
+    ].map(({ version, data }) => withEvidence('', version, JSON.stringify(data)));
     return ['', ...read];
   }
 
@@ -179,6 +179,16 @@ const stolen = {
         return scene.proved(worker, { node: 'worker-2', by });
       },
     },
+    'lock: nothing any more, once it is locked': {
+      said: 'Locked',
+      posted: async (scene) => {
+        const worker = platform.launch('worker-1');
+        await register(scene, worker);
+        const lock = { id: '1', nodeName: 'worker-1', at: platform.now(), by: 'operator', reason: 'stolen' };
+        await scene.site.register.lock(lock, { ...lock, action: 'lock', subject: 'worker-1' });
+        return scene.proved(worker, { by: 'node' });
+      },
+    },
     'not when it is terminated': {
       said: 'IdentityNotAllowed',
       posted: async (scene) => {
@@ -226,7 +236,7 @@ const stolen = {
     },
     'with `allowRestart`, a node that it stopped': {
       said: 'issued',
-      posted: async (scene) => scene.proved(await restarted(scene)),
+      posted: async (scene) => lookedAt(scene, scene.proved(await restarted(scene))),
       clusters: withPolicy({ allowRestart: true }),
     },
     'without it, not': { said: 'TofuReuse', posted: async (scene) => scene.proved(await restarted(scene)) },
@@ -247,6 +257,15 @@ const stolen = {
       },
     },
   },
+  "an approver's credential (`/approval`)": {
+    'what the profiles of users permit, and no reserved name': { elsewhere: 'test/unit/core/reserved-names.test.ts' },
+  },
+  "an operator's login (`OperatorPolicyArn`)": {
+    'the register, and no verdict': { elsewhere: 'test/unit/lib/attest.test.ts' },
+  },
+  'a right to change the functions, their roles or their stacks ([below](#ways-to-the-ca))': {
+    'which no role or policy of ours has': { elsewhere: 'test/unit/lib/isolation.test.ts' },
+  },
 } as const satisfies Readonly<Record<string, Shown>>;
 
 function withPolicy(more: object): SiteOptions['clusters'] {
@@ -260,6 +279,13 @@ function hopping() {
   const metadataOptions = { ...worker.metadataOptions, httpPutResponseHopLimit: 2 };
   platform.aws.change(worker.instanceId, { metadataOptions });
   return worker;
+}
+
+/** Once; the next time is the second look. */
+async function lookedAt<T extends object>({ site }: Scene, object: T): Promise<T> {
+  expect((await site.attest(object)).said).toBe('busy');
+  platform.advance(120_000);
+  return object;
 }
 
 async function restarted(scene: Scene) {
@@ -314,4 +340,13 @@ describe.each(Object.entries<Shown>(stolen))('whoever has stolen %s', (_, shown)
 
 test('SECURITY.md has the same stolen things', () => {
   expect(tableUnder('### What is gained by stealing …').map(([thing]) => thing)).toEqual(Object.keys(stolen));
+});
+
+test('SECURITY.md names the ways to the CA', () => {
+  const rights = tableUnder('## Ways to the CA').flatMap(([cell = '']) =>
+    codesIn(cell).filter((code) => code.includes(':')),
+  );
+  for (const right of ['lambda:UpdateFunctionCode', 'lambda:UpdateFunctionConfiguration', 'iam:PassRole'])
+    expect(rights).toContain(right);
+  expect(rights.length).toBeGreaterThan(8);
 });

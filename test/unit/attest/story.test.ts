@@ -1,9 +1,11 @@
 /** core/attest.ts and sign's look at its verdict, over the real embedded stores. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { bindingDigest } from '../../../core/binding.ts';
+import { LaterError } from '../../../core/ports.ts';
 import { newKey } from '../../harness/requests.ts';
-import { approvedOf, clientSigner, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
+import { approvedOf, clientSigner, createWorld, forget, requestOf, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 const hour = 3_600_000;
 const open: World[] = [];
@@ -19,9 +21,27 @@ afterEach(() => {
 });
 const m1 = { machine: 'm1' };
 const m2 = { machine: 'm2' };
+const minute = 60_000;
+const oldKey = newKey('P-256');
+
+/** Stopped and started: EC2 tells when. */
+function restart({ platform, clock }: World): void {
+  const machine = platform.machines.get('m1')!;
+  platform.machines.set('m1', { ...machine, startedAt: clock.now });
+}
 
 async function decide(world: World, asked: Asked): Promise<string> {
-  return said(await world.attest(requestOf(asked)));
+  return judge(world, requestOf(asked));
+}
+
+/** `SecondLook` and `Limited` are thrown: it is asked again later. */
+async function judge(world: World, object: object): Promise<string> {
+  try {
+    return said(await world.attest(object));
+  } catch (error) {
+    if (error instanceof LaterError) return error.why;
+    throw error;
+  }
 }
 
 describe('first use, row by row', () => {
@@ -32,7 +52,7 @@ describe('first use, row by row', () => {
     expect(await world.attest(object)).toEqual({
       kind: 'approve',
       identity: 'null#m1',
-      annotations: { 'countersign.dev/identity': 'null#m1' },
+      annotations: { 'countersign.dev/identity': 'null#m1', 'countersign.dev/evidence': 'null/v1' },
       repeat: false,
     });
     expect(await world.store.findNode('node-1')).toMatchObject({
@@ -85,12 +105,79 @@ describe('first use, row by row', () => {
     expect(await world.register.reset(record, audit)).toEqual({ written: true });
     expect(await decide(world, { evidence: m1 })).toBe('approve');
   });
-  test('a restart counts where it is allowed, and only a later one', async () => {
+  test('finding 8: a restart counts where it is allowed, and only a later one, looked at twice', async () => {
     const world = await start({ allowRestart: true });
     await decide(world, { evidence: m1 });
     expect(await decide(world, { evidence: m1 })).toBe('TofuReuse');
-    world.platform.machines.set('m1', { nodeNames: ['node-1'], startedAt: 2 });
-    expect(await decide(world, { evidence: m1 })).toBe('approve');
+    restart(world);
+    const object = requestOf({ evidence: m1 });
+    expect(await judge(world, object)).toBe('SecondLook');
+    const asked = world.platform.asked();
+    world.clock.now += 2 * minute - 1;
+    expect(await judge(world, object)).toBe('SecondLook');
+    expect(world.platform.asked()).toBe(asked);
+    world.clock.now += 1;
+    expect(await judge(world, object)).toBe('approve');
+    expect(await world.store.findNode('node-1')).toMatchObject({ renewals: 1, rev: 3 });
+    // Once: the start is on record now.
+    expect(await decide(world, { evidence: m1 })).toBe('TofuReuse');
+  });
+  test('finding 8: another request of the same key is the second look as well', async () => {
+    const world = await start({ allowRestart: true });
+    await decide(world, { evidence: m1 });
+    restart(world);
+    const key = newKey('P-256');
+    expect(await decide(world, { evidence: m1, key })).toBe('SecondLook');
+    world.clock.now += 4 * minute;
+    expect(await decide(world, { evidence: m1, key })).toBe('approve');
+  });
+  test('finding 8: minutes after the start it is over', async () => {
+    const world = await start({ allowRestart: true });
+    await decide(world, { evidence: m1 });
+    restart(world);
+    world.clock.now += 15 * minute + 1;
+    expect(await decide(world, { evidence: m1 })).toBe('TofuReuse');
+  });
+  test.each<[string, Asked]>([
+    ['a serving certificate of a stock kubelet', { by: 'node', signerName: servingSigner }],
+    ['a serving certificate with a proof', { by: 'node', signerName: servingSigner, evidence: m1 }],
+    ['a renewal', { by: 'node', evidence: m1 }],
+    ['the same key again', { evidence: m1, key: oldKey }],
+  ])('finding 8: %s since the start shows that the old key is there: no other is taken', async (_, use) => {
+    const world = await start({ allowRestart: true });
+    await decide(world, { evidence: m1, key: oldKey });
+    restart(world);
+    const object = requestOf({ evidence: m1 });
+    expect(await judge(world, object)).toBe('SecondLook');
+    const used = use.signerName === servingSigner ? { ...use, sans: { dns: ['node-1'] } } : use;
+    expect(await decide(world, used)).toBe('approve');
+    world.clock.now += 3 * minute;
+    expect(await judge(world, object)).toBe('TofuReuse');
+  });
+  test('finding 8: two keys after one start: neither, until an operator or another start', async () => {
+    const world = await start({ allowRestart: true });
+    await decide(world, { evidence: m1 });
+    restart(world);
+    const [one, two] = [requestOf({ evidence: m1 }), requestOf({ evidence: m1 })];
+    expect(await judge(world, one)).toBe('SecondLook');
+    expect(await judge(world, two)).toBe('TofuReuse');
+    world.clock.now += 3 * minute;
+    expect(await judge(world, one)).toBe('TofuReuse');
+    restart(world);
+    const three = requestOf({ evidence: m1 });
+    expect(await judge(world, three)).toBe('SecondLook');
+    world.clock.now += 3 * minute;
+    expect(await judge(world, three)).toBe('approve');
+  });
+  test('finding 8: two keys at once after one start: at most one is ever taken', async () => {
+    const world = await start({ allowRestart: true });
+    await decide(world, { evidence: m1 });
+    restart(world);
+    const both = [requestOf({ evidence: m1 }), requestOf({ evidence: m1 })];
+    const first = await Promise.all(both.map((object) => judge(world, object)));
+    expect(first.toSorted()).toEqual(['SecondLook', 'TofuReuse']);
+    world.clock.now += 3 * minute;
+    expect(await Promise.all(both.map((object) => judge(world, object)))).toEqual(['TofuReuse', 'TofuReuse']);
   });
   test('another node name for a known machine', async () => {
     const world = await start();
@@ -107,14 +194,23 @@ describe('first use, row by row', () => {
     }
   });
   test.each(['gone', 'unknown'] as const)(
-    'another machine once the first is %s: the old record retires',
+    'finding 14: another machine once the first is %s: the old record retires, of an unknown one at the second look',
     async (state) => {
       const world = await start();
       await decide(world, { evidence: m2, node: 'free-1' });
       world.platform.machines.set('m3', { nodeNames: ['free-*'] });
       world.platform.machines.set('m2', { nodeNames: ['free-*'], state });
       world.clock.now += hour + 1;
-      expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('approve');
+      const object = requestOf({ evidence: { machine: 'm3' }, node: 'free-1' });
+      if (state === 'unknown') {
+        expect(await judge(world, object)).toBe('SecondLook');
+        const asked = world.platform.asked();
+        world.clock.now += 2 * minute - 1;
+        expect(await judge(world, object)).toBe('SecondLook');
+        expect(world.platform.asked()).toBe(asked);
+        world.clock.now += 1;
+      }
+      expect(await judge(world, object)).toBe('approve');
       expect((await world.store.findIdentity('null#m2'))?.state).toBe('retired');
       expect((await world.store.findNode('free-1'))?.identity).toBe('null#m3');
       const audit: unknown[] = [];
@@ -125,6 +221,56 @@ describe('first use, row by row', () => {
       expect(await decide(world, { evidence: m2, node: 'free-1' })).toBe('Revoked');
     },
   );
+  test('finding 14: one wrong answer of the platform hands over nothing: what is seen again is not gone', async () => {
+    const world = await start();
+    await decide(world, { evidence: m2, node: 'free-1' });
+    world.platform.machines.set('m3', { nodeNames: ['free-*'] });
+    world.clock.now += hour + 1;
+    const running = world.platform.machines.get('m2')!;
+    world.platform.machines.delete('m2');
+    expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('SecondLook');
+    world.platform.machines.set('m2', running);
+    world.clock.now += 3 * minute;
+    expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('TofuNodeTaken');
+    expect(await world.store.findNode('free-1')).not.toHaveProperty('unknownSince');
+    // Wrong again: it begins anew.
+    world.platform.machines.delete('m2');
+    expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('SecondLook');
+  });
+  test('finding 14: a use of the machine erases the first look at it', async () => {
+    const world = await start();
+    await decide(world, { evidence: m2, node: 'free-1', key: oldKey });
+    world.platform.machines.set('m3', { nodeNames: ['free-*'] });
+    world.clock.now += hour + 1;
+    const running = world.platform.machines.get('m2')!;
+    world.platform.machines.delete('m2');
+    expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('SecondLook');
+    world.platform.machines.set('m2', running);
+    expect(
+      await decide(world, { by: 'node', node: 'free-1', signerName: servingSigner, sans: { dns: ['free-1'] } }),
+    ).toBe('approve');
+    world.platform.machines.delete('m2');
+    world.clock.now += 3 * minute;
+    expect(await decide(world, { evidence: { machine: 'm3' }, node: 'free-1' })).toBe('TofuNodeTaken');
+  });
+  test('finding 14: of two machines that want the name of one that is gone, one gets it', async () => {
+    const world = await start();
+    await decide(world, { evidence: m2, node: 'free-1' });
+    for (const id of ['m3', 'm4']) world.platform.machines.set(id, { nodeNames: ['free-*'] });
+    world.platform.machines.delete('m2');
+    world.clock.now += hour + 1;
+    const both = ['m3', 'm4'].map((machine) => requestOf({ evidence: { machine }, node: 'free-1' }));
+    expect(await Promise.all(both.map((object) => judge(world, object)))).toEqual(['SecondLook', 'SecondLook']);
+    world.clock.now += 2 * minute;
+    const answers = await Promise.all(both.map((object) => judge(world, object)));
+    expect(answers.toSorted()).toEqual(['TofuNodeTaken', 'approve']);
+  });
+  test('finding 14: what waits for a second look stands in nobody’s way where proofs are only audited', async () => {
+    const world = await start({ allowRestart: true, attestation: { mode: 'audit' } });
+    await decide(world, { evidence: m1 });
+    restart(world);
+    expect(await decide(world, { evidence: m1 })).toBe('audit unjudged');
+  });
   test('a platform that cannot be asked is no answer: nothing is concluded', async () => {
     const world = await start();
     await decide(world, { evidence: m2, node: 'free-1' });
@@ -135,19 +281,6 @@ describe('first use, row by row', () => {
     expect(await world.store.findVerdict(object.metadata.uid, world.clock.now)).toBeUndefined();
     world.platform.machines.set('m2', { nodeNames: ['free-*'], state: 'gone' });
     expect(said(await world.attest(object))).toBe('approve');
-  });
-  test('a revoked machine gets nothing, whoever asks', async () => {
-    const world = await start();
-    const first = requestOf({ evidence: m1 });
-    await world.attest(first);
-    const record = await world.store.findNode('node-1');
-    if (record === undefined) throw new Error('no record');
-    const audit = { id: '01', at: 1, by: 'me', action: 'revoke', subject: record.identity, reason: 'stolen' } as const;
-    expect(await world.register.revoke(record, audit)).toEqual({ written: true });
-    expect(await decide(world, { evidence: m1, by: 'node' })).toBe('Revoked');
-    expect(await decide(world, { evidence: { machine: 'm3' } })).toBe('TofuNodeTaken');
-    // Let in before, revoked before it was signed.
-    expect(signed(await world.issue(approvedOf(first)))).toBe('Revoked');
   });
   test('a record reset after the verdict: nothing is signed on it', async () => {
     const world = await start();
@@ -204,6 +337,16 @@ describe('two at once', () => {
     expect(both.map(said)).toEqual(['approve', 'approve']);
     expect(await world.store.findNode('node-1')).toMatchObject({ uses: 1, rev: 1 });
   });
+});
+
+test('a verdict on a stock kubelet’s request names its machine, and no evidence', async () => {
+  const world = await start();
+  await decide(world, { evidence: m1 });
+  const outcome = await world.attest(requestOf({ by: 'node', signerName: servingSigner, sans: { dns: ['node-1'] } }));
+  expect(outcome).toMatchObject({ kind: 'approve' });
+  expect(Object.entries('annotations' in outcome ? outcome.annotations : {})).toEqual([
+    ['countersign.dev/identity', 'null#m1'],
+  ]);
 });
 
 describe('a proof', () => {
@@ -303,20 +446,11 @@ describe('a verdict', () => {
       'no verdict',
     );
   });
-  test('once issued, a certificate stays issued: revoking changes what comes after', async () => {
+  test('once issued, a certificate stays issued: a reset changes what comes after', async () => {
     const world = await start();
     const object = requestOf({ evidence: m1, approved: true });
     expect(signed(await world.issue(object))).toBe('issued');
-    const record = await world.store.findNode('node-1');
-    if (record === undefined) throw new Error('no record');
-    await world.register.revoke(record, {
-      id: '1',
-      at: 1,
-      by: 'me',
-      action: 'revoke',
-      subject: 'null#m1',
-      reason: 'x',
-    });
+    await forget(world, 'null#m1');
     expect(await world.issue(object)).toMatchObject({ kind: 'issued', repeat: true });
   });
 });
@@ -414,7 +548,7 @@ describe('serving certificates', () => {
     expect(signed(await world.issue(approvedOf(requestOf(own))))).toBe('issued');
     expect(await decide(world, { ...serve, sans: { ip: ['10.0.0.2'] } })).toBe('NameNotOwned');
     expect(await decide(world, { ...serve, sans: { dns: ['node-2'] } })).toBe('NameNotOwned');
-    expect(await decide(world, { ...serve, sans: { dns: ['kubernetes.default.svc'] } })).toBe('NameNotOwned');
+    expect(await decide(world, { ...serve, sans: { dns: ['kubernetes.default.svc'] } })).toBe('NameReserved');
     // The client key is what it was.
     expect(await world.store.findNode('node-1')).toMatchObject({ renewals: 0 });
   });
@@ -435,17 +569,16 @@ describe('serving certificates', () => {
     expect(await decide(world, { ...serve, sans: { dns: ['node-1'] } })).toBe(code);
   });
   test('a range address is the first user’s, until the reset', async () => {
-    const settings = {
-      serving: { addressRanges: ['192.168.0.0/24'], reservedAddresses: ['192.168.0.1'], reservedNames: [] },
-    };
-    const world = await start({ settings });
+    const settings = { addressRanges: ranges('192.168.0.0/24') };
+    const reserved = { names: [], addresses: ranges('192.168.0.1'), clusterDomain: 'cluster.local' };
+    const world = await start({ settings, profile: { reserved } });
     await decide(world, { evidence: m1 });
     await decide(world, { evidence: m2, node: 'node-2' });
     const sans = { ip: ['192.168.0.7'] };
     expect(await decide(world, { ...serve, sans })).toBe('approve');
     expect(await decide(world, { ...serve, sans })).toBe('approve');
     expect(await decide(world, { ...serve, node: 'node-2', sans })).toBe('NameNotOwned');
-    expect(await decide(world, { ...serve, sans: { ip: ['192.168.0.1'] } })).toBe('NameNotOwned');
+    expect(await decide(world, { ...serve, sans: { ip: ['192.168.0.1'] } })).toBe('NameReserved');
     const record = await world.store.findNode('node-1');
     expect(record?.addresses).toEqual(['192.168.0.7']);
     if (record === undefined) throw new Error('no record');
@@ -453,7 +586,7 @@ describe('serving certificates', () => {
     expect(await decide(world, { ...serve, node: 'node-2', sans })).toBe('approve');
   });
   test('more range addresses than a record can hold are refused, at once or one after the other', async () => {
-    const settings = { serving: { addressRanges: ['192.168.0.0/16'], reservedAddresses: [], reservedNames: [] } };
+    const settings = { addressRanges: ranges('192.168.0.0/16') };
     const world = await start({ settings });
     await decide(world, { evidence: m1 });
     const ip = Array.from({ length: 41 }, (_, i) => `192.168.1.${i}`);
@@ -464,7 +597,7 @@ describe('serving certificates', () => {
     expect(await decide(world, { ...serve, sans: { ip: ip.slice(40) } })).toBe('NameNotOwned');
   });
   test('two at once for one range address: one has it', async () => {
-    const settings = { serving: { addressRanges: ['192.168.0.0/24'], reservedAddresses: [], reservedNames: [] } };
+    const settings = { addressRanges: ranges('192.168.0.0/24') };
     const world = await start({ settings });
     await decide(world, { evidence: m1 });
     await decide(world, { evidence: m2, node: 'node-2' });

@@ -15,9 +15,13 @@ import { machineAttempts } from './threats/machine-attempts.ts';
 
 const threats = {
   'hold a bootstrap token and nothing else': ['AttestationMissing'],
-  "read requests, or the relay's traffic: documents, tokens, signatures": ['AttestationInvalid', 'SignatureInvalid'],
+  "read requests, or the relay's traffic: tokens, signatures, documents of older nodes": [
+    'AttestationInvalid',
+    'SignatureInvalid',
+  ],
   "replay another cluster's, signer's or node's evidence, or an EKS token": ['AttestationInvalid'],
   'send a genuine signed document and a forged one beside it': ['AttestationInvalid'],
+  'claim to be another instance': ['AttestationInvalid', 'IdentityNotAllowed'],
   'own another AWS account': ['IdentityNotAllowed', 'AttestationInvalid'],
   'start an instance in a listed account': ['IdentityNotAllowed'],
   'steer the STS call (host, action, redirect, doubled or cased parameters)': ['AttestationInvalid'],
@@ -25,13 +29,15 @@ const threats = {
   'claim the name of a node that exists, a control-plane node included': ['TofuNodeTaken'],
   'register a machine it has under a second name': ['TofuNodeMismatch'],
   'come back with a machine that is registered, and a bootstrap token': ['TofuReuse'],
-  'use the document of an instance that was terminated': ['IdentityNotAllowed'],
+  'use the evidence of an instance that was terminated': ['IdentityNotAllowed'],
   'swap the root volume of a node': ['IdentityNotAllowed'],
   'race two first uses': ['TofuNodeTaken', 'TofuReuse'],
   'use a verdict for another request': ['UidReused'],
-  'be let in, and be found out before it is signed': ['Revoked'],
+  'be let in, and be found out before it is signed': ['Revoked', 'Locked'],
   "ask for a serving certificate with somebody else's address, a service's name or the control plane's": [
     'NameNotOwned',
+    'NameReserved',
+    'SanNotPermitted',
   ],
   'send evidence in a form nobody reviewed': ['AttestationVersion', 'AttestationInvalid'],
   'send two requests, blocks out of order or twice, headers, or bytes around them': ['RequestMalformed'],

@@ -1,15 +1,7 @@
 /** The decision table of trust on first use, row by row (docs/attestation.md). */
 import { describe, expect, test } from 'vitest';
 import type { IdentityRecord } from '../../../core/attestation-store.ts';
-import type { MachineState } from '../../../core/attestation/provider.ts';
-import {
-  checkHolderGone,
-  checkRestarted,
-  decideFirstUse,
-  firstRecord,
-  seenRecord,
-  usedRecord,
-} from '../../../core/tofu.ts';
+import { decideFirstUse, firstRecord, seenRecord, usedRecord } from '../../../core/tofu.ts';
 import type { FirstUse, FirstUseQuestion } from '../../../core/tofu.ts';
 
 const hour = 3_600_000;
@@ -80,42 +72,16 @@ const table: readonly Row[] = [
     'TofuNodeMismatch',
   ],
   ['another machine, the name taken: whether its machine is gone decides', { holder: other }, 'takeover'],
-  ['a name whose machine was revoked', { holder: { ...other, state: 'revoked' } }, 'TofuNodeTaken'],
   ['a name whose machine was retired', { holder: { ...other, state: 'retired' } }, 'TofuNodeTaken'],
   ['a name that a table somebody edited gives to two', { record: recorded, holder: other }, 'TofuNodeTaken'],
-  ['a revoked machine', { record: { ...recorded, state: 'revoked' } }, 'Revoked'],
-  ['a revoked machine renewing', { record: { ...recorded, state: 'revoked' }, byNodeItself: true }, 'Revoked'],
   ['a retired machine that came back', { record: { ...recorded, state: 'retired' } }, 'Revoked'],
+  ['a retired machine renewing', { record: { ...recorded, state: 'retired' }, byNodeItself: true }, 'Revoked'],
   ['an adopted machine, by the node itself', { record: adopted, byNodeItself: true }, 'renewal'],
   ['an adopted machine, by a bootstrap user', { record: adopted }, 'TofuReuse'],
   ['the same where restarts are allowed', { record: adopted, allowRestart: true }, 'TofuReuse'],
   ['after a reset: no record', { record: undefined, spkiSha256: 'new' }, 'first'],
 ];
 test.each(table)('%s', (_, question, decision) => expect(ask(question)).toBe(decision));
-
-describe('whether the machine that had the name is gone', () => {
-  const machine = {} as Extract<MachineState, { kind: 'running' }>['machine'];
-  const states: readonly (readonly [string, MachineState, number, 'gone' | 'TofuNodeTaken'])[] = [
-    ['terminated', { kind: 'gone' }, 0, 'gone'],
-    ['running', { kind: 'running', machine, violations: [] }, 100 * hour, 'TofuNodeTaken'],
-    ['stopped', { kind: 'stopped' }, 100 * hour, 'TofuNodeTaken'],
-    ['unknown to its platform, seen two hours ago', { kind: 'unknown' }, 2 * hour, 'gone'],
-    ['unknown to its platform, seen an hour ago to the millisecond', { kind: 'unknown' }, hour, 'TofuNodeTaken'],
-    ['unknown to its platform, seen a minute ago', { kind: 'unknown' }, 60_000, 'TofuNodeTaken'],
-  ];
-  test.each(states)('%s', (_, state, ago, expected) => {
-    expect(checkHolderGone({ ...other, lastSeen: now - ago }, state, now)?.code ?? 'gone').toBe(expected);
-  });
-});
-
-test('a restart is a start strictly later than the recorded one', () => {
-  expect(checkRestarted(recorded, (recorded.startedAt ?? 0) + 1)).toBeUndefined();
-  expect(checkRestarted(recorded, recorded.startedAt)?.code).toBe('TofuReuse');
-  expect(checkRestarted(recorded, (recorded.startedAt ?? 0) - 1)?.code).toBe('TofuReuse');
-  expect(checkRestarted(recorded, undefined)?.code).toBe('TofuReuse');
-  const { startedAt: _, ...unknown } = recorded;
-  expect(checkRestarted(unknown, now)?.code).toBe('TofuReuse');
-});
 
 describe('what is recorded', () => {
   const use = {
@@ -137,6 +103,7 @@ describe('what is recorded', () => {
       providerId: 'aws:///a/m1',
       startedAt: now - hour,
       addresses: [],
+      recent: { since: now, uses: 1 },
       firstSeen: now,
       lastSeen: now,
       renewals: 0,
@@ -168,7 +135,23 @@ describe('what is recorded', () => {
     expect(usedRecord(adopted, use)).toMatchObject({ spkiSha256: 'key-1', previousSpkis: [], renewals: 0 });
   });
   test('a serving certificate leaves the key alone; time never goes back', () => {
-    const late = seenRecord({ ...recorded, lastSeen: now + 5 }, 'u3', now);
-    expect(late).toEqual({ ...recorded, lastSeen: now + 5, uses: 2, lastUid: 'u3', rev: 2 });
+    const late = seenRecord({ ...recorded, lastSeen: now + 5 }, { startedAt: undefined, uid: 'u3', now });
+    const recent = { since: now, uses: 1 };
+    expect(late).toEqual({ ...recorded, lastSeen: now + 5, uses: 2, recent, lastUid: 'u3', rev: 2 });
+  });
+  test('finding 8: a serving certificate records the start of the machine, which never goes back', () => {
+    const serve = (startedAt: number) => seenRecord(recorded, { startedAt, uid: 'u3', now }).startedAt;
+    expect(serve(now - hour)).toBe(now - hour);
+    expect(serve(now - 20 * hour)).toBe(recorded.startedAt);
+    const { startedAt: _, ...unknown } = recorded;
+    expect(seenRecord(unknown, { startedAt: 5, uid: 'u3', now }).startedAt).toBe(5);
+  });
+  test('finding 8, finding 14: each use of the machine erases what was seen once', () => {
+    const restart = { startedAt: now, since: now, spkiSha256: 'new', contested: true };
+    const waiting = { ...recorded, unknownSince: now - 1, restart };
+    for (const record of [seenRecord(waiting, { startedAt: now, uid: 'u3', now }), usedRecord(waiting, use)]) {
+      expect(record).not.toHaveProperty('unknownSince');
+      expect(record).not.toHaveProperty('restart');
+    }
   });
 });

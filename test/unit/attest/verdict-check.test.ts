@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Verdict } from '../../../core/attestation-store.ts';
 import { newKey } from '../../harness/requests.ts';
-import { approvedOf, createWorld, forget, requestOf, said, servingSigner, signed } from './world.ts';
+import { approvedOf, createWorld, forget, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 
 const m1 = { machine: 'm1' };
@@ -36,7 +36,7 @@ describe('a record that was reset, and the machine registered anew', () => {
   ] as const)('%s: what was let in before gets nothing more', async (_, asked, words) => {
     const world = await start();
     const before = await letIn(world);
-    await forget(world, 'reset', 'null#m1');
+    await forget(world, 'null#m1');
     world.clock.now += 1;
     const after = await letIn(world, asked);
     const refused = await world.issue(before);
@@ -47,14 +47,26 @@ describe('a record that was reset, and the machine registered anew', () => {
   test('so does a disk that was stolen, after the operator has done everything', async () => {
     const world = await start();
     const stolen = await letIn(world);
-    await forget(world, 'revoke', 'null#m1');
-    expect(signed(await world.issue(stolen))).toBe('Revoked');
-    await forget(world, 'reset', 'null#m1');
+    const lock = { id: '1', identity: 'null#m1', at: world.clock.now, by: 'me', reason: 'stolen' };
+    await world.register.lock(lock, { ...lock, action: 'lock', subject: lock.identity });
+    expect(signed(await world.issue(stolen))).toBe('Locked');
+    await forget(world, 'null#m1');
+    expect(signed(await world.issue(stolen))).toBe('Locked');
+    await world.register.unlock(lock, { ...lock, id: '2', action: 'unlock', subject: lock.identity });
     expect(signed(await world.issue(stolen))).toBe('Revoked');
     world.clock.now += 1;
     await letIn(world);
     expect(signed(await world.issue(stolen))).toBe('Revoked');
   });
+});
+
+test('a machine that is retired after it was let in gets nothing more', async () => {
+  const world = await start();
+  const before = await letIn(world);
+  await retire(world, 'm1', 'node-1');
+  const refused = await world.issue(before);
+  expect(refused).toMatchObject({ kind: 'refused', violations: [{ code: 'Revoked' }] });
+  expect(JSON.stringify(refused)).toContain('passed to another machine');
 });
 
 describe('a verdict that somebody wrote into the table', () => {

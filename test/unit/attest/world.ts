@@ -75,7 +75,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const ports = { now: () => clock.now, randomBytes };
     const ask = (object: object, context: AttestContext = {}): Promise<AttestOutcome> =>
       attest(decoded(object), context, cluster, { ...ports, store, providers });
-    const signing = { ...ports, ledger, authority: () => Promise.resolve(authority) };
+    const signing = { ...ports, ledger, locks: store, authority: () => Promise.resolve(authority) };
     return {
       cluster,
       platform,
@@ -91,6 +91,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           attestations: {
             findVerdict: (uid, now) => store.findVerdict(uid, now),
             findIdentity: (identity) => store.findIdentity(identity),
+            findLock: (subject) => store.findLock(subject),
             attest: async () => void (await ask(object)),
           },
         }),
@@ -136,7 +137,7 @@ function attested(cluster: ClusterConfiguration, provider: string, options: Worl
   }
   const settings: ClusterAttestation = {
     audience: 'account/region/demo',
-    serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] },
+    addressRanges: [],
     ...options.settings,
   };
   return { ...cluster, profiles, attestation: settings };
@@ -210,12 +211,24 @@ export function requestOf(asked: Asked = {}): Readonly<Record<string, unknown>> 
   };
 }
 
-/** What `countersign tofu` does with the record of an identity. */
-export async function forget(world: World, action: 'reset' | 'revoke', identity: string): Promise<void> {
+/** What `countersign tofu reset` does with the record of an identity. */
+export async function forget(world: World, identity: string): Promise<void> {
   const record = await world.store.findIdentity(identity);
   if (record === undefined) throw new Error(`no record of ${identity}`);
-  const done = await world.register[action](record, auditOf(world, action, identity));
-  if (!done.written) throw new Error(`${action}: ${done.why}`);
+  const done = await world.register.reset(record, auditOf(world, 'reset', identity));
+  if (!done.written) throw new Error(`reset: ${done.why}`);
+}
+
+/** The machine is terminated, and a successor takes its node name; then the machine is back as it was. */
+export async function retire(world: World, machine: string, nodeName: string): Promise<void> {
+  const { machines } = world.platform;
+  const before = machines.get(machine);
+  if (before === undefined) throw new Error(`no machine ${machine}`);
+  machines.set(machine, { ...before, state: 'gone' });
+  machines.set('successor', { nodeNames: [nodeName] });
+  const answer = said(await world.attest(requestOf({ evidence: { machine: 'successor' }, node: nodeName })));
+  if (answer !== 'approve') throw new Error(`the successor: ${answer}`);
+  machines.set(machine, before);
 }
 
 /** What `countersign tofu adopt` writes of a machine that runs already. */

@@ -53,7 +53,7 @@ async function bundle(define: Record<string, string>): Promise<string> {
 /** The handler's answer and what it logged, in a process of its own. */
 function run(code: string, event: unknown): { answer: unknown; log: Record<string, unknown> } {
   const call = `module.exports.handler(${JSON.stringify(event)}).then((answer) => console.log(JSON.stringify(answer)))`;
-  const output = execFileSync(process.execPath, ['--input-type=commonjs'], { input: `${code}\n;${call}` });
+  const output = execFileSync(process.execPath, ['--input-type=commonjs'], { input: `${code}\n;${call}`, env: {} });
   const [log = '', answer = ''] = output.toString().trim().split('\n');
   return { answer: JSON.parse(answer), log: JSON.parse(log) as Record<string, unknown> };
 }

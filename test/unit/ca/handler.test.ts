@@ -165,14 +165,20 @@ describe('an operator', () => {
     expect(await operator(run, { action: 'show' })).toEqual(made.map((ca) => ({ ...ca, created: false })));
   });
 
-  test.each([{}, null, 'init', { action: 'delete' }, { action: 'init', ca: 1 }, { action: 'rotate' }, event('Rotate')])(
-    'with any other call gets nothing: %j',
-    async (request) => {
-      const world = newWorld();
-      await expect(start(world).handler(request)).rejects.toThrow(TypeError);
-      expect(world.records.size).toBe(0);
-    },
-  );
+  test.each([
+    {},
+    null,
+    'init',
+    { action: 'delete' },
+    { action: 'init', ca: 1 },
+    { action: 'rotate' },
+    { action: 'init', ca: 'web', requestContext: {} },
+    event('Rotate'),
+  ])('with any other call gets nothing: %j', async (request) => {
+    const world = newWorld();
+    await expect(start(world).handler(request)).rejects.toThrow(TypeError);
+    expect(world.records.size).toBe(0);
+  });
 });
 
 describe('what is there is never replaced, and not used unless it fits', () => {

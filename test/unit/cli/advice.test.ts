@@ -19,6 +19,15 @@ test.each([
   expect(named).toMatchObject({ code: 3, err: 'countersign: there is no kubeconfig /nonexistent/other\n' });
 });
 
+test('a context that is asked for in a pod is not silently the pod’s own cluster', async () => {
+  const environment = { KUBECONFIG: '/nonexistent/kubeconfig', KUBERNETES_SERVICE_HOST: '127.0.0.1' };
+  expect(await run(['cluster', 'harden', '--yes', '--context', 'prod'], { environment })).toMatchObject({
+    code: 3,
+    out: '',
+    err: expect.stringContaining('there is no kubeconfig /nonexistent/kubeconfig') as unknown,
+  });
+});
+
 const yaml = `version: 1
 clusters:
   demo: {cas: {ca: {subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}}

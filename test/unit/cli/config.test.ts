@@ -5,6 +5,7 @@ import { configurationReference } from '../../../cli/configuration-reference.ts'
 import { configurationSchema, defaultCluster } from '../../../core/configuration.ts';
 import { signerDocuments } from '../../../core/signer-documents.ts';
 import { run } from './run.ts';
+import { defaultTtlSeconds } from '../../../core/configuration-resolution.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const example = join(root, 'examples/countersign.yaml');
@@ -17,20 +18,20 @@ const bad = good.replace('{}}', '{maxTTL: 3}, web: {}}');
 const goodSigners = [{ cluster: 'demo', signerName: 'kubernetes.io/kubelet-serving', ca: 'ca', approval: 'manual' }];
 const daring = good.replace(
   'kubernetes.io/kubelet-serving: {}',
-  'kubernetes.io/kube-apiserver-client: {subject: {systemNames: [system:masters]}}',
+  'kubernetes.io/kube-apiserver-client: {subject: {allowReserved: [system:masters]}}',
 );
 
 describe('config validate', () => {
   test('the example in the repository is right, without a warning', async () => {
     const ran = await run(['config', 'validate', example]);
     expect([ran.code, ran.err]).toEqual([0, '']);
-    expect(ran.out).toContain('prod     k8s.example.com/web                          web  manual\n');
+    expect(ran.out).toContain('prod     k8s.example.com/web                          web      manual\n');
   });
 
   test('so is the one whose nodes prove themselves', async () => {
     const ran = await run(['config', 'validate', join(root, 'examples/attestation.yaml')]);
     expect([ran.code, ran.err]).toEqual([0, '']);
-    expect(ran.out).toContain('prod     cluster.x-k8s.io/kube-apiserver-client-kubelet-aws  ca  approve\n');
+    expect(ran.out).toContain('prod     cluster.x-k8s.io/kube-apiserver-client-kubelet-aws  client   approve\n');
   });
 
   test('problems look as compilers print them', async () => {
@@ -80,7 +81,7 @@ describe('config docs', () => {
   test('of the default rules', async () => {
     const { out, code } = await run(['config', 'docs']);
     expect(code).toBe(0);
-    expect(out).toBe(signerDocuments(defaultCluster('default', { maxTtlSeconds: 8760 * 3600 })));
+    expect(out).toBe(signerDocuments(defaultCluster('default', { maxTtlSeconds: defaultTtlSeconds })));
   });
 
   test('of the only cluster, of one of several, of all', async () => {

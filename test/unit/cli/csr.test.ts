@@ -7,6 +7,7 @@ import type { CsrApi } from '../../../dev/csr-api.ts';
 import { startCsrApi } from '../../../dev/csr-api.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
+import { createTestAuthority } from '../../harness/test-certificates.ts';
 import { run } from './run.ts';
 
 const serving: RequestSpec = {
@@ -58,9 +59,9 @@ describe('what would become of a request', () => {
   test.each<readonly [string, object, string, number, readonly string[]]>([
     ['approved', csr(serving), 'issue', 0, []],
     ['pending', csr(serving, { status: { conditions: [] } }), 'wait', 0, []],
-    ['denied', csr(serving, { status: { conditions: [{ type: 'Denied' }] } }), 'ignore', 1, []],
-    ['failed', csr(serving, { status: { conditions: [{ type: 'Approved' }, { type: 'Failed' }] } }), 'ignore', 1, []],
-    ['issued', csr(serving, { status: { conditions: [{ type: 'Approved' }], certificate: 'eA==' } }), 'ignore', 0, []],
+    ['denied', csr(serving, { status: { conditions: [{ type: 'Denied' }] } }), 'denied', 1, []],
+    ['failed', csr(serving, { status: { conditions: [{ type: 'Approved' }, { type: 'Failed' }] } }), 'failed', 1, []],
+    ['issued', csr(serving, { status: { conditions: [{ type: 'Approved' }], certificate: 'eA==' } }), 'foreign', 1, []],
     ['foreign', csr(serving, { spec: { signerName: 'k8s.example.com/other' } }), 'ignore', 1, []],
     [
       'undecodable',
@@ -102,7 +103,7 @@ describe('what would become of a request', () => {
     const asked = await explain(csr(serving, { spec: { expirationSeconds: 7200 } }));
     expect(asked.validity).toEqual({ notBefore: '2026-06-01T11:55:00.000Z', notAfter: '2026-06-01T14:00:00.000Z' });
     const unasked = await explain(csr(serving));
-    expect(unasked.validity?.notAfter).toBe('2027-06-01T11:55:00.000Z');
+    expect(unasked.validity?.notAfter).toBe('2026-07-01T11:55:00.000Z');
   });
 
   test('what is asked for and never given is named', async () => {
@@ -116,6 +117,7 @@ const refusedForPeople = `csr-1 for kubernetes.io/kubelet-serving, cluster defau
 ✓  the signer is one of this cluster’s                                     kubernetes.io/kubelet-serving
 …  approved, and not denied, failed or issued                              pending
 ✓  readable, and signed with its own key                                   ECDSA P-256
+✓  the requester is one the profile names, if it names any                 "system:node:n1", groups "system:nodes"
 ✓  organization is exactly system:nodes                                    "system:nodes"
 ✓  a DNS or IP subjectAltName is present                                   "n1", "10.0.0.1"
 ✓  no Email subjectAltNames                                                none
@@ -126,10 +128,11 @@ const refusedForPeople = `csr-1 for kubernetes.io/kubelet-serving, cluster defau
 ✓  the profile permits this kind of key                                    ECDSA P-256
 ✓  an RSA key has 2048 to 8192 bits                                        ECDSA P-256
 ✓  the self-signature uses SHA-256, SHA-384, SHA-512 or Ed25519            SHA-256
-✓  no reserved name (system:…) beyond those this signer may give           CN "n1", O "system:nodes"
+✓  no reserved name beyond those this signer may give                      CN "n1", O "system:nodes"
 ✓  the node name is one a Node can have                                    "n1"
 ✓  subjectAltNames are DNS, email, IP or URI                               no others
-✓  the requester is one the profile names, if it names any                 "system:node:n1", groups "system:nodes"
+✓  DNS subjectAltNames are names of single hosts                           "n1"
+✓  no subjectAltName is reserved (control plane, services, loopback …)     "n1", "10.0.0.1"
 
 No: SignerValidationFailure: subject common name does not begin with system:node:
 `;
@@ -189,8 +192,8 @@ spec: {signerName: kubernetes.io/kubelet-serving, usages: [digital signature, se
     ['an object with flags', JSON.stringify(csr(serving)), flags, 2, /are for a bare PEM/],
     ['a list', JSON.stringify({ kind: 'List', items: [] }), [], 2, /kubectl get csr NAME/],
     ['another kind', JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: {} }), [], 1, /apiVersion is not/],
-    ['neither', '{[', [], 1, /neither JSON, YAML nor PEM/],
-    ['an alias bomb', 'a: &a [x]\nb: [*a, *a]', [], 1, /neither JSON, YAML nor PEM/],
+    ['neither', '{[', [], 1, /is no PEM, and it is neither JSON nor YAML/],
+    ['an alias bomb', 'a: &a [x]\nb: [*a, *a]', [], 1, /is no PEM, and it is neither JSON nor YAML/],
     ['nothing', '', [], 1, /body is not a JSON object/],
   ])('%s', async (_, text, more, code, message) => {
     const ran = await run(['csr', 'explain', '-', ...more], { files: { '-': text } });
@@ -310,5 +313,88 @@ describe('a request by its name', () => {
     const ran = await run(['csr', 'explain', 'n1', '--kubeconfig', dead]);
     expect(ran.err).toMatch(/did not answer: .*ECONNREFUSED/);
     expect(ran.code).toBe(5);
+  });
+});
+
+describe('finding 17: a requester’s object of any size', () => {
+  const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`l${index}`, 'x']));
+  const many = csr(serving, { metadata: { labels } });
+
+  test('with 100 000 labels is explained, since it is JSON', async () => {
+    const ran = await run(['csr', 'explain', 'big.json'], { files: { 'big.json': JSON.stringify(many) } });
+    expect(ran).toMatchObject({ code: 0, err: '' });
+    expect(ran.out).toContain('Yes: it would be signed');
+  });
+
+  test('in YAML is refused by its length, with the way to read it', async () => {
+    const text = `metadata:\n  labels:\n${Array.from({ length: 100_000 }, (_, index) => `    l${index}: x\n`).join('')}`;
+    const ran = await run(['csr', 'explain', 'big.yaml'], { files: { 'big.yaml': text } });
+    expect(ran).toMatchObject({ code: 1, out: '' });
+    expect(ran.err).toMatch(/too long to be read as YAML \(64 KiB at most\)[^]*kubectl get csr NAME -o json/);
+  });
+
+  test('without an end is not read to its end', async () => {
+    const ran = await run(['csr', 'explain', '/dev/zero']);
+    expect(ran).toMatchObject({ code: 1, out: '', err: expect.stringContaining('larger than 8 MiB') as unknown });
+  });
+});
+
+describe('a request that was answered before', () => {
+  const file = `version: 1
+clusters:
+  a: {cas: {ca: {subject: {commonName: A}}}, profiles: {kubernetes.io/kubelet-serving: {maxTtl: 10m}}}
+`;
+  const issuedBy = async (commonName: string) => {
+    const ca = await createTestAuthority(commonName);
+    const certificate = Buffer.from(ca.certificatePem).toString('base64');
+    const object = csr(serving, { status: { conditions: [{ type: 'Approved' }], certificate } });
+    const files = { '-': JSON.stringify(object), 'c.yaml': file };
+    const people = await run(['csr', 'explain', '-', '--config', 'c.yaml'], { files });
+    const unnamed = await run(['csr', 'explain', '-', '-o', 'json'], { files });
+    return { ...people, last: people.out.trim().split('\n').at(-1), unnamed: JSON.parse(unnamed.out) as Shown };
+  };
+
+  test('issued by us: says until when, and ends with 0', async () => {
+    const { code, last, unnamed } = await issuedBy('A');
+    expect(code).toBe(0);
+    expect(last).toMatch(
+      /^Already issued: it has its certificate, issued by CN=A, valid from \S+Z to \S+Z, serial [0-9a-f]+$/,
+    );
+    // Without a configuration the CA's name is not known.
+    expect(unnamed).toMatchObject({
+      outcome: 'issued',
+      certificate: { issuedBy: 'unknown', facts: { issuer: 'CN=A' } },
+    });
+  });
+
+  test('issued by another CA: says so, and ends with 1', async () => {
+    const { code, last } = await issuedBy('B');
+    expect(code).toBe(1);
+    expect(last).toMatch(
+      /^Issued by another CA: it has a certificate that this cluster’s CA did not issue: issued by CN=B,/,
+    );
+  });
+
+  test.each([
+    [
+      'Failed before: it failed before: KeyNotPermitted: RSA. It stays failed; its requester must make a new request',
+      'Failed',
+    ],
+    ['Denied: it was denied: KeyNotPermitted: RSA', 'Denied'],
+  ])('%s', async (line, type) => {
+    const conditions = [{ type: 'Approved' }, { type, status: 'True', reason: 'KeyNotPermitted', message: 'RSA' }];
+    const files = { '-': JSON.stringify(csr(serving, { status: { conditions } })) };
+    const { code, out } = await run(['csr', 'explain', '-'], { files });
+    expect([code, out.trim().split('\n').at(-1)]).toEqual([1, line]);
+  });
+
+  test('not ours, whatever its state', async () => {
+    const status = { conditions: [{ type: 'Failed' }] };
+    const files = { '-': JSON.stringify(csr(serving, { spec: { signerName: 'k8s.example.com/other' }, status })) };
+    const { code, out } = await run(['csr', 'explain', '-'], { files });
+    expect([code, out.trim().split('\n').at(-1)]).toEqual([
+      1,
+      'Not ours: no profile of this cluster has that signer name; another signer may answer it',
+    ]);
   });
 });

@@ -72,7 +72,7 @@ describe('help', () => {
     [['config', 'validate']],
     [['config', 'schema']],
     [['config', 'docs']],
-    ...['list', 'show', 'reset', 'revoke', 'adopt'].map((verb) => [['tofu', verb]]),
+    ...['list', 'show', 'reset', 'adopt'].map((verb) => [['tofu', verb]]),
     ...['list', 'allow', 'remove'].map((verb) => [['machines', verb]]),
     [['report']],
     ...['create', 'list', 'delete', 'reconcile'].map((verb) => [['token', verb]]),

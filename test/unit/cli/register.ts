@@ -73,10 +73,20 @@ export function verdictOf(
   };
 }
 
-/** A first use, as attest writes it. */
-export async function used({ store }: Pick<EmbeddedAttestations, 'store'>, record: IdentityRecord): Promise<void> {
+/** A first use, as attest writes it; with `retire`, by a machine that takes the name of that one over. */
+export async function used(
+  { store }: Pick<EmbeddedAttestations, 'store'>,
+  record: IdentityRecord,
+  retire?: IdentityRecord,
+): Promise<void> {
   const verdict = verdictOf(record.nodeName, [], { mode: 'enforce', identity: record.identity, firstKey: true });
-  const claim = { verdict, once: [], newAddresses: record.addresses, audit: [] };
+  const claim = {
+    verdict,
+    once: [],
+    newAddresses: record.addresses,
+    audit: [],
+    ...(retire === undefined ? {} : { retire }),
+  };
   const write = await store.claim({ ...claim, identity: { kind: 'create', record } }, now);
   if (!write.written) throw new Error(`the record of ${record.nodeName} was not written`);
 }

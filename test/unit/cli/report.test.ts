@@ -51,6 +51,30 @@ test('of each node and signer the latest request, those that would be denied fir
   });
 });
 
+test('finding 7: how many nodes still send an older version of evidence, and which', async () => {
+  const folder = await newFolder();
+  const proved = (node: string, version: string, more: object = {}) =>
+    verdictOf(node, [], { annotations: { 'countersign.dev/evidence': version }, mode: 'enforce', ...more });
+  await judged(
+    folder,
+    proved('new-1', 'aws/v2'),
+    proved('new-2', 'aws/v2'),
+    proved('new-2', 'aws/v2', { signerName: serving }),
+    proved('old', 'aws/v1'),
+    // More than 25 hours ago.
+    proved('gone', 'aws/v1', { decidedAt: now - 26 * hour, expiresAt: now - hour }),
+    // A stock kubelet's serving request brings none.
+    verdictOf('stock', [], { mode: 'enforce' }),
+  );
+  const ran = await run(['report', '--data', folder.path]);
+  expect([ran.code, ran.out]).toEqual([
+    0,
+    expect.stringMatching(/\naws\/v1 by 1\naws\/v2 by 2\n0 nodes: 0 would fail, 0 pass\n$/),
+  ]);
+  const json = JSON.parse((await run(['report', '--data', folder.path, '-o', 'json'])).out) as object;
+  expect(json).toMatchObject({ evidence: { 'aws/v1': ['old'], 'aws/v2': ['new-1', 'new-2'] } });
+});
+
 test('nobody: exit code 0', async () => {
   const folder = await newFolder();
   await judged(folder, verdictOf('good'));

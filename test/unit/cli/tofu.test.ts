@@ -23,9 +23,9 @@ function disturbed(disturb: (open: OpenRegister) => Promise<unknown>) {
         ...open,
         register: {
           ...open.register,
-          revoke: async (record, audit) => {
+          reset: async (record, audit) => {
             await disturb(open);
-            return open.register.revoke(record, audit);
+            return open.register.reset(record, audit);
           },
         },
       };
@@ -70,11 +70,11 @@ describe('list', () => {
 
   test('by state', async () => {
     const folder = await folderWith(recordOf('worker-1', 'a'), recordOf('worker-2', 'b'));
-    await run(['tofu', 'revoke', '--data', folder.path, '--node', 'worker-2', ...why]);
+    await used(folder, recordOf('worker-2', 'c'), recordOf('worker-2', 'b'));
     const list = async (state: string) => (await run(['tofu', 'list', '--data', folder.path, '--state', state])).out;
-    expect(await list('revoked')).toMatch(/^NODE.*\nworker-2 .*\n$/);
-    expect(await list('active')).toMatch(/^NODE.*\nworker-1 .*\n$/);
-    expect(await list('retired')).toMatch(/^NODE.*\n$/);
+    expect(await list('retired')).toMatch(new RegExp(`^NODE.*\\nworker-2 +${machine('b')} .*\\n$`));
+    expect(await list('active')).toMatch(new RegExp(`^NODE.*\\nworker-1 .*\\nworker-2 +${machine('c')} .*\\n$`));
+    expect((await run(['tofu', 'list', '--data', folder.path, '--state', 'revoked'])).code).toBe(2);
   });
 
   test('a name cannot steer the terminal', async () => {
@@ -85,38 +85,37 @@ describe('list', () => {
   });
 });
 
-describe('revoke and reset', () => {
-  test('revoke: the record stays, the audit item says who, why and what was there', async () => {
+describe('reset', () => {
+  test('nothing is left but the audit item, which says who, why and what was there', async () => {
     const record = recordOf('worker-1', 'a');
     const folder = await folderWith(record);
-    const ran = await run(['tofu', 'revoke', '--data', folder.path, '--node', 'worker-1', ...why]);
-    expect([ran.code, ran.err]).toEqual([0, '']);
-    expect(ran.out).toMatch(/^revoked: node worker-1, aws#.* \(audit item [0-9A-Z]{26}, by .+\)\n$/);
-    expect(await folder.store.findNode('worker-1')).toEqual({ ...record, state: 'revoked', rev: 2 });
+    const ran = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why]);
+    expect([ran.code, ran.err]).toEqual([0, `countersign: folder ${folder.path}, as ${userInfo().username}\n`]);
+    expect(ran.out).toMatch(/^reset: node worker-1, aws#.* \(audit item [0-9A-Z]{26}, by .+\)\n$/);
+    expect(await folder.store.findNode('worker-1')).toBeUndefined();
+    expect(await folder.store.findIdentity(machine('a'))).toBeUndefined();
     expect(await audited(folder)).toEqual([
       {
         id: expect.stringMatching(/^[0-9A-Z]{26}$/) as unknown,
         at: now,
         by: userInfo().username,
-        action: 'revoke',
+        action: 'reset',
         subject: machine('a'),
         nodeName: 'worker-1',
         reason: 'ticket 4711',
         before: record,
       },
     ]);
-    const again = await run(['tofu', 'revoke', '--data', folder.path, '--node', 'worker-1', ...why]);
-    expect([again.code, again.err]).toEqual([6, expect.stringContaining('is revoked already')]);
+    const again = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why]);
+    expect([again.code, again.err]).toEqual([4, expect.stringContaining('no machine has the node name worker-1')]);
   });
 
-  test('reset: nothing is left but the audit item, also of a machine that was revoked', async () => {
+  test('of a machine that is retired: its successor keeps the name', async () => {
     const folder = await folderWith(recordOf('worker-1', 'a'));
-    await run(['tofu', 'revoke', '--data', folder.path, '--identity', machine('a'), ...why]);
+    await used(folder, recordOf('worker-1', 'b'), recordOf('worker-1', 'a'));
     const ran = await run(['tofu', 'reset', '--data', folder.path, '--identity', machine('a'), ...why, '-o', 'json']);
-    expect(JSON.parse(ran.out)).toMatchObject({ action: 'reset', before: { state: 'revoked', node: 'worker-1' } });
-    expect(await folder.store.findNode('worker-1')).toBeUndefined();
-    // Of one instant: chance says which comes first.
-    expect((await audited(folder)).map(({ action }) => action).toSorted()).toEqual(['reset', 'revoke']);
+    expect(JSON.parse(ran.out)).toMatchObject({ action: 'reset', before: { state: 'retired', node: 'worker-1' } });
+    expect((await folder.store.findNode('worker-1'))?.identity).toBe(machine('b'));
     const again = await run(['tofu', 'reset', '--data', folder.path, '--identity', machine('a'), ...why]);
     expect([again.code, again.err]).toEqual([4, expect.stringContaining('is not on record')]);
   });
@@ -130,8 +129,7 @@ describe('revoke and reset', () => {
     ['two machines', ['--node', 'worker-1', '--identity', machine('a'), ...why]],
   ])('%s is a usage error, and nothing happens', async (_, argv) => {
     const folder = await folderWith(recordOf('worker-1', 'a'));
-    for (const action of ['reset', 'revoke'])
-      expect((await run(['tofu', action, '--data', folder.path, ...argv])).code).toBe(2);
+    expect((await run(['tofu', 'reset', '--data', folder.path, ...argv])).code).toBe(2);
     expect(await folder.store.findNode('worker-1')).toMatchObject({ rev: 1 });
     expect(await audited(folder)).toEqual([]);
   });
@@ -144,10 +142,10 @@ describe('revoke and reset', () => {
       const record = await store.findNode('worker-1');
       if (times === 1 && record !== undefined) await renew(folder, record);
     });
-    const ran = await run(['tofu', 'revoke', '--data', folder.path, '--node', 'worker-1', ...why], { world });
+    const ran = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why], { world });
     expect([ran.code, times]).toEqual([0, 2]);
     const [item, ...others] = await audited(folder);
-    // What was revoked is what stood there at the end.
+    // What was reset is what stood there at the end.
     expect([item?.before?.rev, others]).toEqual([2, []]);
   });
 
@@ -157,7 +155,7 @@ describe('revoke and reset', () => {
       const record = await store.findNode('worker-1');
       if (record !== undefined) await renew(folder, record);
     });
-    const ran = await run(['tofu', 'revoke', '--data', folder.path, '--node', 'worker-1', ...why], { world });
+    const ran = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why], { world });
     expect([ran.code, ran.err]).toEqual([6, expect.stringContaining('changes while it is looked at')]);
     expect(await folder.store.findNode('worker-1')).toMatchObject({ state: 'active', rev: 3 });
     expect(await audited(folder)).toEqual([]);

@@ -6,6 +6,7 @@ import { parseConfiguration } from '../../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { toPem } from '../../../core/pem.ts';
 import { recordedCa } from './recorded-ca.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 const aws = "aws: {accounts: {'111122223333': {}}, regions: [eu-central-1], tags: {a: b}, nodeName: [instanceId]}";
 const attestedClient = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
@@ -73,13 +74,20 @@ describe('what holds', () => {
         roles: [],
         nodeName: [{ kind: 'instanceId' }],
         requireIdentityRole: true,
+        acceptV1: true,
         machines: 'any',
         allowRestart: false,
-        instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60 },
+        restartWindowMinutes: 15,
+        instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60, addresses: 'primary' },
         certificates: new Map(),
       },
-      serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] },
+      addressRanges: [],
     });
+  });
+
+  test('the operator ends aws/v1', () => {
+    const attestation = `{audience: a, aws: {accounts: {'111122223333': {}}, regions: [eu-central-1], tags: {a: b}, nodeName: [instanceId], acceptV1: false}}`;
+    expect(cluster(file({ attestation })).attestation?.aws?.acceptV1).toBe(false);
   });
 
   test('every key of a cluster used', () => {
@@ -88,8 +96,6 @@ describe('what holds', () => {
     const attestation = `
       audience: 111122223333/eu-central-1/demo
       addressRanges: [10.9.0.0/24]
-      reservedAddresses: [10.96.0.0/12, 'fd00::/108']
-      reservedNames: ['*.api.example.com']
       aws:
         accounts: {'111122223333': {}, '444455556666': {assumeRole: 'arn:aws:iam::444455556666:role/look'}}
         regions: [eu-central-1, eusc-de-east-1]
@@ -100,9 +106,11 @@ describe('what holds', () => {
         roles: ['arn:aws:iam::111122223333:role/path/nodes']
         nodeName: [privateDnsName, privateDnsLabel, instanceId, 'tag:Name of it', 'pattern:worker-*']
         requireIdentityRole: false
+        acceptV1: true
         machines: listed
         allowRestart: true
-        instance: {httpTokensRequired: false, maxHopLimit: any, maxAttachSkewSeconds: any}
+        restartWindowMinutes: 5
+        instance: {httpTokensRequired: false, maxHopLimit: any, maxAttachSkewSeconds: any, addresses: all}
         certificates:
           eu-central-1:
           - |
@@ -131,16 +139,14 @@ describe('what holds', () => {
           { kind: 'pattern', pattern: 'worker-*' },
         ],
         requireIdentityRole: false,
+        acceptV1: true,
         machines: 'listed',
         allowRestart: true,
-        instance: { httpTokensRequired: false },
+        restartWindowMinutes: 5,
+        instance: { httpTokensRequired: false, addresses: 'all' },
         certificates: new Map([['eu-central-1', [certificate]]]),
       },
-      serving: {
-        addressRanges: ['10.9.0.0/24'],
-        reservedAddresses: ['10.96.0.0/12', 'fd00::/108'],
-        reservedNames: ['*.api.example.com'],
-      },
+      addressRanges: ranges('10.9.0.0/24'),
     });
   });
 
@@ -208,7 +214,7 @@ describe('what holds', () => {
   test('who approves', () => {
     const { approval } = cluster(
       file({
-        profiles: `${attestedClient}: {attestation: {subjectAccessReview: true}}\n${users}: {requester: {groups: [ops]}}\n${serving}: {}`,
+        profiles: `${attestedClient}: {attestation: {subjectAccessReview: true}}\n${users}: {requester: {groups: [ops]}, subject: {commonNames: ['op-*'], organizations: [ops]}}\n${serving}: {}`,
         more: `    approval: {${attestedClient}: approve, ${users}: approve}`,
       }),
     );
@@ -277,12 +283,16 @@ describe('what would be a way round is an error, at its line', () => {
       { profiles: `${attestedClient}: {attestation: {§subjectAccessReview: true}}` },
       `profiles["${attestedClient}"].attestation.subjectAccessReview: is asked by the relay where it approves, and the approval of this signer is manual`,
     ],
-    ...['{}', '{requester: {groups: [system:authenticated]}}', "{requester: {users: ['*']}}"].map(
+    ...['', 'requester: {groups: [system:authenticated]}, ', "requester: {users: ['*']}, "].map(
       (profile) =>
         [
           `approval for whoever asks, ${profile}`,
-          { profiles: `${users}: ${profile}`, attestation: '{}', more: `    approval: {§${users}: approve}` },
-          `approval["${users}"]: would approve whatever anybody asks for: name who may under requester`,
+          {
+            profiles: `${users}: {${profile}subject: {commonNames: [a], organizations: []}}`,
+            attestation: '{}',
+            more: `    approval: {§${users}: approve}`,
+          },
+          `approval["${users}"]: would approve what any user asks for: name who may under requester`,
         ] as const,
     ),
     ...[
@@ -294,10 +304,10 @@ describe('what would be a way round is an error, at its line', () => {
         [
           `logins with system: names by ${signer} ${usages}`,
           {
-            profiles: `${users}: {}\n${signer}: {${usages}subject: {§systemNames: [system:kube-scheduler]}}`,
+            profiles: `${users}: {}\n${signer}: {${usages}subject: {§allowReserved: [system:kube-scheduler]}}`,
             attestation: '{}',
           },
-          `profiles["${signer}"].subject.systemNames: "ca" also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
+          `profiles["${signer}"].subject.allowReserved: "ca" also signs client certificates for the API server, where these names would be logins: that is for kubernetes.io/kube-apiserver-client; or give this signer another CA`,
         ] as const,
     ),
     [
@@ -312,10 +322,10 @@ describe('what would be a way round is an error, at its line', () => {
 
   test('the same names on another CA, or for servers, are no logins', () => {
     const cas = 'ca: {subject: {commonName: CA}}, other: {subject: {commonName: Other}}';
-    const systemNames = 'subject: {systemNames: [system:kube-scheduler]}';
+    const allowReserved = 'subject: {allowReserved: [system:kube-scheduler]}';
     for (const profile of [
-      `{ca: other, usages: {allowed: [client auth]}, ${systemNames}}`,
-      `{ca: ca, usages: {allowed: [server auth]}, ${systemNames}}`,
+      `{ca: other, usages: {allowed: [client auth]}, ${allowReserved}}`,
+      `{ca: ca, usages: {allowed: [server auth]}, ${allowReserved}}`,
     ])
       expect(
         told(file({ cas, profiles: `${users}: {ca: ca}\nk8s.example.com/web: ${profile}`, attestation: '{}' }))
@@ -443,6 +453,11 @@ describe('who may join must be narrowed down, and every value can hold', () => {
       'aws.roles: is required with requireIdentityRole: false: whose sessions prove an instance?',
     ],
     [
+      'no version of evidence that proves the instance',
+      `{audience: a, aws: {${rest}, requireIdentityRole: false, roles: [${role}], §acceptV1: false}}`,
+      'aws.acceptV1: must not be false with requireIdentityRole: false, where aws/v1 is the only evidence that proves an instance',
+    ],
+    [
       'a role of another account',
       `{audience: a, aws: {${rest}, requireIdentityRole: false, roles: [${role}, §'arn:aws:iam::999922223333:role/n']}}`,
       'aws.roles[1]: is of an account that is not among accounts',
@@ -468,11 +483,6 @@ describe('who may join must be narrowed down, and every value can hold', () => {
       'addressRanges[1]: must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8',
     ],
     ['every address', `{audience: a, ${aws}, addressRanges: [§'::/0']}`, 'addressRanges[0]: is every address'],
-    [
-      'a name that is none',
-      `{audience: a, ${aws}, reservedNames: [§'a b']}`,
-      'reservedNames[0]: is not a DNS name or a pattern of one',
-    ],
     [
       'an audience with blanks',
       `{audience: §'a b', ${aws}}`,

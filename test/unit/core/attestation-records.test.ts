@@ -16,6 +16,9 @@ const record: Plain = {
   previousSpkis: ['22'],
   providerId: 'aws:///z/i',
   startedAt: 1,
+  unknownSince: 2,
+  restart: { startedAt: 1, since: 2, spkiSha256: 'k', contested: true },
+  recent: { since: 3, uses: 4 },
   addresses: ['10.0.0.1'],
   firstSeen: 1,
   lastSeen: 2,
@@ -53,7 +56,12 @@ const machine: Plain = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
 
 /** What each field must not be; a field is only optional where the type says so. */
 const kinds: readonly (readonly [name: string, read: (plain: Plain) => unknown, whole: Plain, optional: string[]])[] = [
-  ['record of a machine', identityRecordFrom, record, ['spkiSha256', 'startedAt', 'lastUid']],
+  [
+    'record of a machine',
+    identityRecordFrom,
+    record,
+    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid'],
+  ],
   ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName']],
   ['audit item', auditItemFrom, audit, ['nodeName', 'before']],
   ['entry of the list of machines', machineEntryFrom, machine, []],

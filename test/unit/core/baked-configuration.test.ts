@@ -10,6 +10,7 @@ import {
 } from '../../../core/baked-configuration.ts';
 import { parseConfiguration } from '../../../core/configuration.ts';
 import type { Configuration } from '../../../core/configuration.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 function configuration(file: string): Configuration {
   const path = join(import.meta.dirname, '../../../examples', file);
@@ -48,7 +49,7 @@ describe('of a cluster whose nodes prove themselves', () => {
       attestation: { ...cluster.attestation, aws: { ...aws, certificates: new Map([['eu-central-1', ['pem']]]) } },
     };
     expect(readBakedCluster(bakeAttestation(full)).attestation).toStrictEqual(full.attestation);
-    const insecure = { ...cluster, attestation: { audience: 'demo', serving: cluster.attestation.serving } };
+    const insecure = { ...cluster, attestation: { audience: 'demo', addressRanges: ranges('10.9.0.0/24') } };
     expect(readBakedCluster(bakeAttestation(insecure)).attestation).toStrictEqual(insecure.attestation);
   });
 });

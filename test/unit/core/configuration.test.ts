@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { configurationSchema, defaultCluster, parseConfiguration } from '../../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 /** A cluster with one profile, into which each test puts what it is about. */
 function file({
@@ -66,9 +67,11 @@ describe('what holds', () => {
             signerName: 'kubernetes.io/kube-apiserver-client',
             kind: 'kube-apiserver-client',
             ca: 'ca',
-            maxTtlSeconds: 8760 * 3600,
+            maxTtlSeconds: 30 * 86_400,
             keys: ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
-            systemNames: [],
+            allowReserved: [],
+            reserved: { names: [], addresses: [], clusterDomain: 'cluster.local' },
+            subject: {},
             requester: { users: [], groups: [] },
           },
         ],
@@ -93,9 +96,12 @@ clusters:
         keys: [P-256]
         requester: {users: [alice], groups: ['team-*']}
         usages: {allowed: [digital signature, server auth], required: [server auth]}
-        subject: {commonNames: ['web-*'], organizations: [example], commonNameRequired: true, systemNames: ['system:web']}
+        subject: {commonNames: ['web-*'], organizations: [example], commonNameRequired: true, allowReserved: ['system:web']}
         sans: {dns: ['*.example.com'], email: ['*@example.com'], ip: [10.0.0.0/8, '2001:db8::1'], uri: ['spiffe://example.com/*'], required: true}
     approval: {k8s.example.com/web: manual}
+    reservedNames: [api.example.com, 'Platform *']
+    reservedAddresses: [10.96.0.0/12, 'fd00::1']
+    clusterDomain: k8s.example.com
 `);
     expect(demo.cas.get('clients')).toEqual({
       name: 'clients',
@@ -113,15 +119,20 @@ clusters:
       ca: 'web',
       maxTtlSeconds: 5400,
       keys: ['P-256'],
-      systemNames: ['system:web'],
+      allowReserved: ['system:web'],
+      reserved: {
+        names: ['api.example.com', 'platform *'],
+        addresses: ranges('10.96.0.0/12', 'fd00::1'),
+        clusterDomain: 'k8s.example.com',
+      },
+      subject: { commonNames: ['web-*'], organizations: ['example'], commonNameRequired: true },
       requester: { users: ['alice'], groups: ['team-*'] },
       custom: {
         usages: { allowed: ['digital signature', 'server auth'], required: ['server auth'] },
-        subject: { commonNames: ['web-*'], organizations: ['example'], commonNameRequired: true },
         sans: {
           dns: ['*.example.com'],
           email: ['*@example.com'],
-          ip: ['10.0.0.0/8', '2001:db8::1'],
+          ip: ranges('10.0.0.0/8', '2001:db8::1'),
           uri: ['spiffe://example.com/*'],
           required: true,
         },
@@ -324,42 +335,95 @@ describe('what must fit together', () => {
       at(client, '.usages'),
       fixed(client),
     ],
-    ['names of an in-tree signer', { signer: kubelet, profile: '{§sans: {}}' }, at(kubelet, '.sans'), fixed(kubelet)],
     [
-      'common names of an in-tree signer',
-      { signer: client, profile: '{subject: {§commonNames: [a]}}' },
-      at(client, '.subject.commonNames'),
-      fixed(client),
+      'names of an in-tree signer',
+      { signer: kubelet, profile: '{sans: {§dns: [a]}}' },
+      at(kubelet, '.sans.dns'),
+      fixed(kubelet),
+    ],
+    [
+      'finding 4: reserved names of kubelets from another signer',
+      { signer: client, profile: '{sans: {§allowReserved: [etcd]}}' },
+      at(client, '.sans.allowReserved'),
+      'is for the kubelet serving signers',
+    ],
+    [
+      'finding 4: an allowed name that is not reserved',
+      { signer: kubelet, profile: '{sans: {allowReserved: [etcd, §node-1]}}' },
+      at(kubelet, '.sans.allowReserved[1]'),
+      'is not reserved: kubelets get it without being listed',
+    ],
+    [
+      'finding 4: serving certificates that the relay would approve without proof',
+      { signer: kubelet, more: `    approval: {${kubelet}: §approve}` },
+      `clusters.demo.approval["${kubelet}"]`,
+      'would give each node certificates for the names and addresses of all others: enforce attestation for this signer, leave approval to a person, or accept it with approveServingWithoutProof: true',
+    ],
+    [
+      'common names of a kubelet signer',
+      { signer: kubelet, profile: '{subject: {§commonNames: [a]}}' },
+      at(kubelet, '.subject.commonNames'),
+      fixed(kubelet),
     ],
     [
       'system names of a kubelet signer',
-      { signer: kubelet, profile: '{subject: {§systemNames: [system:x]}}' },
-      at(kubelet, '.subject.systemNames'),
+      { signer: kubelet, profile: '{subject: {§allowReserved: [system:x]}}' },
+      at(kubelet, '.subject.allowReserved'),
       fixed(kubelet),
     ],
     [
       'a node as system name',
-      { signer: client, profile: '{subject: {systemNames: [§system:node:a]}}' },
-      at(client, '.subject.systemNames[0]'),
+      { signer: client, profile: '{subject: {allowReserved: [§system:node:a]}}' },
+      at(client, '.subject.allowReserved[0]'),
       nodes,
     ],
     [
       'all nodes as system name',
-      { signer: client, profile: '{subject: {systemNames: [§system:nodes]}}' },
-      at(client, '.subject.systemNames[0]'),
+      { signer: client, profile: '{subject: {allowReserved: [§system:nodes]}}' },
+      at(client, '.subject.allowReserved[0]'),
       nodes,
     ],
     [
       'a pattern as system name',
-      { signer: client, profile: "{subject: {systemNames: [§'system:*']}}" },
-      at(client, '.subject.systemNames[0]'),
-      'must be an exact name; patterns never permit system: names',
+      { signer: client, profile: "{subject: {allowReserved: [§'system:*']}}" },
+      at(client, '.subject.allowReserved[0]'),
+      'must be an exact name; patterns never permit reserved names',
     ],
     [
-      'a system name that is none',
-      { signer: client, profile: '{subject: {systemNames: [§admin]}}' },
-      at(client, '.subject.systemNames[0]'),
-      'must begin with system:',
+      'a reserved name that is none',
+      { signer: client, profile: '{subject: {allowReserved: [§admin]}}' },
+      at(client, '.subject.allowReserved[0]'),
+      'is not reserved; list it under commonNames or organizations',
+    ],
+    [
+      'a reserved name that is every name',
+      { signer: client, more: "    reservedNames: [a, §'**']" },
+      'clusters.demo.reservedNames[1]',
+      'is every name',
+    ],
+    [
+      'a reserved address that is none',
+      { signer: client, more: '    reservedAddresses: [10.0.0.0/8, §10.0.0.1/8]' },
+      'clusters.demo.reservedAddresses[1]',
+      'must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8',
+    ],
+    [
+      'finding 6: more patterns than a name may be compared with',
+      { signer: client, profile: `{requester: {§users: [${Array(257).fill('a').join()}]}}` },
+      at(client, '.requester.users'),
+      'must have at most 256 entries',
+    ],
+    [
+      'all addresses',
+      { signer: client, more: "    reservedAddresses: [§'::/0']" },
+      'clusters.demo.reservedAddresses[0]',
+      'is every address',
+    ],
+    [
+      'a cluster domain with a dot at its end',
+      { signer: client, more: '    clusterDomain: §cluster.local.' },
+      'clusters.demo.clusterDomain',
+      'must be a DNS name in lower case, without a dot at its end',
     ],
   ])('%s', (_, written, path, message) => {
     const { text, place } = marked(file(written).replace('    cas: {}', '    §cas: {}'));
@@ -390,7 +454,7 @@ describe('what must fit together', () => {
       'system: in a pattern',
       "{usages: {allowed: [any]}, subject: {commonNames: [§'system:*']}}",
       '.subject.commonNames[0]',
-      'patterns never permit system: names; list exact ones under systemNames',
+      'names reserved names only, which patterns never permit; list exact ones under allowReserved',
     ],
     [
       'nobody',
@@ -459,8 +523,8 @@ describe('worth a second look', () => {
     ['nothing', { profile: web }, []],
     [
       'system:masters',
-      { signer: client, profile: '{subject: {systemNames: [system:masters]}}' },
-      [`6 clusters.demo.profiles["${client}"].subject.systemNames[0]`],
+      { signer: client, profile: '{subject: {allowReserved: [system:masters]}}' },
+      [`6 clusters.demo.profiles["${client}"].subject.allowReserved[0]`],
     ],
     [
       'a lifetime beyond the CA’s',

@@ -383,7 +383,7 @@ describe('subjects', () => {
         ['CN', der.t61('M\u00fcller')],
         ['CN', der.bmp('Zürich')],
         ['CN', der.tlv(0x12, Buffer.from('12 3'))],
-        ['CN', der.utf8('')],
+        ['OU', der.utf8('')],
       ),
     ).toEqual(['Müller 日本 😀', 'a*b&c', 'a@b', 'Müller', 'Zürich', '12 3', '']);
   });
@@ -404,6 +404,15 @@ describe('subjects', () => {
     expect(subject.commonName).toBe('last');
     expect(subject.organizations).toEqual(['zebra', 'apes']);
     expect(subject.attributes.map(({ type }) => type)).toEqual(['2.5.4.10', '2.5.4.3', '2.5.4.3', '2.5.4.10']);
+  });
+
+  test('finding 6: a subject has at most 256 attributes', () => {
+    const some = Array.from({ length: 256 }, (): AttributeSpec => ['O', 'team']);
+    expect(values(...some)).toHaveLength(256);
+    expect(refusal(makeRequest({ subject: [...some, ['CN', 'x'] as const].map((pair) => [pair]) }).bytes)).toEqual({
+      code: 'RequestTooLarge',
+      message: 'the subject has more than 256 attributes',
+    });
   });
 
   test('an empty subject', () => {
@@ -617,6 +626,17 @@ describe('subject alternative names', () => {
 
   test('an empty extension', () => {
     expect(decoded(makeRequest({ sans: {} }).bytes).sans).toMatchObject({ dns: [], ip: [] });
+  });
+
+  test('finding 6: of all types together, repeated ones counted, there are at most 256', () => {
+    const some = { dns: Array.from({ length: 200 }, () => 'n1'), ip: Array.from({ length: 56 }, () => '10.0.0.1') };
+    expect(decoded(makeRequest({ sans: some }).bytes).sans.dns).toHaveLength(200);
+    // A self-signature that does not verify shows that nothing behind the count is looked at.
+    const more = makeRequest({ sans: { ...some, uri: ['a:b'] }, signature: () => Buffer.alloc(8) });
+    expect(refusal(more.bytes)).toEqual({
+      code: 'RequestTooLarge',
+      message: 'the request has 257 subjectAltNames, at most 256 are signed',
+    });
   });
 
   const general = (...names: Uint8Array[]): RequestSpec => ({ sans: { raw: names } });

@@ -29,3 +29,19 @@ describe('object names', () => {
 test.each(['', 'a#b', 'a/b', 'a b', 'ü', '-a', 'a'.repeat(254), 7, null, undefined])('UID %j is refused', (uid) => {
   expect(decodeRequestObject(objectWith({ uid }))).toMatchObject({ ok: false, message: 'metadata.uid is not a UID' });
 });
+
+describe.each(['groups', 'usages'])('spec.%s', (field) => {
+  const withEntries = (count: number): unknown => {
+    const { spec, ...rest } = objectWith({}) as { spec: object };
+    return { ...rest, spec: { ...spec, [field]: Array.from({ length: count }, () => 'a') } };
+  };
+
+  test('finding 6: has at most 1 024 entries; more is too large, which is a refusal', () => {
+    expect(decodeRequestObject(withEntries(1_024))).toMatchObject({ ok: true });
+    expect(decodeRequestObject(withEntries(1_025))).toEqual({
+      ok: false,
+      tooLarge: true,
+      message: `spec.${field} has more than 1024 entries`,
+    });
+  });
+});

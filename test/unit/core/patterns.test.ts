@@ -1,11 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  dnsMatches,
+  dnsMatchesAny,
   emailMatches,
   isHostName,
+  isInRanges,
   isSubdomain,
   nameMatches,
+  parseAddress,
   parseRange,
   rangeHolds,
   uriMatches,
@@ -29,6 +31,7 @@ describe('names', () => {
     ['a*b*c', 'abc', true],
     ['a*b*c', 'axbxxc', true],
     ['a*b*c', 'acb', false],
+    ['a*bc*c', 'abc', false], // nor may a part in the middle and the tail
     ['ab*ab', 'abab', true],
     ['a.c', 'abc', false],
     ['system:serviceaccount:*:issuer', 'system:serviceaccount:web:issuer', true],
@@ -80,7 +83,7 @@ test.each([
   ['*', 'a', true],
   ['*', '', false],
 ])('DNS: %j against %j is %s', (pattern, value, expected) => {
-  expect(dnsMatches(pattern, value)).toBe(expected);
+  expect(dnsMatchesAny(['other.example', pattern], value)).toBe(expected);
 });
 
 test.each([
@@ -121,8 +124,10 @@ test.each([
   ['1:2:3:4:5:6:7:8/128', '1:2:3:4:5:6:7:8', true],
 ])('block %s holds %s: %s', (block, address, expected) => {
   const range = parseRange(block);
-  if (range === undefined) throw new Error('unreadable');
-  expect(rangeHolds(range, address)).toBe(expected);
+  const digits = parseAddress(address);
+  if (range === undefined || digits === undefined) throw new Error('unreadable');
+  expect(range.text).toBe(block);
+  expect(rangeHolds(range, digits)).toBe(expected);
 });
 
 test.each([
@@ -143,8 +148,20 @@ test.each([
   ['', 'empty'],
   ['*', 'a pattern'],
   ['10.0.0.0/8/8', 'two prefixes'],
+  ['0.0.0.0/33', 'a prefix longer than an IPv4 address'],
+  ['::/129', 'a prefix longer than an IPv6 address'],
+  ['1:2:3:4:5:6:7:8::zz', 'eight groups, and a run with no groups behind it'],
 ])('%j is no block: %s', (text) => {
   expect(parseRange(text)).toBeUndefined();
+});
+
+test('what is no address is not read as one', () => {
+  expect(['', 'web', '10.0.0', '10.0.0.0/8', '10.0.0.01'].filter((text) => parseAddress(text) !== undefined)).toEqual(
+    [],
+  );
+  const all = parseRange('0.0.0.0/0');
+  if (all === undefined) throw new Error('0.0.0.0/0 is a block');
+  expect(['', 'web', '10.0.0.1', '::1'].filter((text) => isInRanges([all], text))).toEqual(['10.0.0.1']);
 });
 
 test.each([

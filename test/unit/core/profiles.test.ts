@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { checkProfile, defaultSignerName, explainProfile } from '../../../core/profiles.ts';
 import type { Profile, ProfileKind } from '../../../core/profiles.ts';
 import { knownUsages } from '../../../core/usages.ts';
-import { acceptable, customRules, object, profile, request } from './questions.ts';
+import { acceptable, customProfile, customRules, object, profile, request } from './questions.ts';
 import type { Asked } from './questions.ts';
+import { ranges } from '../../harness/address-ranges.ts';
 
 function check(given: Profile, asked: Asked): { codes: string[]; messages: string[] } {
   const violations = checkProfile(given, object(asked), request(asked));
@@ -217,7 +218,7 @@ describe('deviation 2: keys and digests', () => {
   });
 });
 
-describe('deviations 3 and 7: who may be named', () => {
+describe('deviations 3, 7 and 14: who may be named', () => {
   const client = acceptable['kube-apiserver-client'];
   const rows: readonly [string, Profile, Asked, readonly string[]][] = [
     [
@@ -228,13 +229,13 @@ describe('deviations 3 and 7: who may be named', () => {
     ],
     [
       'system:masters listed',
-      profile('kube-apiserver-client', { systemNames: ['system:masters'] }),
+      profile('kube-apiserver-client', { allowReserved: ['system:masters'] }),
       { ...client, organizations: ['system:masters'] },
       [],
     ],
     [
       'a longer name than listed',
-      profile('kube-apiserver-client', { systemNames: ['system:masters'] }),
+      profile('kube-apiserver-client', { allowReserved: ['system:masters'] }),
       { ...client, organizations: ['system:masters2'] },
       ['NameReserved'],
     ],
@@ -246,13 +247,13 @@ describe('deviations 3 and 7: who may be named', () => {
     ],
     [
       'a component listed',
-      profile('kube-apiserver-client', { systemNames: ['system:kube-scheduler'] }),
+      profile('kube-apiserver-client', { allowReserved: ['system:kube-scheduler'] }),
       { ...client, commonName: 'system:kube-scheduler' },
       [],
     ],
     [
       'a node, even if listed',
-      profile('kube-apiserver-client', { systemNames: ['system:node:n1', 'system:nodes'] }),
+      profile('kube-apiserver-client', { allowReserved: ['system:node:n1', 'system:nodes'] }),
       { ...client, ...nodes },
       ['NameReserved', 'NameReserved'],
     ],
@@ -264,10 +265,10 @@ describe('deviations 3 and 7: who may be named', () => {
     ],
     ['system without a colon', profile('kube-apiserver-client'), { ...client, commonName: 'systematic' }, []],
     [
-      'another spelling is another name',
+      'another spelling: whatever compares names as RFC 5280 §7.1 says ignores case',
       profile('kube-apiserver-client'),
       { ...client, commonName: 'System:masters' },
-      [],
+      ['NameReserved'],
     ],
     [
       'legacy-unknown',
@@ -361,9 +362,23 @@ test.each([
   expect(check(given, acceptable['legacy-unknown']).codes).toEqual(passes ? [] : ['RequesterNotAllowed']);
 });
 
+test.each(kinds)('finding 6: a requester whom %s does not answer is told that alone', (kind) => {
+  const given = profile(kind, { requester: { users: ['bob'], groups: [] } });
+  // Nothing else about it would pass either.
+  const asked: Asked = { commonName: 'system:admin', usages: [], sans: { unsupported: ['otherName'] } };
+  const refused = {
+    codes: ['RequesterNotAllowed'],
+    messages: ['requester "alice" is none of those this signer answers'],
+  };
+  expect(check(given, asked)).toEqual(refused);
+  expect(explainProfile(given, object(asked), request(asked)).map(({ check: rule }) => rule)).toEqual([
+    'the requester is one the profile names, if it names any',
+  ]);
+});
+
 describe('a signer of one’s own', () => {
   const web: Asked = { sans: { dns: ['web.example.com'] }, usages: ['digital signature', 'server auth'] };
-  const rows: readonly [string, Parameters<typeof customRules>[0], Asked, readonly string[]][] = [
+  const rows: readonly [string, Parameters<typeof customProfile>[0], Asked, readonly string[]][] = [
     ['what it lists', { sans: { dns: ['*.example.com'] } }, web, []],
     [
       'a foreign usage',
@@ -418,10 +433,10 @@ describe('a signer of one’s own', () => {
     ],
     ['another DNS name', { sans: { dns: ['*.example.org'] } }, web, ['SanNotPermitted']],
     ['a type without a list', { sans: { dns: ['*'] } }, { ...web, sans: { ip: ['10.0.0.1'] } }, ['SanNotPermitted']],
-    ['an address in the block', { sans: { ip: ['10.0.0.0/8'] } }, { ...web, sans: { ip: ['10.0.0.1'] } }, []],
+    ['an address in the block', { sans: { ip: ranges('10.0.0.0/8') } }, { ...web, sans: { ip: ['10.0.0.1'] } }, []],
     [
       'an address outside',
-      { sans: { ip: ['10.0.0.0/8'] } },
+      { sans: { ip: ranges('10.0.0.0/8') } },
       { ...web, sans: { ip: ['11.0.0.1'] } },
       ['SanNotPermitted'],
     ],
@@ -457,11 +472,11 @@ describe('a signer of one’s own', () => {
     ],
   ];
   test.each(rows)('%s', (_, parts, asked, codes) => {
-    expect(check(profile('custom', { custom: customRules(parts) }), asked).codes).toEqual(codes);
+    expect(check(customProfile(parts), asked).codes).toEqual(codes);
   });
 
   test('a listed system: name needs no pattern', () => {
-    const given = profile('custom', { custom: customRules({ sans: { dns: ['*'] } }), systemNames: ['system:web'] });
+    const given = profile('custom', { custom: customRules({ sans: { dns: ['*'] } }), allowReserved: ['system:web'] });
     expect(check(given, { ...web, commonName: 'system:web' }).codes).toEqual([]);
   });
 
@@ -552,10 +567,10 @@ const names = fc.oneof(
 const profiles = fc
   .record({
     kind: fc.constantFrom<ProfileKind>(...kinds, 'custom'),
-    systemNames: fc.array(names, { maxLength: 3 }), // even such as no configuration can hold
+    allowReserved: fc.array(names, { maxLength: 3 }), // even such as no configuration can hold
   })
-  .map(({ kind, systemNames }) =>
-    profile(kind, { systemNames, custom: customRules({ subject: { commonNames: ['*'], organizations: ['*'] } }) }),
+  .map(({ kind, allowReserved }) =>
+    profile(kind, { allowReserved, subject: { commonNames: ['*'], organizations: ['*'] }, custom: customRules() }),
   );
 const questions = fc.record({
   commonName: names,
@@ -572,7 +587,7 @@ function mayHold(given: Profile, commonName: string, organizations: readonly str
   if (given.kind === 'kubelet-serving' || given.kind === 'kube-apiserver-client-kubelet')
     return organizations.join() === 'system:nodes' && /^system:node:[a-z0-9]/.test(commonName);
   return [commonName, ...organizations].every(
-    (name) => !/^system:node(s$|:)/.test(name) && (!name.startsWith('system:') || given.systemNames.includes(name)),
+    (name) => !/^system:node(s$|:)/.test(name) && (!name.startsWith('system:') || given.allowReserved.includes(name)),
   );
 }
 

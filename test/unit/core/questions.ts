@@ -1,7 +1,7 @@
 /** Requests and profiles as plain values, for tests of the rules: what decoding makes of bytes is tested elsewhere. */
 import type { CertificateRequest, KeyKind, PublicKey, SubjectAltNames } from '../../../core/csr.ts';
 import type { RequestObject } from '../../../core/kubernetes.ts';
-import type { CustomRules, Profile, ProfileKind } from '../../../core/profiles.ts';
+import type { CustomRules, Profile, ProfileKind, SubjectLimits } from '../../../core/profiles.ts';
 
 export interface Asked {
   readonly commonName?: string;
@@ -25,6 +25,7 @@ export function object(asked: Asked = {}): RequestObject {
     usages: asked.usages ?? [],
     username: asked.username ?? 'alice',
     groups: asked.groups ?? ['system:authenticated'],
+    requesterNodes: [],
     conditions: [],
     hasCertificate: false,
   };
@@ -60,7 +61,9 @@ export function profile(kind: ProfileKind, more: Partial<Profile> = {}): Profile
     ca: 'ca',
     maxTtlSeconds: 3600,
     keys: allKeys,
-    systemNames: [],
+    allowReserved: [],
+    reserved: { names: [], addresses: [], clusterDomain: 'cluster.local' },
+    subject: kind === 'custom' ? { commonNames: [], organizations: [] } : {},
     requester: { users: [], groups: [] },
     ...more,
   };
@@ -68,16 +71,22 @@ export function profile(kind: ProfileKind, more: Partial<Profile> = {}): Profile
 
 interface CustomParts {
   readonly usages?: Partial<CustomRules['usages']>;
-  readonly subject?: Partial<CustomRules['subject']>;
   readonly sans?: Partial<CustomRules['sans']>;
 }
 
 export function customRules(parts: CustomParts = {}): CustomRules {
   return {
     usages: { allowed: ['digital signature', 'server auth'], required: [], ...parts.usages },
-    subject: { commonNames: [], organizations: [], commonNameRequired: false, ...parts.subject },
     sans: { dns: [], email: [], ip: [], uri: [], required: false, ...parts.sans },
   };
+}
+
+/** A signer of one's own that permits these and nothing else. */
+export function customProfile({ subject, ...parts }: CustomParts & { readonly subject?: SubjectLimits }): Profile {
+  return profile('custom', {
+    custom: customRules(parts),
+    subject: { commonNames: [], organizations: [], ...subject },
+  });
 }
 
 /** What each signer accepts at least; tests change one thing at a time. */

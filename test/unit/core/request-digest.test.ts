@@ -13,6 +13,7 @@ const request: RequestObject = {
   expirationSeconds: 3600,
   username: 'system:node:n1',
   groups: ['system:nodes', 'system:authenticated'],
+  requesterNodes: [],
   conditions: [],
   hasCertificate: false,
 };
@@ -26,6 +27,7 @@ const empty: RequestObject = {
   usages: [],
   username: '',
   groups: [],
+  requesterNodes: [],
   conditions: [],
   hasCertificate: false,
 };

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultCluster, parseConfiguration } from '../../../core/configuration.ts';
 import type { ClusterConfiguration } from '../../../core/configuration.ts';
 import { signerDocuments } from '../../../core/signer-documents.ts';
+import { defaultTtlSeconds } from '../../../core/configuration-resolution.ts';
 
 const page = join(import.meta.dirname, '../../../docs/signers.md');
 
@@ -33,7 +34,7 @@ clusters:
 
 test('docs/signers.md shows what the default cluster does', () => {
   const text = readFileSync(page, 'utf8');
-  const documents = signerDocuments(defaultCluster('demo', { maxTtlSeconds: 8760 * 3600 }));
+  const documents = signerDocuments(defaultCluster('demo', { maxTtlSeconds: defaultTtlSeconds }));
   // To mend: put the output of `countersign config docs` below the comment.
   expect(text.slice(text.indexOf('-->') + 5)).toBe(documents);
 });
@@ -42,10 +43,14 @@ test('docs/signers.md has a place for every deviation the rules name', () => {
   const text = readFileSync(page, 'utf8');
   const numbered = [...text.matchAll(/^(\d+)\. \*\*/gm)].map(([, number]) => Number(number));
   expect(numbered).toEqual(Array.from({ length: numbered.length }, (_, index) => index + 1));
-  const rules = readFileSync(join(import.meta.dirname, '../../../core/profiles.ts'), 'utf8');
-  const named = [...rules.matchAll(/[Dd]eviations? (\d+)(?: and (\d+))?/g)].flatMap(([, ...numbers]) => numbers);
-  expect(named.length).toBeGreaterThan(4);
-  for (const number of named) expect(numbered).toContain(Number(number ?? 1));
+  const rules = ['profiles', 'subject-rules', 'serving-rules'].map((file) =>
+    readFileSync(join(import.meta.dirname, `../../../core/${file}.ts`), 'utf8'),
+  );
+  const named = [...rules.join('').matchAll(/[Dd]eviations? ((?:\d+(?:, | and )?)+)/g)].flatMap(([, list = '']) =>
+    (list.match(/\d+/g) ?? []).map(Number),
+  );
+  expect(named.length).toBeGreaterThan(8);
+  for (const number of named) expect(numbered).toContain(number);
 });
 
 test('every signer has the seven headings, in order', () => {
@@ -84,8 +89,16 @@ describe('the document follows the profile', () => {
       `{${usages}, subject: {commonNames: ['web-*'], commonNameRequired: true}}`,
       '- common name: `web-*`; required',
     ],
-    ['system names', `{${usages}, subject: {systemNames: ['system:web']}}`, 'only `system:web` of those are given'],
-    ['no system names', `{${usages}, sans: {dns: [a]}}`, 'none of those is given'],
+    [
+      'system names',
+      `{${usages}, subject: {allowReserved: ['system:web']}}`,
+      'this signer gives only `system:web` of those, and refuses the others, `NameReserved`',
+    ],
+    [
+      'no system names',
+      `{${usages}, sans: {dns: [a]}}`,
+      'this signer gives none of those, and refuses the others, `NameReserved`',
+    ],
     ['blocks', `{${usages}, sans: {ip: [10.0.0.0/8]}}`, '- IP addresses: `10.0.0.0/8`'],
     [
       'names required',

@@ -21,7 +21,6 @@ function joinCommands(text: string): string[][] {
 }
 
 const world = {
-  parseYaml: (text: string) => parse(text) as unknown,
   readText: () => 'abcdef.0123456789abcdef',
   hostname: () => 'node-1',
   program: '/usr/local/bin/kubelet-authenticator',

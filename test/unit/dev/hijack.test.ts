@@ -96,7 +96,11 @@ describe('the hijack demo', () => {
       lying((instance) => ({ ...instance, tags: new Map([['Name', 'demo-node-1']]) })),
       /the request was refused: IdentityNotAllowed/,
     ],
-    ['a region with no certificate', wrapAws(() => ({ regionCertificates: new Map() })), /the request was refused/],
+    [
+      'an EC2 that answers of another account',
+      lying((instance) => ({ ...instance, ownerId: '999988887777' })),
+      /the request was refused: AttestationInvalid/,
+    ],
     [
       'a key that signs for another CA',
       () => ({
@@ -129,8 +133,8 @@ describe('the hijack demo', () => {
 describe('the stand-in for AWS', () => {
   const id = 'csr-attest/v1/demo/0123';
   async function asked(change: (request: StsRequest) => StsRequest = (request) => request) {
-    const aws = await createStandInAws('tag');
-    const machine = await aws.launch('n1');
+    const aws = createStandInAws('tag');
+    const machine = aws.launch('n1');
     const url = Buffer.from(machine.signToken(id).slice('k8s-aws-v1.'.length), 'base64url').toString();
     const host = `sts.${aws.region}.amazonaws.com`;
     const request = { host, path: url.slice(`https://${host}`.length), headers: { 'x-k8s-aws-id': id } };
@@ -182,6 +186,7 @@ function callerIs(instanceId: string): StsAnswer {
 }
 
 function ended({ instanceId, ownerId, availabilityZone, launchTime }: InstanceDescription): InstanceDescription {
-  const nothing = { tags: new Map<string, string>(), addresses: [], dnsNames: [] };
+  const none = { primaryAddresses: [], primaryDnsNames: [], addresses: [], dnsNames: [] };
+  const nothing = { tags: new Map<string, string>(), ...none };
   return { instanceId, ownerId, availabilityZone, launchTime, state: 'terminated', ...nothing };
 }

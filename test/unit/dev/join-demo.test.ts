@@ -51,7 +51,8 @@ describe('the join demo', { timeout: 90_000 }, () => {
     ]);
     expect(text).toContain('✓ the same to the byte, out of the cache');
     expect(text).toMatch(/asked again at +\S+Z, (70|7\d|80) % of the way to its end$/m);
-    expect(text).toContain('dynamic/instance-identity/rsa2048');
+    expect(text).toContain('meta-data/identity-credentials/ec2/security-credentials/ec2-instance');
+    expect(text).not.toContain('instance-identity');
     expect(text).toMatch(/\nok: the machine joined by its own proof, .* \d+\.\d s\n$/);
     expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThan(140);
     expect(text).not.toMatch(/k8s-aws-v1|X-Amz|BEGIN|[a-z0-9]{6}\.[a-z0-9]{16}/);
@@ -110,8 +111,8 @@ test('on a machine that is too busy it is said that it may be no more than that'
 
 describe('the stand-in’s metadata service', () => {
   test('tells nothing without a token of its own', async () => {
-    const aws = await createStandInAws('kubernetes.io/cluster/demo');
-    const machine = await aws.launch('n1');
+    const aws = createStandInAws('kubernetes.io/cluster/demo');
+    const machine = aws.launch('n1');
     const imds = await startStandInImds(machine);
     try {
       const path = `${imds.url}/latest/meta-data/instance-id`;

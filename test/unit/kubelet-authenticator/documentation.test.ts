@@ -23,7 +23,7 @@ test('every flag is in the table with its setting, and none that the program doe
     const row = rows.find(([, flags = '']) => flags.includes(`\`--${flag}`));
     expect([flag, row?.[2]]).toEqual([flag, expect.stringContaining(`\`${setting}\``)]);
   }
-  const known = new Set([...Object.keys(settingFlags), 'settings', 'serving-name', 'wait']);
+  const known = new Set([...Object.keys(settingFlags), 'settings', 'serving-name', 'keep-bootstrap-token', 'wait']);
   expect(documented.filter((flag) => !known.has(flag ?? ''))).toEqual([]);
   expect(documented).toHaveLength(known.size);
 });

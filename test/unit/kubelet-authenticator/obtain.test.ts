@@ -2,13 +2,14 @@
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { decodeRequest } from '../../../core/csr.ts';
 import type { ApiAnswer, JsonObject } from '../../../core/ports.ts';
 import type { Progress } from '../../../kubelet-authenticator/credential.ts';
 import { obtain } from '../../../kubelet-authenticator/obtain.ts';
+import { removeBootstrapToken } from '../../../kubelet-authenticator/login.ts';
 import type { NodeProviderPort } from '../../../kubelet-authenticator/providers/provider.ts';
 import { clientUsages } from '../../../kubelet-authenticator/request.ts';
 import { resolveSettings } from '../../../kubelet-authenticator/settings.ts';
@@ -33,6 +34,11 @@ let decide: Decide;
 let created: Stored[];
 /** The API server believes no certificate of ours. */
 let distrusted: boolean;
+/** Of the settings file, besides. */
+let more: Readonly<Record<string, unknown>>;
+let renews: boolean;
+/** What this program makes, newest first. */
+let versions: NodeProviderPort['versions'];
 let caKeys: webcrypto.CryptoKeyPair;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -46,6 +52,9 @@ beforeEach(() => {
   objects = new Map();
   created = [];
   distrusted = false;
+  more = {};
+  renews = true;
+  versions = ['aws/v2', 'aws/v1'];
   writeFileSync(join(folder.path, 'token'), JSON.stringify({ token: 'abcdef.0123456789abcdef' }));
 });
 afterEach(() => folder.remove());
@@ -76,8 +85,7 @@ function objectOf({ name, spec, status, annotations }: Stored): ApiAnswer<JsonOb
   return { ok: true, value: { metadata: { name, resourceVersion: '1', annotations }, spec, status } };
 }
 
-const provider: NodeProviderPort = {
-  versions: ['aws/v2', 'aws/v1'],
+const provider: Omit<NodeProviderPort, 'versions'> = {
   renews: true,
   describe: () => Promise.resolve({ names: [] }),
   makeEvidence: ({ version }) => Promise.resolve({ data: `{"v":"${version}"}`, staleAt: now + 240_000 }),
@@ -90,6 +98,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       ...settingsFile,
       cacheDirectory: join(folder.path, 'cache'),
       bootstrapCredentialsFile: join(folder.path, 'token'),
+      ...more,
     }),
   );
   if (!resolved.ok) throw new Error(resolved.problems.join());
@@ -99,7 +108,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       settings,
       slot: { directory: settings.cacheDirectory, name: 'client' },
       wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
-      provider,
+      provider: { ...provider, versions, renews },
       login: undefined,
       world: { now: () => now, say: (line) => void said.push(line) },
       connect: (_place, login) => ({
@@ -148,7 +157,7 @@ const keysSent = () =>
     }),
   );
 
-test('an older signing side says which version it takes, and gets it, now and from then on', async () => {
+test('finding 7: an older signing side says which version it takes, and gets it at once', async () => {
   decide = async (stored, nth) => {
     if (nth > 1) return issue(stored);
     await no('Denied', 'AttestationVersion')(stored, nth);
@@ -157,6 +166,51 @@ test('an older signing side says which version it takes, and gets it, now and fr
   expect(await ask()).toMatchObject({ kind: 'issued' });
   expect(versionsSent()).toEqual(['aws/v2', 'aws/v1']);
   expect(keysSent().size).toBe(1);
+});
+
+/** As the signing side denies it, with the versions that it takes. */
+const takesOnly =
+  (taken: string): Decide =>
+  async (stored, nth) => {
+    await no('Denied', 'AttestationVersion')(stored, nth);
+    stored.annotations['countersign.dev/supported-attestation-versions'] = taken;
+  };
+
+test('finding 7: the older version is remembered while the attempt lasts, and given up with the next one', async () => {
+  // Denied once more for another reason, the program ends: what it learned is in the work file.
+  decide = (stored, nth) =>
+    nth === 1 ? takesOnly('aws/v1')(stored, nth) : no('Denied', 'IdentityNotAllowed')(stored, nth);
+  expect(await ask()).toMatchObject({ kind: 'refused' });
+  now += 120_000;
+  decide = (stored) => issue(stored);
+  expect(await ask()).toMatchObject({ kind: 'issued' });
+  expect(versionsSent()).toEqual(['aws/v2', 'aws/v1', 'aws/v1']);
+  // The next certificate is asked for with the newest again: the signing side may have been upgraded.
+  now += 29 * 86_400_000;
+  expect(await ask()).toMatchObject({ kind: 'issued' });
+  expect(versionsSent().at(-1)).toBe('aws/v2');
+});
+
+test('finding 7: two signing sides that contradict each other get a few requests, not requests for ever', async () => {
+  decide = (stored, nth) => takesOnly(versionsSent().at(-1) === 'aws/v2' ? 'aws/v1' : 'aws/v2')(stored, nth);
+  expect(await ask()).toMatchObject({ kind: 'refused' });
+  expect(versionsSent()).toEqual(['aws/v2', 'aws/v1', 'aws/v2', 'aws/v1']);
+});
+
+test('finding 7: where no list came with the refusal, the next older version is tried, and no newer one', async () => {
+  decide = no('Failed', 'AttestationVersion');
+  expect(await ask()).toMatchObject({ kind: 'refused' });
+  expect(versionsSent()).toEqual(['aws/v2', 'aws/v1']);
+});
+
+test('finding 7: a node that may send one version only sends no other, and says why it is refused', async () => {
+  versions = ['aws/v1'];
+  decide = takesOnly('aws/v2');
+  expect(await ask()).toMatchObject({
+    kind: 'refused',
+    message: expect.stringContaining('because of AttestationVersion') as string,
+  });
+  expect(versionsSent()).toEqual(['aws/v1']);
 });
 
 test('one that takes nothing this program can make gets one request, and is told of', async () => {
@@ -278,6 +332,7 @@ test('a certificate that is not for our key is not taken', async () => {
 });
 
 test('a certificate that the API server does not believe: asked for as the first time, with the key it is known by', async () => {
+  more = { keepBootstrapToken: true };
   decide = (stored) => issue(stored);
   const first = await ask();
   now += 28 * 86_400_000;
@@ -294,4 +349,61 @@ test('a certificate that the API server does not believe: asked for as the first
   expect(second.credential.keyPem).toBe(first.credential.keyPem);
   expect(second.credential.notAfter).toBeGreaterThan(first.credential.notAfter);
   expect(said.join()).toContain('the certificate in use (system:node:n1) is not accepted');
+});
+
+describe('finding 14: the bootstrap token after the first certificate', () => {
+  const token = () => join(folder.path, 'token');
+
+  test('finding 14: it is removed, and the node renews without it', async () => {
+    decide = (stored) => issue(stored);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(existsSync(token())).toBe(false);
+    expect(said.join()).toContain('removed the bootstrap token');
+    expect(said.join()).not.toContain('0123456789abcdef');
+    now += 28 * 86_400_000;
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(created.map(({ spec }) => spec.username)).toEqual(['system:bootstrap:abcdef', 'system:node:n1']);
+  });
+
+  test('finding 14: it stays while there is no certificate', async () => {
+    decide = () => {};
+    expect(await ask(1_000)).toMatchObject({ kind: 'waiting' });
+    decide = no('Denied', 'IdentityNotAllowed');
+    now += 300_000;
+    expect(await ask()).toMatchObject({ kind: 'refused' });
+    expect(existsSync(token())).toBe(true);
+  });
+
+  test('finding 14: it stays where the operator says so, and where the next certificate needs it', async () => {
+    decide = (stored) => issue(stored);
+    more = { keepBootstrapToken: true };
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(existsSync(token())).toBe(true);
+    now += 40 * 86_400_000;
+    more = {};
+    renews = false;
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(existsSync(token())).toBe(true);
+  });
+
+  test.each([
+    ['a kubeconfig in JSON', { kind: 'Config', users: [{ name: 'u', user: { token: 'abcdef.0123456789abcdef' } }] }],
+    ['a token of another kind', { token: 'eyJhbGciOi' }],
+    ['a token with something beside it', { token: 'abcdef.0123456789abcdef', tokenFile: '/dev/null' }],
+  ])('finding 14: %s is not removed: join did not write it', async (_, content) => {
+    writeFileSync(token(), JSON.stringify(content));
+    expect(removeBootstrapToken(token())).toBe(false);
+    expect(JSON.parse(readFileSync(token(), 'utf8'))).toEqual(content);
+  });
+
+  test('finding 14: a node whose certificate expired says how it comes back: with a new token, for the same key', async () => {
+    decide = (stored) => issue(stored);
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    now += 40 * 86_400_000;
+    await expect(ask()).rejects.toThrow(/cannot be read.*\(ENOENT\); kubelet-authenticator join with a new token/);
+    writeFileSync(token(), JSON.stringify({ token: 'fedcba.0123456789abcdef' }));
+    expect(await ask()).toMatchObject({ kind: 'issued' });
+    expect(keysSent().size).toBe(1);
+    expect(existsSync(token())).toBe(false);
+  });
 });

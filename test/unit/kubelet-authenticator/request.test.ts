@@ -20,6 +20,7 @@ const told: Record<string, string> = {
   'meta-data/local-ipv4': '10.0.0.1',
   'meta-data/local-hostname': 'ip-10-0-0-1.internal second.example',
   'dynamic/instance-identity/rsa2048': 'bGluZQ==\nMg==',
+  'meta-data/identity-credentials/ec2/info': JSON.stringify({ Code: 'Success', AccountId: '111122223333' }),
   'meta-data/identity-credentials/ec2/security-credentials/ec2-instance': JSON.stringify({
     Code: 'Success',
     AccessKeyId: 'ASIAX',
@@ -28,14 +29,29 @@ const told: Record<string, string> = {
   }),
 };
 const signed: object[] = [];
-const provider = awsProvider({ read: (path) => Promise.resolve(told[path]) }, (proof) => {
+const read: string[] = [];
+const imds = {
+  read(path: string) {
+    read.push(path);
+    return Promise.resolve(told[path]);
+  },
+};
+const provider = awsProvider(imds, (proof) => {
   signed.push(proof);
   return Promise.resolve('k8s-aws-v1.x');
 });
 
+/** Provider and version, and what the DATA block says. */
+function evidenceIn(text: string): readonly [version: string, data: object] {
+  const decoded = decodeRequest(Buffer.from(text));
+  const evidence = decoded.ok ? decodeEvidence(decoded.request.evidence) : undefined;
+  if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
+  return [evidence.version, JSON.parse(Buffer.from(evidence.data).toString()) as object];
+}
+
 test.each(keyKinds)('a request for a %s key is what the signing side reads', async (kind) => {
   const key = newKey(kind);
-  const request = await makeRequest(settings, wanted, key, provider, 'aws/v1', 1_000);
+  const request = await makeRequest(settings, wanted, key, provider, 'aws/v2', 1_000);
   const decoded = decodeRequest(Buffer.from(request.text));
   if (!decoded.ok) throw new Error(JSON.stringify(decoded));
   expect(decoded.request).toMatchObject({
@@ -49,19 +65,25 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
   expect(request.staleAt).toBe(1_000 + 4 * 60_000);
   expect(createPrivateKey(key).type).toBe('private');
 
-  const evidence = decodeEvidence(decoded.request.evidence);
-  if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
-  const data = JSON.parse(Buffer.from(evidence.data).toString()) as { nonce: string };
-  expect([evidence.version, data]).toEqual([
-    'aws/v1',
-    { v: 1, rsa2048: 'bGluZQ==\nMg==', sts: 'k8s-aws-v1.x', nonce: expect.stringMatching(/^[\w-]{22}$/) as string },
+  const [version, data] = evidenceIn(request.text);
+  const { nonce } = data as { readonly nonce: string };
+  expect([version, data]).toEqual([
+    'aws/v2',
+    {
+      v: 2,
+      account: '111122223333',
+      region: 'cn-north-1',
+      instance: 'i-0123456789abcdef0',
+      sts: 'k8s-aws-v1.x',
+      nonce: expect.stringMatching(/^[\w-]{22}$/) as string,
+    },
   ]);
   const { audience, nodeName } = settings;
   const bound = {
     audience,
     signerName: wanted.signerName,
     nodeName,
-    nonce: data.nonce,
+    nonce,
     spki: decoded.request.publicKey.spki,
   };
   expect(signed.at(-1)).toMatchObject({
@@ -71,11 +93,26 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
   });
 });
 
+test('finding 7: what a node writes holds no signed document, and the node does not even read one', async () => {
+  read.length = 0;
+  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, 'aws/v2', 0);
+  expect(read.filter((path) => path.includes('instance-identity'))).toEqual([]);
+  expect(Object.keys(evidenceIn(text)[1])).toEqual(['v', 'account', 'region', 'instance', 'sts', 'nonce']);
+});
+
+test('for a signing side that takes aws/v1 only, the document of the instance', async () => {
+  const { text } = await makeRequest(settings, wanted, newKey('P-256'), provider, 'aws/v1', 0);
+  expect(evidenceIn(text)).toEqual([
+    'aws/v1',
+    { v: 1, rsa2048: 'bGluZQ==\nMg==', sts: 'k8s-aws-v1.x', nonce: expect.stringMatching(/^[\w-]{22}$/) as string },
+  ]);
+});
+
 test('two of one moment, for one key, are two: a proof is taken once', async () => {
   const key = newKey('P-256');
   const [one, two] = [
-    await makeRequest(settings, wanted, key, provider, 'aws/v1', 5),
-    await makeRequest(settings, wanted, key, provider, 'aws/v1', 5),
+    await makeRequest(settings, wanted, key, provider, 'aws/v2', 5),
+    await makeRequest(settings, wanted, key, provider, 'aws/v2', 5),
   ];
   const ids = signed.slice(-2).map((proof) => (proof as { id: string }).id);
   expect(ids[0]).not.toBe(ids[1]);
@@ -84,7 +121,7 @@ test('two of one moment, for one key, are two: a proof is taken once', async () 
 
 test('names go into the request, the object into the API as it is', async () => {
   const names = { ip: ['10.0.0.1', '2001:db8::1'], dns: ['n1.example.com'] };
-  const request = await makeRequest(settings, { ...wanted, names }, newKey('P-256'), provider, 'aws/v1', 0);
+  const request = await makeRequest(settings, { ...wanted, names }, newKey('P-256'), provider, 'aws/v2', 0);
   expect(decodeRequest(Buffer.from(request.text))).toMatchObject({ request: { sans: names } });
   expect(requestObject(request, wanted)).toEqual({
     apiVersion: 'certificates.k8s.io/v1',
@@ -101,12 +138,16 @@ test('names go into the request, the object into the API as it is', async () => 
 test('an instance without what a proof needs says what is missing, and repeats no secret', async () => {
   const without = (path: string, text?: string) =>
     awsProvider({ read: (asked) => Promise.resolve(asked === path ? text : told[asked]) }, () => Promise.resolve('x'));
-  const made = (broken: typeof provider) => makeRequest(settings, wanted, newKey('P-256'), broken, 'aws/v1', 0);
+  const made = (broken: typeof provider) => makeRequest(settings, wanted, newKey('P-256'), broken, 'aws/v2', 0);
   const credentials = 'meta-data/identity-credentials/ec2/security-credentials/ec2-instance';
   await expect(made(without(credentials))).rejects.toThrow(`the metadata service has no ${credentials}`);
   await expect(made(without(credentials, '{"Code":"Failed","Token":"t0ps3cret"}'))).rejects.toThrow(
     /^(?!.*t0ps3cret).*gives no credentials/,
   );
+  const info = 'meta-data/identity-credentials/ec2/info';
+  await expect(made(without(info))).rejects.toThrow(`the metadata service has no ${info}`);
+  for (const text of ['{"Code":"Success"}', '{"Code":"Failed","AccountId":"111122223333"}', 'null', '<html>'])
+    await expect(made(without(info, text))).rejects.toThrow('names no account');
   await expect(made(without('meta-data/placement/region', 'mars-1'))).rejects.toThrow(
     'mars-1 is of no known partition',
   );

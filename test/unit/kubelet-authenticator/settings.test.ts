@@ -47,6 +47,19 @@ test('flags take the place of the file, and can say everything', () => {
   expect(problems(undefined, flags)).toEqual([]);
 });
 
+test('the version of the evidence is one that the provider makes, or not said', () => {
+  expect(settings()).not.toHaveProperty('evidenceVersion');
+  expect(settings({}, { 'evidence-version': 'aws/v1' })).toMatchObject({ evidenceVersion: 'aws/v1' });
+  const written = encodeSettings(settings({ evidenceVersion: 'aws/v2' }));
+  expect(resolveSettings(written)).toMatchObject({ ok: true, settings: { evidenceVersion: 'aws/v2' } });
+  expect(problems(JSON.stringify({ ...settingsFile, evidenceVersion: 'aws/v9' }))).toEqual([
+    'evidenceVersion (--evidence-version) is none of aws/v2, aws/v1',
+  ]);
+  expect(problems(JSON.stringify({ ...settingsFile, provider: 'insecure', evidenceVersion: 'aws/v2' }))).toEqual([
+    'evidenceVersion (--evidence-version) is none of insecure/v1',
+  ]);
+});
+
 test('all that is wrong is told at once', () => {
   expect(problems('[]')).toEqual(['the settings file is not a JSON object']);
   expect(problems('{"token": "abcdef.')).toEqual(['the settings file is not a JSON object']);
@@ -79,6 +92,17 @@ test.each(['exec', 'serving'])('%s on a machine that never joined says who write
   expect(lines.at(-1)).toBe(
     'kubelet-authenticator: kubelet-authenticator join writes them all to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
   );
+});
+
+test('finding 23: no line of the log begins another one, or steers a terminal', () => {
+  const program = resolve(import.meta.dirname, '../../../kubelet-authenticator/kubelet-authenticator.ts');
+  const flag = '/nope\u001b[31m\u202e\nkubelet-authenticator: forged';
+  const ran = spawnSync(process.execPath, [program, 'exec', '--settings', flag], { encoding: 'utf8' });
+  expect(ran).toMatchObject({
+    status: 3,
+    stderr:
+      'kubelet-authenticator: the settings: /nope\\u{1b}[31m\\u{202e}\\u{a}kubelet-authenticator: forged cannot be read (ENOENT)\n',
+  });
 });
 
 test.each([

@@ -8,6 +8,7 @@ import type { SignOutcome } from '../../../core/outcome.ts';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import { createCaHandler } from '../../../lambdas/ca/handler.ts';
 import { signAnswer, verdictAnswer } from '../../../adapters/lambda-answers.ts';
+import { refuseCaller } from '../../../adapters/lambda-caller.ts';
 import { logEntry } from '../../../adapters/lambda-log.ts';
 import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { clusters } from './clusters.ts';
@@ -195,11 +196,49 @@ test('what the ca function writes when there is no CA', async () => {
   expect(counted('Ca', line)).toEqual(['CaDaysLeft-nodes', 'CaDaysLeft-web']);
 });
 
+test('finding 2: a refused caller is counted by name, from both functions, and the alarm has a contributor for each', () => {
+  const [answer, more] = refuseCaller(
+    {
+      ok: false,
+      caller: 'arn:aws:sts::111122223333:assumed-role/deployer/alice',
+      principal: 'arn:aws:sts::111122223333:assumed-role/deployer',
+    },
+    'proof',
+  );
+  const written = logEntry(answer, 5, more);
+  const among = filtersOf(proof);
+  for (const service of ['Sign', 'Attest']) {
+    expect(counted(service, written, among)).toEqual(['CallersRefused']);
+    const filter = among.find(
+      ({ LogGroupName, FilterPattern }) =>
+        LogGroupName === `<${service}Log>` && matches(FilterPattern, JSON.stringify(written)),
+    );
+    // The dimension is a field of that very line.
+    expect(filter?.MetricTransformations).toMatchObject([
+      { MetricNamespace: 'Countersign/proof', Dimensions: [{ Key: 'Caller', Value: '$.callerPrincipal' }] },
+    ]);
+  }
+  expect(written).toMatchObject({ callerPrincipal: 'arn:aws:sts::111122223333:assumed-role/deployer' });
+  const alarm = alarmsOf(proof).find(({ AlarmName }) => AlarmName === 'countersign-proof-callers-refused');
+  expect(alarm).toMatchObject({
+    ...atOnce,
+    ...comparison,
+    Metrics: [
+      {
+        Expression: 'SELECT SUM(CallersRefused) FROM SCHEMA("Countersign/proof", Caller) GROUP BY Caller',
+        Period: 300,
+      },
+    ],
+  });
+});
+
 describe('each filter', () => {
   test('has one alarm that watches its metric, by five minutes, or for what ends by six hours', () => {
     for (const {
       MetricTransformations: [metric],
     } of filters) {
+      // Watched by a query, below.
+      if (metric?.MetricName === 'CallersRefused') continue;
       const watching = alarms.filter(
         ({ MetricName, Namespace }) => MetricName === metric?.MetricName && Namespace === metric?.MetricNamespace,
       );
@@ -233,7 +272,7 @@ test('every alarm, and at what it is raised', () => {
     Dimensions: [{ Name: 'ApiId', Value: `<${id}>` }],
   });
   const own = (metric: string) => ({ Namespace: 'Countersign/api', MetricName: metric });
-  const first = new Set(['SignatureInvalid', 'NameReserved', 'UidReused', 'IntentExpired']);
+  const first = new Set(['SignatureInvalid', 'NameReserved', 'UidReused', 'IntentExpired', 'Locked']);
   const days = {
     Threshold: 33,
     EvaluationPeriods: 4,
@@ -250,6 +289,7 @@ test('every alarm, and at what it is raised', () => {
     ...Object.fromEntries(
       always.map((code) => [`refused-${code}`, { ...own(`Refused${code}`), ...(first.has(code) ? atOnce : many) }]),
     ),
+    'callers-refused': atOnce,
     'front-door-errors-iam': { ...gateway('IamApi'), ...lasting },
     'front-door-errors-jwt': { ...gateway('JwtApi'), ...lasting },
     'authorizer-errors': { ...lambda('Errors', 'Authorizer'), ...atOnce },

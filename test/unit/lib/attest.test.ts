@@ -76,7 +76,7 @@ describe('the attest function', () => {
     const arn = 'arn:aws:kms:eu-central-1:111122223333:key/0-0';
     expect(parseSignSettings({ ...sign, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }) }, cluster)).toMatchObject({
       ok: true,
-      settings: { attestation: { table: 'proof-state<Attestations>', function: '<Attest>' } },
+      settings: { attestationsTable: 'proof-state<Attestations>', attestFunction: '<Attest>' },
     });
   });
 
@@ -127,9 +127,10 @@ describe('what each role may', () => {
     Resource: '<AttestLog.Arn>',
   };
   const remember = [
-    on('ReadAttestations', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine'),
+    on('ReadAttestations', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine', 'lock'),
     on('WriteAttestations', 'PutItem', 'id', 'node', 'once', 'verdict', 'audit'),
-    on('ChangeIdentities', 'UpdateItem', 'id'),
+    on('RecallRequests', 'BatchGetItem', 'verdict', 'refused'),
+    on('ChangeIdentities', 'UpdateItem', 'id', 'refused'),
     on('CheckNodes', 'ConditionCheckItem', 'node'),
     on('FreeAddresses', 'DeleteItem', 'once#address'),
   ];
@@ -149,14 +150,14 @@ describe('what each role may', () => {
     const statements = show(statementsOf(resource(proof, 'AWS::IAM::Policy', 'SignPolicy')[1])) as object[];
     expect(statements.slice(3)).toEqual([
       { ...on('RememberKeys', 'UpdateItem', 'spki'), Resource: certificates },
-      on('ReadVerdicts', 'GetItem', 'verdict', 'id'),
+      on('ReadLocksAndVerdicts', 'GetItem', 'lock', 'verdict', 'id'),
       { Sid: 'AskAttest', Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: '<Attest.Arn>' },
     ]);
     const without = show(statementsOf(resource(first, 'AWS::IAM::Policy', 'SignPolicy')[1])) as { Sid: string }[];
     expect(without.map(({ Sid }) => Sid)).not.toContain('RememberKeys');
   });
 
-  test('sign where all is only audited: nothing of it', () => {
+  test('sign where all is only audited: locks, and nothing else of it', () => {
     const audited = synthesise(
       clusters
         .replace('-kubelet-aws: {freshKeys: true}', '-kubelet-aws: {attestation: {mode: audit}}')
@@ -167,19 +168,22 @@ describe('what each role may', () => {
       'WriteOwnLog',
       'ReadRequestsAndCas',
       'WriteRequests',
+      'ReadLocks',
     ]);
-    expect(JSON.stringify(resource(of, 'AWS::Lambda::Function', 'Sign')[1])).not.toContain('COUNTERSIGN_ATTEST');
+    expect(JSON.stringify(resource(of, 'AWS::Lambda::Function', 'Sign')[1])).not.toContain(
+      'COUNTERSIGN_ATTEST_FUNCTION',
+    );
     expect(resource(of, 'AWS::Lambda::Function', 'Attest')).toBeDefined();
   });
 
   test('an operator: the register, and no verdict', () => {
     const [, policy] = resource(proof, 'AWS::IAM::ManagedPolicy');
     expect(show(statementsOf(policy))).toEqual([
-      on('ReadRegister', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine'),
+      on('ReadRegister', 'GetItem', 'id', 'node', 'once', 'verdict', 'machine', 'lock'),
       { Sid: 'ListRegister', Effect: 'Allow', Action: 'dynamodb:Scan', Resource: table },
-      on('WriteRegister', 'PutItem', 'id', 'node', 'once#address', 'machine', 'audit'),
-      on('ChangeRegister', 'UpdateItem', 'id', 'machine'),
-      on('ClearRegister', 'DeleteItem', 'id', 'node', 'once#address', 'machine'),
+      on('WriteRegister', 'PutItem', 'id', 'node', 'once#address', 'machine', 'lock', 'audit'),
+      on('ChangeRegister', 'UpdateItem', 'machine'),
+      on('ClearRegister', 'DeleteItem', 'id', 'node', 'once#address', 'machine', 'lock'),
       ...look,
       {
         Sid: 'FindRegister',
@@ -189,7 +193,7 @@ describe('what each role may', () => {
       },
     ]);
     // Attached to nobody: that is for the account to decide.
-    expect(policy.Properties).toMatchObject({ Description: 'Operates the attestation of cluster proof' });
+    expect(policy.Properties).toMatchObject({ Description: 'Operates locks and attestation of cluster proof' });
     for (const key of ['Roles', 'Users', 'Groups']) expect(policy.Properties).not.toHaveProperty(key);
   });
 
@@ -301,10 +305,10 @@ describe('the ways in', () => {
 
 describe('what is in the bundle', () => {
   /** The stand-in's handler gives back the constants that it was bundled with. */
-  async function baked(stack: string, id: string): Promise<Constants> {
+  async function baked(stack: string, id: string, written = clusters): Promise<Constants> {
     const outdir = mkdtempSync(join(tmpdir(), 'countersign-attest-'));
     try {
-      createApplication({ configuration: configuration(clusters), sources: smallSources, outdir }).synth();
+      createApplication({ configuration: configuration(written), sources: smallSources, outdir }).synth();
       const text = readFileSync(join(outdir, `${stack}.template.json`), 'utf8');
       const of = JSON.parse(text) as Parameters<typeof resource>[0];
       const { S3Key: key } = resource(of, 'AWS::Lambda::Function', id)[1].Properties['Code'] as { S3Key: string };
@@ -341,5 +345,10 @@ describe('what is in the bundle', () => {
 
   test('a region whose certificate nobody has is no cluster to deploy', () => {
     expect(() => synthesise(clusters.replace('eu-west-1]', 'xx-nowhere-1]'))).toThrow(/region xx-nowhere-1/);
+  });
+
+  test('finding 7: where the documents of aws/v1 are not taken any more, no certificate is needed', async () => {
+    const ended = clusters.replace('eu-west-1]', 'ap-future-1]\n        acceptV1: false');
+    expect((await baked('proof', 'Attest', ended)).regionCertificates).toBe('{}');
   });
 });

@@ -62,6 +62,6 @@ test('a month without certificates: the key, the alarms, the one metric that is 
 test('tables are paid by use, and no function waits for money', () => {
   expect(
     ofType(templates.get('iam-state')!, 'AWS::DynamoDB::Table').map(([, of]) => of.Properties['BillingMode']),
-  ).toEqual(['PAY_PER_REQUEST']);
+  ).toEqual(['PAY_PER_REQUEST', 'PAY_PER_REQUEST']);
   expect(JSON.stringify(templates.get('both'))).not.toContain('ProvisionedConcurren');
 });

@@ -161,6 +161,11 @@ describe('cdk-nag, AwsSolutions', () => {
     const looks = { 'Annotation::AwsSolutions-IAM5[Resource::*]': reason };
     expect(synthesis.acknowledged).toEqual(
       [
+        { path: 'api/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'api') },
+        ...['url', 'tokens'].map((name) => ({
+          path: `${name}/OperatorPolicy`,
+          rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', name),
+        })),
         { path: 'proof/AttestPolicy', rules: looks },
         { path: 'proof/OperatorPolicy', rules: looks },
         { path: 'proof/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'proof') },

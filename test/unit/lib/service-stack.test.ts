@@ -1,5 +1,6 @@
 /** Functions, ways in and what each role may: resource by resource, statement by statement. */
 import { describe, expect, test } from 'vitest';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import { parseSettings } from '../../../lambdas/sign/env.ts';
 import { readSettings } from '../../../lambdas/ca/env.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
@@ -7,6 +8,7 @@ import { routesOf } from '../../../lib/front-door.ts';
 import { clusters } from './clusters.ts';
 import { configuration, ofType, plain, resource, statementsOf, synthesise, template } from './synthesis.ts';
 import type { Resource } from './synthesis.ts';
+import { noLocks } from '../../harness/no-locks.ts';
 
 const synthesis = synthesise(clusters);
 const { clusters: configured } = configuration(clusters);
@@ -29,6 +31,7 @@ test('a cluster has what its ways in need, and nothing else', () => {
   const always = {
     'AWS::Lambda::Function': 2,
     'AWS::IAM::Policy': 2,
+    'AWS::IAM::ManagedPolicy': 1,
     'AWS::Logs::LogGroup': 2,
     'Custom::CountersignCas': 1,
     'AWS::Events::Rule': 1,
@@ -79,9 +82,10 @@ describe('the functions', () => {
     COUNTERSIGN_CA_KEYS: '{"nodes":"api-state<CaKeynodes.Arn>","web":"api-state<CaKeyweb.Arn>"}',
     COUNTERSIGN_LOG_LEVEL: 'info',
   };
+  const signs = { ...environment, COUNTERSIGN_ATTESTATIONS_TABLE: 'api-state<Attestations>' };
 
   test.each([
-    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'api-state<SignRole.Arn>', environment],
+    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'api-state<SignRole.Arn>', signs],
     ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', 1, 'api-state<CaRole.Arn>', environment],
     [
       'Authorizer',
@@ -129,7 +133,12 @@ describe('the functions', () => {
       if (id === 'Sign')
         expect(parseSettings(variables, cluster)).toEqual({
           ok: true,
-          settings: { certificatesTable: 'api-state<Certificates>', caKeys: keys, logLevel: 'info' },
+          settings: {
+            certificatesTable: 'api-state<Certificates>',
+            attestationsTable: 'api-state<Attestations>',
+            caKeys: keys,
+            logLevel: 'info',
+          },
         });
       else
         expect(readSettings(variables, cluster)).toEqual({
@@ -180,6 +189,13 @@ describe('what each role may', () => {
           Action: ['dynamodb:PutItem', 'dynamodb:UpdateItem'],
           Resource: table,
           Condition: leading('uid'),
+        },
+        {
+          Sid: 'ReadLocks',
+          Effect: 'Allow',
+          Action: 'dynamodb:GetItem',
+          Resource: 'api-state<Attestations.Arn>',
+          Condition: leading('lock'),
         },
       ],
     ],
@@ -253,6 +269,7 @@ describe('what each role may', () => {
       ofType(of, 'AWS::IAM::Policy').flatMap(([, policy]) => statementsOf(policy).map(({ Sid }) => Sid ?? ''));
     expect(sids(tokens).sort()).toEqual([
       'KeepCas',
+      'ReadLocks',
       'ReadRequestsAndCas',
       'WriteOwnLog',
       'WriteOwnLog',
@@ -299,6 +316,20 @@ describe('the HTTP APIs', () => {
     'GET /v1/clusters/api/trust-bundle/nodes',
     'GET /v1/clusters/api/trust-bundle/web',
   ];
+
+  test('finding 14: made-up tokens reach a function, a reserve and an endpoint of their own', () => {
+    const reserves = ['Sign', 'Authorizer'].map((id) => resource(api, 'AWS::Lambda::Function', id)[1].Properties);
+    expect(reserves.map((of) => of['ReservedConcurrentExecutions'])).toEqual([7, 7]);
+    const stages = ofType(api, 'AWS::ApiGatewayV2::Stage').map(([, { Properties: of }]) => show(of));
+    const throttle = { DefaultRouteSettings: expect.objectContaining({ ThrottlingRateLimit: 11 }) as unknown };
+    expect(stages).toEqual([
+      expect.objectContaining({ ApiId: '<IamApi>', ...throttle }),
+      expect.objectContaining({ ApiId: '<JwtApi>', ...throttle }),
+    ]);
+    // AWS's own check turns strangers away from the other endpoint before any function of ours runs.
+    for (const [id, route] of ofType(api, 'AWS::ApiGatewayV2::Route').filter(([name]) => name.startsWith('IamApi')))
+      expect([id, route.Properties['AuthorizationType']]).toEqual([id, 'AWS_IAM']);
+  });
 
   test.each([
     ['IamApi', { AuthorizationType: 'AWS_IAM' }],
@@ -381,10 +412,12 @@ describe('the HTTP APIs', () => {
     if (cluster === undefined) throw new Error('no cluster');
     const handler = createSignHandler({
       version: '0',
+      caller: loopbackCaller,
       cluster: (name) => (name === 'api' ? cluster : undefined),
       ledger: () => {
         throw new Error('not asked');
       },
+      locks: () => noLocks,
       authority: () => Promise.reject(new Error('not there')),
       now: () => 0,
       randomBytes: (count) => new Uint8Array(count),
@@ -465,11 +498,16 @@ describe('who may call which function', () => {
 test('the outputs are what a relay and an operator need', () => {
   const outputs = (of: typeof api): unknown =>
     show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
+  const operating = (name: string) => ({
+    AttestationsTable: `${name}-state<Attestations>`,
+    OperatorPolicyArn: '<OperatorPolicy>',
+  });
   const functions = { SignFunction: '<Sign>', CaFunction: '<Ca>' };
   expect(outputs(api)).toEqual({
     ...functions,
     AuthorizerFunction: '<Authorizer>',
     CertificatesTable: 'api-state<Certificates>',
+    ...operating('api'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/api',
     JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/api',
@@ -477,6 +515,7 @@ test('the outputs are what a relay and an operator need', () => {
   expect(outputs(url)).toEqual({
     ...functions,
     CertificatesTable: 'url-state<Certificates>',
+    ...operating('url'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<FunctionUrl.FunctionUrl>v1/clusters/url',
   });
@@ -484,6 +523,7 @@ test('the outputs are what a relay and an operator need', () => {
     ...functions,
     AuthorizerFunction: '<Authorizer>',
     CertificatesTable: 'tokens-state<Certificates>',
+    ...operating('tokens'),
     JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/tokens',
   });
 });

@@ -7,13 +7,13 @@ import type { Resource, Statement } from './synthesis.ts';
 const synthesis = synthesise(clusters);
 const api = template(synthesis, 'api-state');
 
-test('each cluster has keys, a table and the two roles that the keys trust, and nothing else', () => {
+test('each cluster has keys, two tables and the two roles that the keys trust, and nothing else', () => {
   const types = (stack: string): string[] =>
     Object.values(template(synthesis, stack).Resources).map(({ Type }) => Type);
   const [key, role, table] = ['AWS::KMS::Key', 'AWS::IAM::Role', 'AWS::DynamoDB::Table'];
-  expect(types('api-state').sort()).toEqual([table, role, role, key, key]);
-  expect(types('url-state').sort()).toEqual([table, role, role, key]);
-  expect(types('tokens-state').sort()).toEqual([table, role, role, key]);
+  expect(types('api-state').sort()).toEqual([table, table, role, role, key, key]);
+  expect(types('url-state').sort()).toEqual([table, table, role, role, key]);
+  expect(types('tokens-state').sort()).toEqual([table, table, role, role, key]);
 });
 
 test('where machines prove themselves it remembers them, by a role that no key trusts', () => {
@@ -47,7 +47,7 @@ test('the stacks are where the file says, or where the credentials are', () => {
 
 describe('the certificates table', () => {
   test('is as the adapter wants it, can be restored to any second, and stays', () => {
-    const [, table] = resource(api, 'AWS::DynamoDB::Table');
+    const [, table] = resource(api, 'AWS::DynamoDB::Table', 'Certificates');
     expect(table).toEqual({
       Type: 'AWS::DynamoDB::Table',
       Properties: {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bakeCluster } from '../../../core/baked-configuration.ts';
+import { bakeCallers, bakeCluster } from '../../../core/baked-configuration.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import { version } from '../../../core/version.ts';
 import manifest from '../../../package.json' with { type: 'json' };
@@ -34,7 +34,10 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
       format: 'cjs',
       mainFields: ['module', 'main'],
       minify: true,
-      define: { __COUNTERSIGN_CLUSTER__: JSON.stringify(bakeCluster(cluster)) },
+      define: {
+        __COUNTERSIGN_CLUSTER__: JSON.stringify(bakeCluster(cluster)),
+        __COUNTERSIGN_CALLERS__: JSON.stringify(bakeCallers({ cluster: 'demo', role: 'countersign-demo-caller' })),
+      },
     });
     inputs = Object.keys(metafile.inputs);
     size = outputFiles[0]!.contents.length;

@@ -7,13 +7,19 @@ const arn = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1
 const good = {
   COUNTERSIGN_CLUSTER: 'prod',
   COUNTERSIGN_CERTIFICATES_TABLE: 'prod-state-Certificates-ABC',
+  COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC',
   COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }),
 };
 
 test('what the infrastructure sets is read', () => {
   expect(parseSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'warn' }, cluster)).toEqual({
     ok: true,
-    settings: { certificatesTable: 'prod-state-Certificates-ABC', caKeys: new Map([['ca', arn]]), logLevel: 'warn' },
+    settings: {
+      certificatesTable: 'prod-state-Certificates-ABC',
+      attestationsTable: 'prod-state-Attestations-ABC',
+      caKeys: new Map([['ca', arn]]),
+      logLevel: 'warn',
+    },
   });
   expect(parseSettings(good, cluster)).toMatchObject({ settings: { logLevel: 'info' } });
   const china = { ...good, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.replace('arn:aws:', 'arn:aws-cn:') }) };
@@ -28,6 +34,7 @@ test.each([
     /is test, and the bundle has the rules of prod/,
   ],
   ['no table', { COUNTERSIGN_CERTIFICATES_TABLE: undefined }, 'COUNTERSIGN_CERTIFICATES_TABLE is not set'],
+  ['no table for locks', { COUNTERSIGN_ATTESTATIONS_TABLE: '' }, 'COUNTERSIGN_ATTESTATIONS_TABLE is not set'],
   ['keys that are no JSON', { COUNTERSIGN_CA_KEYS: '{' }, /no KMS key ARN for the CA ca/],
   ['keys that are no map', { COUNTERSIGN_CA_KEYS: '[]' }, /no KMS key ARN for the CA ca/],
   ['null for keys', { COUNTERSIGN_CA_KEYS: 'null' }, /no KMS key ARN for the CA ca/],

@@ -20,11 +20,11 @@ clusters:
       cluster.x-k8s.io/kube-apiserver-client-kubelet-aws: {ca: ca, requester: ${anything}}
       cluster.x-k8s.io/kubelet-serving-aws: {ca: ca, requester: ${anything}}
       kubernetes.io/kubelet-serving: {ca: ca, requester: ${anything}}
-      kubernetes.io/kube-apiserver-client: {ca: ca, requester: ${anything}, subject: {systemNames: [system:kube-scheduler]}}
+      kubernetes.io/kube-apiserver-client: {ca: ca, requester: ${anything}, subject: {allowReserved: [system:kube-scheduler]}}
       kubernetes.io/legacy-unknown: {ca: ca, requester: ${anything}}
       k8s.example.com/anything: {${wide}, subject: {commonNames: ['*'], organizations: ['*']}}
       k8s.example.com/elsewhere:
-        {${wide.replace('ca: ca', 'ca: other')}, subject: {commonNames: ['*'], organizations: ['*'], systemNames: [system:kube-scheduler]}}
+        {${wide.replace('ca: ca', 'ca: other')}, subject: {commonNames: ['*'], organizations: ['*'], allowReserved: [system:kube-scheduler]}}
     attestation:
       audience: demo
       aws: {accounts: {'111122223333': {}}, regions: [eu-central-1], tags: {a: b}, nodeName: ['pattern:cp-*']}

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
 import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
+import { loopbackCaller } from '../../../dev/loopback-caller.ts';
 import type { Authority } from '../../../core/certificate.ts';
 import { defaultCluster } from '../../../core/configuration.ts';
 import type { CertificateLedger, Signer } from '../../../core/ports.ts';
@@ -12,6 +13,7 @@ import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
+import { noLocks } from '../../harness/no-locks.ts';
 
 export interface Stack {
   readonly handler: HttpHandler;
@@ -75,8 +77,10 @@ export async function startStack({ wrapLedger, wrapSigner, ...change }: StackCha
   const clock = { now: Date.now() };
   const ports: SignHandlerPorts = {
     version: '1.2.3',
+    caller: loopbackCaller,
     cluster: (name) => (name === 'demo' ? cluster : undefined),
     ledger: () => wrapLedger?.(ledger) ?? ledger,
+    locks: () => noLocks,
     authority: async () => authority,
     now: () => clock.now,
     randomBytes,

@@ -53,9 +53,13 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
   };
   const store = (real: AttestationStore): AttestationStore => ({
     findVerdict: noted('findVerdict', (uid, now) => real.findVerdict(uid, now)),
+    findLock: noted('findLock', (subject) => real.findLock(subject)),
     findIdentity: noted('findIdentity', (identity) => real.findIdentity(identity)),
     findNode: noted('findNode', (node) => real.findNode(node)),
     look: noted('look', (question) => real.look(question)),
+    recall: noted('recall', (...asked) => real.recall(...asked)),
+    observe: noted('observe', (record) => real.observe(record)),
+    countRefusal: noted('countRefusal', (count) => real.countRefusal(count)),
     claim: noted('claim', async (claim, now) => {
       if (beaten > 0) {
         beaten -= 1;
@@ -89,14 +93,16 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
       if (fails === call) throw new Error(call);
     };
     const end = await attestProof({
-      async findVerdict() {
-        await note('findVerdict');
+      findLock: () => note('findLock'),
+      async recall() {
+        await note('recall');
         return verdict;
       },
       fresh: () => at <= attestation.freshMilliseconds,
       look: () => note('look'),
       callerIdentity: () => note('callerIdentity'),
       describeInstance: () => note('describeInstance'),
+      countRefusal: () => note('countRefusal'),
       async claim(wanted) {
         await note('claim');
         if (left > 0) {
@@ -112,7 +118,7 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
   return told;
 }
 
-const asked = ['findVerdict', 'look', 'callerIdentity', 'describeInstance'];
+const asked = ['findLock', 'recall', 'look', 'callerIdentity', 'describeInstance'];
 
 describe('the modelled function makes the calls of the real one', () => {
   test.each<readonly [string, readonly Try[], Calls]>([
@@ -122,7 +128,7 @@ describe('the modelled function makes the calls of the real one', () => {
       [{ at: 0 }, { at: 5_000 }],
       [
         [...asked, 'claim', 'approve'],
-        ['findVerdict', 'approve'],
+        ['findLock', 'recall', 'approve'],
       ],
     ],
     [
@@ -136,15 +142,15 @@ describe('the modelled function makes the calls of the real one', () => {
     [
       'when STS is throttled',
       [{ at: 0, fails: 'callerIdentity' }],
-      [['findVerdict', 'look', 'callerIdentity', 'busy']],
+      [['findLock', 'recall', 'look', 'callerIdentity', 'busy']],
     ],
-    ['when the store is throttled', [{ at: 0, fails: 'look' }], [['findVerdict', 'look', 'busy']]],
+    ['when the store is throttled', [{ at: 0, fails: 'look' }], [['findLock', 'recall', 'look', 'busy']]],
     [
       'with evidence that has grown old',
       [{ at: 301_000 }, { at: 302_000 }],
       [
-        ['findVerdict', 'claim', 'deny'],
-        ['findVerdict', 'deny'],
+        ['findLock', 'recall', 'claim', 'countRefusal', 'deny'],
+        ['findLock', 'recall', 'deny'],
       ],
     ],
     [

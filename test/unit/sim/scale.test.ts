@@ -12,6 +12,7 @@ import { createQuota } from '../../sim/scale/quota.ts';
 import { leaseMilliseconds, signDeed } from '../../sim/scale/sign-function.ts';
 import type { Deed } from '../../sim/scale/sign-function.ts';
 import { epoch } from '../../sim/stage.ts';
+import { noLocks } from '../../harness/no-locks.ts';
 
 const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400 });
 const [simulated] = [...(await createAuthorities()).values()];
@@ -64,6 +65,7 @@ async function realCalls(tries: readonly Try[]): Promise<readonly (readonly stri
     const authority = authorityWith(simulated, sign);
     const end = await issue(decoded.object, cluster, {
       ledger,
+      locks: noLocks,
       authority: async () => authority,
       now: () => epoch + at,
       randomBytes: (count) => new Uint8Array(count).fill(7),

@@ -26,7 +26,7 @@ const no: AttestVerdict = {
   decision: 'deny',
   reason: 'TofuNodeTaken',
   message: 'node name "n1" belongs to another machine; and more',
-  annotations: { 'countersign.dev/supported-attestation-versions': 'aws/v1' },
+  annotations: { 'countersign.dev/supported-attestation-versions': 'aws/v2,aws/v1' },
 };
 
 const unattested: SignerPolicy = { approval: 'approve', kind: 'kube-apiserver-client-kubelet' };
@@ -363,6 +363,7 @@ describe('where the cluster attests nothing', () => {
     ],
     ['no request at all', { spec: { request: Buffer.from('hello').toString('base64') } }, 'RequestMalformed'],
     ['too much', { spec: { request: 'A'.repeat(200_000) } }, 'RequestTooLarge'],
+    ['finding 6: a crowd of groups', { spec: { groups: Array<string>(1_025).fill('a') } }, 'RequestTooLarge'],
     ['a name that is no node’s', { request: { subject: { O: 'system:nodes', CN: 'system:node:' } } }, 'NameReserved'],
     ['a P-224 key', { request: { key: 'P-224' } }, 'KeyNotPermitted'],
   ])('%s is denied', async (_, change, code) => {
@@ -375,10 +376,10 @@ describe('where the cluster attests nothing', () => {
     const profile = { ...cluster.profiles.get(client)!, signerName: 'example.com/web', kind: 'custom' as const };
     const custom = {
       usages: { allowed: ['digital signature', 'client auth'], required: [] },
-      subject: { commonNames: ['web'], organizations: [], commonNameRequired: true },
       sans: { dns: [], email: [], ip: [], uri: [], required: false },
     } as const;
-    const judgedHere = { ...profile, custom, requester: { users: ['jane'], groups: [] } };
+    const subject = { commonNames: ['web'], organizations: [], commonNameRequired: true } as const;
+    const judgedHere = { ...profile, custom, subject, requester: { users: ['jane'], groups: [] } };
     const own: Case = { policy: { approval: 'approve', kind: 'custom', judgedHere }, signer: 'example.com/web' };
     const request = { subject: { CN: 'web' } };
     expect(await attempt({ ...own, request, user: 'jane' })).toMatchObject({ result: 'approved' });
@@ -414,6 +415,7 @@ describe('the write meets', () => {
     ['Forbidden', 'ApiForbidden'],
     ['Unauthorized', 'ApiForbidden'],
     ['Invalid', 'ApiRejected'],
+    ['TooLarge', 'ObjectTooLarge'],
     ['throttled', 'ApiBusy'],
     ['before', 'ApiUnreachable'],
   ])('%s: %s, and nothing is decided', async (fault, result) => {

@@ -10,6 +10,7 @@ const wiring = new Set([
   'system-clock.ts',
   'probe-server.ts',
   'webhook-server.ts',
+  'connections.ts',
   'webhook-files.ts',
   'process-log.ts',
 ]);

@@ -25,6 +25,30 @@ export async function certificateFor(key: TestKey, { ca = false } = {}): Promise
   return `${certificate.toString('pem').trimEnd()}\n`;
 }
 
+/** A CA certificate of that name for that key, signed by another one's. */
+export async function caCertificate(
+  [subject, keys]: readonly [string, webcrypto.CryptoKeyPair],
+  [issuer, issuerKeys]: readonly [string, webcrypto.CryptoKeyPair],
+): Promise<string> {
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject,
+    issuer,
+    serialNumber: '4002',
+    notBefore: new Date('2026-01-01T00:00:00Z'),
+    notAfter: new Date('2027-01-01T00:00:00Z'),
+    signingAlgorithm: P256,
+    publicKey: keys.publicKey,
+    signingKey: issuerKeys.privateKey,
+    extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
+  });
+  return `${certificate.toString('pem').trimEnd()}\n`;
+}
+
+export const newCa = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(P256, true, ['sign', 'verify']);
+/** The issuer of all certificates here. */
+export const testCa = ['CN=test CA', caKeys] as const;
+
 export const key = newKey('P-256');
 export const otherKey = newKey('P-256');
 export const request = makeRequest({ key, subject: { CN: 'test' } });

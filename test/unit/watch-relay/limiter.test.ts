@@ -114,7 +114,7 @@ test('some that fail, for no crowd: neither fewer at once nor a pause, however m
   const { clock, limiter } = setUpOpen(16);
   for (let i = 0; i < 100; i += 1) {
     await clock.advance(100);
-    for (let failures = 0; failures < 16; failures += 1) limiter.failed(clock.monotonic());
+    for (let failures = 0; failures < 16; failures += 1) limiter.failed(clock.monotonic(), `node-${failures}`);
     expect(limiter.limit()).toBe(16);
     expect(limiter.admits(15)).toBe(true);
     limiter.succeeded();
@@ -123,16 +123,16 @@ test('some that fail, for no crowd: neither fewer at once nor a pause, however m
 
 test('as many as are under way fail: fewer, then growing gaps; two at once soon again', async () => {
   const { clock, limiter, admitted } = setUpOpen(4);
-  for (let failures = 0; failures < 4; failures += 1) limiter.failed(clock.monotonic());
+  for (let failures = 0; failures < 4; failures += 1) limiter.failed(clock.monotonic(), `node-${failures}`);
   expect(limiter.limit()).toBe(4);
   await clock.advance(10);
-  limiter.failed(clock.monotonic());
+  limiter.failed(clock.monotonic(), 'node-0');
   expect(limiter.limit()).toBe(2);
-  limiter.failed(clock.monotonic());
+  limiter.failed(clock.monotonic(), 'node-0');
   expect(limiter.limit()).toBe(1);
   const gaps: number[] = [];
   for (let i = 0; i < 4; i += 1) {
-    limiter.failed(clock.monotonic());
+    limiter.failed(clock.monotonic(), 'node-0');
     const [from, before] = [clock.monotonic(), admitted()];
     await clock.until(() => admitted() > before);
     gaps.push(clock.monotonic() - from);
@@ -140,6 +140,22 @@ test('as many as are under way fail: fewer, then growing gaps; two at once soon 
   expect(gaps).toEqual([2_500, 2_500, 2_500, 2_500]);
   for (let i = 0; i < 4; i += 1) limiter.succeeded();
   expect(limiter.limit()).toBe(2);
+});
+
+test('finding 15: one requester whose calls fail lowers nothing, however many they are; a second one shows that it is the endpoint', async () => {
+  const { clock, limiter } = setUpOpen(8);
+  for (let failures = 0; failures < 200; failures += 1) {
+    await clock.advance(10);
+    limiter.failed(clock.monotonic(), 'system:bootstrap:abcdef');
+  }
+  expect(limiter.limit()).toBe(8);
+  expect(limiter.admits(7)).toBe(true);
+  limiter.failed(clock.monotonic(), 'system:node:a');
+  expect(limiter.limit()).toBe(4);
+  // Who failed before a success has nothing to do with what fails after it.
+  while (limiter.limit() < 8) limiter.succeeded();
+  for (let failures = 0; failures < 200; failures += 1) limiter.failed(clock.monotonic(), 'system:bootstrap:abcdef');
+  expect(limiter.limit()).toBe(8);
 });
 
 test('once closed it lets nobody through and waits for nothing', async () => {

@@ -64,6 +64,7 @@ test('metrics in the text format, each with a prefix and a help text', async () 
   const { metrics, get } = await serve();
   metrics.watchGauges(() => ({
     waiting: { renewal: { ready: 3, delayed: 2 }, other: { ready: 1, delayed: 0 } },
+    oldestSeconds: { renewal: 0, other: 0 },
     longestLine: 2,
     inFlight: 1,
     concurrencyLimit: { sign: 16, prove: 2, decide: 1 },
@@ -107,6 +108,25 @@ test('nor does a fault of ours', async () => {
   expect(await statusOf(open, '/metrics')).toBe(500);
   expect(await statusOf(open, '/healthz')).toBe(200);
 });
+
+test('finding 24: half-sent requests hold few connections, for seconds, and keep no probe out', async () => {
+  const { get, port } = await serve();
+  let [opened, closed] = [0, 0];
+  for (let number = 0; number < 400; number += 1) {
+    const socket = connect(port, '127.0.0.1', () => {
+      opened += 1;
+      socket.write('GET /healthz HTTP/1.1\r\nx: ');
+    });
+    socket.on('error', () => {});
+    socket.resume().on('close', () => (closed += 1));
+    if (number % 100 === 99) expect(await get('/healthz')).toMatchObject({ status: 200 });
+  }
+  await expect.poll(() => opened).toBe(400);
+  // Of one address no more than 16 are open, the probe's own among them.
+  await expect.poll(() => opened - closed).toBeLessThanOrEqual(16);
+  await expect.poll(() => opened - closed, { timeout: 20_000 }).toBe(0);
+  expect(await get('/healthz')).toMatchObject({ status: 200 });
+}, 30_000);
 
 test('a port that is taken is an error', async () => {
   const { get } = await serve();

@@ -36,6 +36,21 @@ const many = 5_000;
 const numbers = Array.from({ length: many }, (_, index) => String(index));
 const say = `for (let i = 0; i < ${many}; i++) log.info({ uid: 'u'.repeat(36) }, String(i));`;
 
+test('finding 21: what a requester wrote is short and printable in every line', async () => {
+  const child =
+    run(`log.error({ name: '\\u0001'.repeat(450_000), uid: 'u', detail: 'HTTP 404: "\\u001b[31m\\u202e" not found' }, 'object malformed');
+    log.info({ codes: ['a\\u0007'], failures: 3, detail: 'Error: x\\n    at y' }, 'm');
+    process.exit(0);`);
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  await once(child, 'close');
+  const [first = '', second = ''] = text.split('\n');
+  expect(first.length).toBeLessThan(1_200);
+  expect(first).toMatch(/^[ -~…]*$/);
+  expect(JSON.parse(first)).toMatchObject({ uid: 'u', detail: 'HTTP 404: "\\u{1b}[31m\\u{202e}" not found' });
+  expect(JSON.parse(second)).toMatchObject({ codes: ['a\\u{7}'], failures: 3, detail: 'Error: x\n    at y' });
+});
+
 test('every line is there, in order, after an exit of our own', async () => {
   expect(await lines(`${say} process.exit(7);`)).toEqual({ messages: numbers, code: 7 });
 });
@@ -54,7 +69,7 @@ test('an error is out at once, and what was said before it, though the process i
 test('a single line does not wait for others, nor for the end', async () => {
   const child = run(`log.info({}, 'one'); setInterval(() => {}, 1_000);`);
   const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
-  expect(JSON.parse(chunk.toString())).toMatchObject({ level: 30, msg: 'one' });
+  expect(JSON.parse(chunk.toString())).toMatchObject({ level: 'info', msg: 'one' });
   expect(child.exitCode).toBeNull();
 });
 

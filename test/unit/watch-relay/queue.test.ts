@@ -9,7 +9,7 @@ function setUp() {
   const queue = createRequestQueue(clock, 1_000_000, () => void (readied += 1));
   const key = (uid: string) => ({ uid, name: `name-${uid}`, signerName: 's' });
   const add = (uid: string, arrival: Partial<Arrival> = {}) =>
-    queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign', ...arrival });
+    queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign', createdAt: 0, ...arrival });
   const takeAll = () => {
     const uids: string[] = [];
     for (let taken = queue.take(); taken !== undefined; taken = queue.take()) uids.push(taken.key.uid);
@@ -57,7 +57,7 @@ test('a delayed key comes back after its delay with its failures counted, and se
   expect(takeAll()).toEqual([]);
   expect(sumOf(queue.counts())).toEqual({ ready: 0, delayed: 1 });
   await clock.advance(1);
-  expect(queue.take()).toEqual({ key: key('a'), failures: 1, step: 'sign' });
+  expect(queue.take()).toMatchObject({ key: key('a'), failures: 1, step: 'sign' });
   queue.retry(key('a'), 10);
   await clock.advance(10);
   expect(queue.take()?.failures).toBe(2);
@@ -124,7 +124,7 @@ test('a key with something else to do is no longer delayed by what came before',
   add('a', { step: 'decide' });
   expect(takeAll()).toEqual([]);
   add('a', { step: 'sign' });
-  expect(queue.take()).toEqual({ key: key('a'), failures: 0, step: 'sign' });
+  expect(queue.take()).toMatchObject({ key: key('a'), failures: 0, step: 'sign' });
   queue.done(key('a'));
   await clock.advance(2_000_000);
   expect(takeAll()).toEqual([]);
@@ -138,7 +138,7 @@ test.each(['retry', 'done'] as const)('nor is one that moved on while a worker h
   add('a', { step: 'sign' });
   if (end === 'retry') queue.retry(key('a'), 1_000_000);
   else queue.done(key('a'));
-  expect(queue.take()).toEqual({ key: key('a'), failures: 0, step: 'sign' });
+  expect(queue.take()).toMatchObject({ key: key('a'), failures: 0, step: 'sign' });
 });
 
 test('what somebody approves while it waits for a decision comes before those that still wait for one', () => {
@@ -153,8 +153,8 @@ test('what is approved, fails and comes back for ever does not keep its requeste
   const { clock, queue } = setUp();
   const key = (uid: string, signerName: string) => ({ uid, name: uid, signerName });
   const arrival = { requester: 'jane', line: 'other' } as const;
-  for (let i = 0; i < 100; i += 1) queue.add(key(`a${i}`, 'a'), { ...arrival, step: 'sign' });
-  for (let i = 0; i < 5; i += 1) queue.add(key(`b${i}`, 'b'), { ...arrival, step: 'decide' });
+  for (let i = 0; i < 100; i += 1) queue.add(key(`a${i}`, 'a'), { ...arrival, step: 'sign', createdAt: 0 });
+  for (let i = 0; i < 5; i += 1) queue.add(key(`b${i}`, 'b'), { ...arrival, step: 'decide', createdAt: 0 });
   const decided: string[] = [];
   // More come back within these 30 s than there are calls.
   for (let call = 0; call < 100; call += 1) {
@@ -187,7 +187,7 @@ test('a requester’s next one is ready when one of his is through', () => {
   let readied = 0;
   const queue = createRequestQueue(clock, 1, () => void (readied += 1));
   const key = (uid: string) => ({ uid, name: uid, signerName: 's' });
-  for (const uid of ['a', 'b']) queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign' });
+  for (const uid of ['a', 'b']) queue.add(key(uid), { requester: 'jane', line: 'other', step: 'sign', createdAt: 0 });
   expect(queue.take()?.key.uid).toBe('a');
   expect(queue.take()).toBeUndefined();
   const before = readied;
@@ -217,4 +217,21 @@ test('how many wait for what, whatever becomes of them', async () => {
   queue.close();
   expect(waiting()).toEqual([0, 0, 0]);
   expect(queue.ready('sign')).toBe(false);
+});
+
+test('the age of the oldest request by line, under way or waiting, and none once all are answered', () => {
+  const { queue, add, key } = setUp();
+  expect(queue.oldestSeconds(60_000)).toEqual({ renewal: 0, other: 0 });
+  add('a', { line: 'renewal', requester: 'n1', createdAt: 10_000 });
+  add('b', { line: 'renewal', requester: 'n2', createdAt: 20_000 });
+  add('c', { createdAt: 70_000 });
+  expect(queue.oldestSeconds(60_000)).toEqual({ renewal: 50, other: 0 });
+  expect(queue.take()?.key.uid).toBe('a');
+  expect(queue.oldestSeconds(60_000).renewal).toBe(50);
+  queue.retry(key('a'), 1_000);
+  expect(queue.oldestSeconds(60_000).renewal).toBe(50);
+  queue.forget('a');
+  expect(queue.oldestSeconds(60_000).renewal).toBe(40);
+  queue.forget('b');
+  expect(queue.oldestSeconds(60_000).renewal).toBe(0);
 });

@@ -32,6 +32,7 @@ function setUp({ objects = 0, listFault, times = 0 }: { objects?: number; listFa
       synced: () => void (synced += 1),
       restarted: (why) => void restarts.push(why),
       unreadable: () => {},
+      oversized: () => {},
     },
     { api: server.api, clock, random: seededRandom(7), log: recordingLog().log },
     controller.signal,
@@ -80,7 +81,13 @@ test('sees objects as they come in, those of a page that breaks off too, and eac
     },
   };
   const controller = new AbortController();
-  const handlers = { deleted: () => {}, synced: () => {}, restarted: () => {}, unreadable: () => {} };
+  const handlers = {
+    deleted: () => {},
+    synced: () => {},
+    restarted: () => {},
+    unreadable: () => {},
+    oversized: () => {},
+  };
   const running = reflect(
     signerName,
     { ...handlers, seen: (o, bytes) => void seen.push([nameOf(o), bytes]) },

@@ -1,5 +1,6 @@
 import { ThrottledError } from '../../../core/ports.ts';
 import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../../core/ports.ts';
+import { sizeOf, withoutManagedFields } from '../../../lambdas/watch-relay/candidate.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** What can go wrong with one call. The first two look alike from outside; the write of `after` has been done. */
@@ -64,7 +65,7 @@ export function createSimulatedApi({
 
   function deliver(watcher: Watcher, { type, object }: Change): void {
     if (object.spec['signerName'] !== watcher.signerName) return;
-    const event: WatchEvent = { type, object, bytes: JSON.stringify(object).length };
+    const event: WatchEvent = { type, object, bytes: sizeOf(object) };
     if (watchLag === 0) watcher.push(event);
     else clock.after(watchLag, () => watcher.push(event));
   }
@@ -160,8 +161,8 @@ export function createSimulatedApi({
           crimes.push(`certificate on ${name}, which is ${types.join('+') || 'pending'}`);
         if (certificate !== undefined && after.some((condition) => condition['type'] === 'Failed'))
           crimes.push(`certificate and Failed on ${name}`);
-        if (JSON.stringify({ ...sent, status: 0 }) !== JSON.stringify({ ...old, status: 0 }))
-          crimes.push(`${name}: more than its status was changed`);
+        const unchanged = (object: Stored) => JSON.stringify({ ...withoutManagedFields(object), status: 0 });
+        if (unchanged(sent as Stored) !== unchanged(old)) crimes.push(`${name}: more than its status was changed`);
         // Updating /status keeps everything else.
         const stored = record('MODIFIED', { ...old, status: { ...status } });
         objects.set(name, stored);
@@ -187,7 +188,7 @@ export function createSimulatedApi({
           return no('Invalid');
         if (before.length > 0 || old.status['certificate'] !== undefined) crimes.push(`decided ${name} a second time`);
         const unchanged = ({ metadata, ...object }: Stored) =>
-          JSON.stringify({ ...object, metadata: { ...metadata, annotations: 0 }, status: 0 });
+          JSON.stringify(withoutManagedFields({ ...object, metadata: { ...metadata, annotations: 0 }, status: 0 }));
         if (unchanged(sent as Stored) !== unchanged(old))
           crimes.push(`${name}: more than its conditions and annotations was changed`);
         const annotations = { ...(old.metadata['annotations'] as JsonObject) };

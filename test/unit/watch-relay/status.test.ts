@@ -67,6 +67,13 @@ test('a request too large to sign is still a candidate: the sign function refuse
   expect(judge({ ...large, status: {} })).toMatchObject({ kind: 'pending' });
 });
 
+test.each(['groups', 'usages'])('finding 6: so is a request with too many %s', (field) => {
+  const crowded = object('x');
+  const spec = { ...crowded.spec, [field]: Array.from({ length: 1_025 }, () => 'a') };
+  expect(judge({ ...crowded, spec })).toMatchObject({ kind: 'candidate' });
+  expect(judge({ ...crowded, spec, status: {} })).toMatchObject({ kind: 'pending' });
+});
+
 test.each([{}, { kind: 'Secret' }, { ...object('x'), spec: 3 }, { ...object('x'), status: { conditions: 'x' } }])(
   'an object the API server should not have given is malformed: %j',
   (json) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { begunInARow, createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
+import { askingSteps, begunInARow, createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
 import type { Line, Step, Turn } from '../../../lambdas/watch-relay/turns.ts';
 import { seededRandom } from './virtual-clock.ts';
 
@@ -78,7 +78,7 @@ test('what nobody can be asked for now holds up nothing else, and keeps its plac
   push(1, turn('node', 's', 'renewal', 'prove'));
   push(1, turn('c', 's', 'other', 'sign'));
   push(1, turn('a', 's', 'other', 'sign'));
-  expect(steps.map((step) => turns.ready(step))).toEqual([true, true, true]);
+  expect(askingSteps.map((step) => turns.ready(step))).toEqual([true, true, true]);
   // Of c and a, who waits for something else first, c was there first with what can be done.
   expect(take(10, { of: ['sign'] })).toEqual(['c/0', 'a/0']);
   expect(turns.ready('sign')).toBe(false);
@@ -112,6 +112,30 @@ test('the bound holds over all signers of a requester, and his signers take turn
   push(1, turn('a', 'z'));
   push(1, turn('b', 'x'));
   expect(take(100, { keep: true })).toEqual(['a/0', 'b/0', 'a/0', 'a/0', 'a/1']);
+});
+
+test('finding 15: a heavy one takes more of its requester’s places, and begins while there is any', () => {
+  const turns = createTurns<string>(4);
+  const heavy = { requester: 'a', signerName: 's', line: 'other', step: 'sign', weight: 3 } as const;
+  const light = { ...heavy, weight: 1 };
+  for (const name of ['h1', 'h2', 'h3']) turns.push(name, heavy);
+  turns.push('l1', light);
+  turns.push('other', { ...light, requester: 'b' });
+  expect([turns.next(steps), turns.next(steps), turns.next(steps), turns.next(steps)]).toEqual([
+    'h1',
+    'other',
+    'h2',
+    undefined,
+  ]);
+  turns.over(heavy);
+  expect([turns.next(steps), turns.next(steps)]).toEqual(['h3', undefined]);
+  turns.over(heavy);
+  turns.over(heavy);
+  expect([turns.next(steps), turns.next(steps)]).toEqual(['l1', undefined]);
+  turns.over(light);
+  // As many places were given back as were taken.
+  for (const name of ['a', 'b', 'c', 'd', 'e']) turns.push(name, light);
+  expect(Array.from({ length: 5 }, () => turns.next(steps))).toEqual(['a', 'b', 'c', 'd', undefined]);
 });
 
 test('nodes of the cluster come first, and not only they', () => {

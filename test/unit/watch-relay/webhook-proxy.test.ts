@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ThrottledError } from '../../../core/ports.ts';
 import type { ApiAnswer, JsonObject, SignAnswer } from '../../../core/ports.ts';
+import { withoutManagedFields } from '../../../lambdas/watch-relay/candidate.ts';
 import { createWebhookProxy } from '../../../lambdas/watch-relay/webhook-proxy.ts';
 import type { WebhookCall } from '../../../lambdas/watch-relay/webhook-proxy.ts';
 import { approved, denied, goodPem, object, otherPem } from './fixtures.ts';
@@ -83,10 +84,20 @@ test('the stored object goes to the endpoint, the posted one comes back with the
   };
   const { answer, json, forwarded, read } = await post(posted);
   expect(answer).toBe('200 issued');
-  expect(forwarded).toEqual([stored]);
+  expect(forwarded).toEqual([withoutManagedFields(stored)]);
   expect(read).toEqual(['r']);
   const certificate = Buffer.from(goodPem).toString('base64');
   expect(json).toEqual({ ...posted, status: { ...posted.status, certificate } });
+});
+
+test('finding 18: a stored object that is oversized is refused without asking anybody, and is no error', async () => {
+  const large = { ...stored, metadata: { ...made.metadata, labels: { padding: 'x'.repeat(200_000) } } };
+  const tooLargeToRead: Api = () => ({ ok: false, why: 'TooLarge', message: 'the answer is too large' });
+  for (const api of [has(large), tooLargeToRead]) {
+    const { answer, json, forwarded, logged } = await post(stored, { api });
+    expect([answer, forwarded, logged]).toEqual(['413 refused', [], []]);
+    expect(JSON.stringify(json)).toContain('RequestTooLarge');
+  }
 });
 
 test('an older client is answered in its own version', async () => {

@@ -1,4 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
@@ -125,6 +126,36 @@ describe('certificates', () => {
     spoil();
     await expect(serve(byCertificate())).rejects.toThrow(message);
   });
+});
+
+test('finding 20: 300 connections that say nothing shut no caller out, and end none of theirs', async () => {
+  const { ask, calls, hold, release, server } = await serve(byToken(), 4);
+  hold();
+  const known = ask({ headers: bearer(token) });
+  await expect.poll(() => calls.length).toBe(1);
+  let [opened, closed] = [0, 0];
+  for (let number = 0; number < 300; number += 1) {
+    const socket = connectTcp(server.address.port, '127.0.0.1', () => (opened += 1));
+    socket.on('error', () => {});
+    socket.resume().on('close', () => (closed += 1));
+  }
+  await expect.poll(() => opened).toBe(300);
+  const next = ask({ headers: bearer(token) });
+  await expect.poll(() => calls.length).toBe(2);
+  // Of one address no more than 64, besides what is known.
+  await expect.poll(() => opened - closed).toBeLessThanOrEqual(64);
+  release();
+  expect(await known).toMatchObject({ status: 200 });
+  expect(await next).toMatchObject({ status: 200 });
+  // None gets as far as a handshake.
+  await expect.poll(() => opened - closed, { timeout: 20_000 }).toBe(0);
+}, 30_000);
+
+test('finding 21: strangers fill no log', async () => {
+  const { ask, logged, outcomes } = await serve(byToken());
+  for (let number = 0; number < 30; number += 1) expect(await ask()).toMatchObject({ status: 401 });
+  expect(outcomes).toHaveLength(30);
+  expect(logged).toHaveLength(10);
 });
 
 test('stopping finishes what is under way and takes nothing more', async () => {

@@ -162,6 +162,11 @@ describe('the write meets', () => {
     ['a missing right', { puts: ['Forbidden'] }, { result: 'ApiForbidden', puts: 1, gets: 0 }],
     ['an expired login', { puts: ['Unauthorized'] }, { result: 'ApiForbidden', puts: 1 }],
     ['a rejection', { puts: ['Invalid'] }, { result: 'ApiRejected', puts: 1, gets: 1, certificate: '' }],
+    [
+      'an object that does not fit',
+      { puts: ['TooLarge'] },
+      { result: 'ObjectTooLarge', puts: 1, gets: 0, certificate: '' },
+    ],
     ['nothing but conflicts', { puts: ['Conflict', 'Conflict', 'Conflict'] }, { result: 'ApiConflict', puts: 3 }],
   ])('%s', async (_, options, expected) => {
     const done = await attempt(options);
@@ -217,7 +222,7 @@ test.each<[Fault | undefined, string]>([
   ['before', 'ApiUnreachable'],
   ['throttled', 'ApiBusy'],
   ['Forbidden', 'ApiForbidden'],
-  ['TooLarge', 'ApiRejected'],
+  ['TooLarge', 'ObjectTooLarge'],
 ])('reading meets %s: %s', async (fault, result) => {
   expect(await attempt({ passedBy: false, gets: [fault] })).toMatchObject({ result, signCalls: 0 });
 });

@@ -49,9 +49,9 @@ const cluster = (name: string): SiteOptions['clusters'][string] => ({
     aws: awsSettings,
     // Nobody had these yet, so that only their being reserved stands against the first who asks.
     addressRanges: ['192.168.0.0/24', '10.96.0.0/24'],
-    reservedAddresses: ['192.168.0.100', '10.96.0.0/12'],
-    reservedNames: ['api.example.com'],
   },
+  reservedAddresses: ['192.168.0.100', '10.96.0.0/12'],
+  reservedNames: ['api.example.com'],
 });
 export const clusters: SiteOptions['clusters'] = { prod: cluster('prod'), other: cluster('other') };
 
@@ -64,14 +64,14 @@ function csrFor(instance: FakeInstance, { node = 'worker-1', key = newKey('P-256
 /** The evidence of one request in another, whose key, node and signer are what `asked` says. */
 export function captured({ platform }: Pick<Scene, 'platform'>, asked: Proved, from: Proved = {}): object {
   const worker = platform.launch('worker-1');
-  const { data } = prove(platform, worker, from);
-  return requestFor({ ...asked, request: withEvidence(csrFor(worker, asked), 'aws/v1', JSON.stringify(data)) });
+  const { version, data } = prove(platform, worker, from);
+  return requestFor({ ...asked, request: withEvidence(csrFor(worker, asked), version, JSON.stringify(data)) });
 }
 
 /** The same request, its evidence changed. */
 export function altered(evidence: NodeEvidence, data: object): object {
   const changed = JSON.stringify({ ...evidence.data, ...data });
-  return requestFor({ request: withEvidence(evidence.csr.pem, 'aws/v1', changed) });
+  return requestFor({ request: withEvidence(evidence.csr.pem, evidence.version, changed) });
 }
 
 export async function letIn({ site }: Pick<Scene, 'site'>, object: object): Promise<void> {

@@ -1,5 +1,6 @@
 /** By who has no proof, somebody else's, or one of their own making. */
 import { account, audience, prove, requestFor, signers } from '../../../harness/attested-site.ts';
+import type { Proved } from '../../../harness/attested-site.ts';
 import type { FakeInstance } from '../../../harness/fake-aws/instance.ts';
 import { makeNodeRequest, withEvidence } from '../../../harness/fake-aws/node-evidence.ts';
 import { presign, stsToken } from '../../../harness/fake-aws/presign.ts';
@@ -9,6 +10,9 @@ import { altered, captured, invalid, notAllowed, refused, register, serving } fr
 import type { Attempt, Attempts } from './attempt.ts';
 
 const notOverThis = /not a signature over this request/;
+const otherInstance = /of another instance than the evidence says/;
+/** Of a node that makes evidence as nodes did before aws/v2. */
+const v1: Proved = { evidence: { version: 'aws/v1' } };
 const notForSts = /is not for https:\/\/sts\.eu-central-1\.amazonaws\.com\/\?/;
 
 /** The token's URL, as an attacker would rather have it. */
@@ -42,7 +46,7 @@ export const evidenceAttempts = {
       serving(scene, { ip: ['10.0.0.7'] }, { signerName: signers.awsServing }),
     ),
   },
-  "read requests, or the relay's traffic: documents, tokens, signatures": {
+  "read requests, or the relay's traffic: tokens, signatures, documents of older nodes": {
     'with a key of its own': invalid(notOverThis, (scene) => captured(scene, {})),
     'with a key of its own, for a proof with a nonce': invalid(notOverThis, (scene) =>
       captured(scene, {}, { evidence: { nonce: 'one' } }),
@@ -52,11 +56,11 @@ export const evidenceAttempts = {
     ),
     'the same key in other bytes: its proof is spent': invalid(/used before, by another request/, async (scene) => {
       const worker = scene.platform.launch('worker-1');
-      const { request, key, data } = prove(scene.platform, worker);
+      const { request, key, version, data } = prove(scene.platform, worker);
       await scene.site.attest(requestFor({ request }));
       // Signed anew by who has the key, and nothing else: an ECDSA signature is never the same twice.
       const { csr } = prove(scene.platform, worker, { key });
-      return requestFor({ request: withEvidence(csr.pem, 'aws/v1', JSON.stringify(data)) });
+      return requestFor({ request: withEvidence(csr.pem, version, JSON.stringify(data)) });
     }),
     'six minutes later': invalid(/signed more than 5 minutes ago/, ({ platform, proved }) =>
       proved(platform.launch('worker-1'), { evidence: { at: platform.now() - 360_000 } }),
@@ -109,17 +113,41 @@ export const evidenceAttempts = {
   },
   'send a genuine signed document and a forged one beside it': {
     'as a field of the evidence': invalid(/has an unknown key/, ({ platform }) =>
-      altered(prove(platform, platform.launch('worker-1')), { document: '{"instanceId":"i-0123456789abcdef0"}' }),
+      altered(prove(platform, platform.launch('worker-1'), v1), { document: '{"instanceId":"i-0123456789abcdef0"}' }),
     ),
     'signed by a region that was not asked': invalid(/key of no region configured/, ({ platform }) => {
       const worker = platform.launch('worker-1');
       const document = platform.aws.identityDocument(worker.instanceId);
-      return altered(prove(platform, worker), { rsa2048: signIdentityDocument(document, 'us-east-1') });
+      return altered(prove(platform, worker, v1), { rsa2048: signIdentityDocument(document, 'us-east-1') });
     }),
-    'of another instance than the token': invalid(/of another instance than the document/, ({ platform }) => {
+    'of another instance than the token': invalid(otherInstance, ({ platform }) => {
       const [mine, theirs] = [platform.launch('worker-1'), platform.launch('worker-1')];
-      return altered(prove(platform, mine), { rsa2048: platform.aws.rsa2048(theirs.instanceId) });
+      return altered(prove(platform, mine, v1), { rsa2048: platform.aws.rsa2048(theirs.instanceId) });
     }),
+    'beside claims': invalid(/has an unknown key/, ({ platform }) => {
+      const worker = platform.launch('worker-1');
+      return altered(prove(platform, worker), { rsa2048: platform.aws.rsa2048(worker.instanceId) });
+    }),
+  },
+  'claim to be another instance': {
+    'with a token of their own instance': invalid(otherInstance, ({ platform }) => {
+      const [mine, theirs] = [platform.launch('worker-1'), platform.launch('worker-1')];
+      return altered(prove(platform, mine), { instance: theirs.instanceId });
+    }),
+    'without credentials of any instance': invalid(notOverThis, ({ platform }) => {
+      const worker = platform.launch('worker-1');
+      const signedBy = { ...platform.aws.identityCredential(worker.instanceId), secretAccessKey: 'guessed' };
+      return altered(prove(platform, worker, { evidence: { signedBy } }), {});
+    }),
+    'of another account, with a token of the listed one': notAllowed(/of account 999988887777 may not/, (scene) =>
+      altered(prove(scene.platform, scene.platform.launch('worker-1')), { account: '999988887777' }),
+    ),
+    'by a pattern': invalid(/names no instance/, ({ platform }) =>
+      altered(prove(platform, platform.launch('worker-1')), { instance: 'i-*' }),
+    ),
+    'in a region of another partition': notAllowed(/in region cn-north-1 may not join/, ({ platform }) =>
+      altered(prove(platform, platform.launch('worker-1')), { region: 'cn-north-1' }),
+    ),
   },
   'own another AWS account': {
     'with instances, tags and names as here': notAllowed(/of account 999988887777 may not join/, (scene) =>
@@ -130,7 +158,7 @@ export const evidenceAttempts = {
       const signedBy = scene.platform.aws.identityCredential(listed.instanceId);
       return scene.proved(stranger(scene), { evidence: { signedBy } });
     }),
-    'and have a document of the one that is listed': invalid(/of another account than the document/, (scene) => {
+    'and claim an instance of the one that is listed': invalid(/of another account than the evidence says/, (scene) => {
       const signedBy = scene.platform.aws.identityCredential(stranger(scene).instanceId);
       return scene.proved(scene.platform.launch('worker-1'), { evidence: { signedBy } });
     }),
@@ -183,17 +211,21 @@ export const evidenceAttempts = {
   },
   'send evidence in a form nobody reviewed': {
     'a later version': refused('AttestationVersion', ({ platform, proved }) =>
-      proved(platform.launch('worker-1'), { evidence: { version: 'aws/v2' } }),
+      proved(platform.launch('worker-1'), { evidence: { version: 'aws/v3' } }),
     ),
     'of a provider that is not configured': refused('AttestationVersion', ({ platform, proved }) =>
       proved(platform.launch('worker-1'), { evidence: { version: 'gce/v1' } }),
     ),
     'of the insecure provider': refused('AttestationVersion', () => requestFor({ request: provided('insecure/v1') })),
+    'with the fields of another version': invalid(/has an unknown key/, ({ platform, proved }) => {
+      const worker = platform.launch('worker-1');
+      return proved(worker, { evidence: { data: { rsa2048: platform.aws.rsa2048(worker.instanceId) } } });
+    }),
     "of the tests' own provider": refused('AttestationVersion', () => requestFor({ request: provided('null/v1') })),
     'with a field more': invalid(/has an unknown key/, ({ platform }) =>
       altered(prove(platform, platform.launch('worker-1')), { more: 1 }),
     ),
-    'that is no JSON': invalid(/is not JSON/, () => requestFor({ request: provided('aws/v1', 'rsa2048=') })),
+    'that is no JSON': invalid(/is not JSON/, () => requestFor({ request: provided('aws/v2', 'account=') })),
   },
   'send two requests, blocks out of order or twice, headers, or bytes around them': {
     'a second request behind the first': malformed((request) => request + makeNodeRequest('cp-1', newKey('P-256')).pem),

@@ -1,5 +1,5 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
-import type { AttestationStore } from '../../../../core/attestation-store.ts';
+import type { AttestationStore, ChangeWrite, IdentityRecord } from '../../../../core/attestation-store.ts';
 import { prove, requestFor, signers } from '../../../harness/attested-site.ts';
 import type { AwsPlatform, Proved } from '../../../harness/attested-site.ts';
 import type { FakeInstance } from '../../../harness/fake-aws/instance.ts';
@@ -76,7 +76,7 @@ export const machineAttempts = {
       return scene.proved(worker);
     }),
   },
-  'use the document of an instance that was terminated': {
+  'use the evidence of an instance that was terminated': {
     'with its credentials, which outlive it': notAllowed(/is terminated/, ({ platform, proved }) => {
       const worker = platform.launch('worker-1');
       platform.aws.terminate(worker.instanceId);
@@ -152,39 +152,39 @@ export const machineAttempts = {
     ),
   },
   'be let in, and be found out before it is signed': {
-    'its machine revoked': refused('Revoked', (scene) => letInAnd(scene, 'revoke'), { attested: 'approve' }),
-    'its record reset': refused('Revoked', (scene) => letInAnd(scene, 'reset'), { attested: 'approve' }),
+    'its machine locked': refused('Locked', (scene) => letInAnd(scene, lockIt)),
+    'its record reset': refused('Revoked', (scene) => letInAnd(scene, resetIt), { attested: 'approve' }),
     'its record reset, and its machine back with another key': refused(
       'Revoked',
       async (scene) => {
-        const object = await letInAnd(scene, 'reset');
+        const object = await letInAnd(scene, resetIt);
         scene.platform.advance(1);
         await letIn(scene, scene.proved(lastOf(scene.platform)));
         return object;
       },
       { attested: 'approve' },
     ),
-    'revoked, and renewing': refused('Revoked', async (scene) => {
-      await letInAnd(scene, 'revoke');
+    'locked, and renewing': refused('Locked', async (scene) => {
+      await letInAnd(scene, lockIt);
       return scene.proved(lastOf(scene.platform), { by: 'node' });
     }),
-    'revoked, and serving': refused('Revoked', async (scene) => {
-      await letInAnd(scene, 'revoke');
+    'locked, and serving': refused('Locked', async (scene) => {
+      await letInAnd(scene, lockIt);
       return requestFor({ signerName: signers.serving, by: 'node', csr: { sans: { dns: ['worker-1'] } } });
     }),
   },
   "ask for a serving certificate with somebody else's address, a service's name or the control plane's": {
     "an address that is nobody's": foreign({ ip: ['10.0.0.8'] }),
     'an address beside its own': foreign({ ip: ['10.0.0.7', '10.0.0.8'] }),
-    loopback: foreign({ ip: ['127.0.0.1'] }),
-    'the service address of the API server': foreign({ ip: ['10.96.0.1'] }),
-    'the shared control-plane endpoint': foreign({ ip: ['192.168.0.100'] }),
-    'its DNS name': foreign({ dns: ['api.example.com'] }),
-    'kubernetes.default.svc': foreign({ dns: ['kubernetes.default.svc'] }),
-    kubernetes: foreign({ dns: ['kubernetes'] }),
-    'a service of the cluster': foreign({ dns: ['vault.default.svc.cluster.local'] }),
+    loopback: reserved({ ip: ['127.0.0.1'] }),
+    'the service address of the API server': reserved({ ip: ['10.96.0.1'] }),
+    'the shared control-plane endpoint': reserved({ ip: ['192.168.0.100'] }),
+    'its DNS name': reserved({ dns: ['api.example.com'] }),
+    'kubernetes.default.svc': reserved({ dns: ['kubernetes.default.svc'] }),
+    kubernetes: reserved({ dns: ['kubernetes'] }),
+    'a service of the cluster': reserved({ dns: ['vault.default.svc.cluster.local'] }),
     "another node's name": foreign({ dns: ['worker-2'] }),
-    'every name': foreign({ dns: ['*.example.com'] }),
+    'every name': refused('SanNotPermitted', (scene) => serving(scene, { dns: ['*.example.com'] })),
     'an address of a range that another machine used first': refused('NameNotOwned', async (scene) => {
       const sans = { ip: ['192.168.0.7'] };
       await letIn(scene, await serving(scene, sans));
@@ -201,6 +201,10 @@ export const machineAttempts = {
 
 function foreign(sans: Sans): Attempt {
   return refused('NameNotOwned', (scene) => serving(scene, sans));
+}
+
+function reserved(sans: Sans): Attempt {
+  return refused('NameReserved', (scene) => serving(scene, sans));
 }
 
 function withNames(sans: Sans): Proved {
@@ -259,16 +263,32 @@ function underOneUid(other: (key: NonNullable<Proved['key']>) => Proved): Attemp
 /** Somebody who may write the table has made the first verdict everybody's. */
 function oneVerdictForAll(embedded: AttestationStore): AttestationStore {
   let first: string | undefined;
-  return { ...embedded, findVerdict: (uid, now) => embedded.findVerdict((first ??= uid), now) };
+  return {
+    ...embedded,
+    findVerdict: (uid, now) => embedded.findVerdict((first ??= uid), now),
+    recall: (uid, count, now) => embedded.recall((first ??= uid), count, now),
+  };
 }
 
-async function letInAnd({ site, platform, proved }: Scene, how: 'revoke' | 'reset'): Promise<object> {
+type FoundOut = (scene: Scene, record: IdentityRecord) => Promise<ChangeWrite>;
+
+async function letInAnd(scene: Scene, foundOut: FoundOut): Promise<object> {
+  const { site, platform, proved } = scene;
   const object = proved(platform.launch('worker-1'));
   await letIn({ site }, object);
   const record = await site.store.findNode('worker-1');
   if (record === undefined) throw new Error('not registered');
-  const audit = { id: '1', at: 1, by: 'me', action: how, subject: record.identity, reason: 'found out' } as const;
-  const { written } = await site.register[how](record, audit);
-  if (!written) throw new Error(`${how}: not written`);
+  if (!(await foundOut(scene, record)).written) throw new Error('not written');
   return object;
+}
+
+const by = { id: '1', at: 1, by: 'me', reason: 'found out' };
+
+function resetIt({ site }: Scene, record: IdentityRecord): Promise<ChangeWrite> {
+  return site.register.reset(record, { ...by, action: 'reset', subject: record.identity });
+}
+
+/** As `countersign lock` does: the node name and the machine, by one lock. */
+function lockIt({ site }: Scene, { identity, nodeName }: IdentityRecord): Promise<ChangeWrite> {
+  return site.register.lock({ ...by, identity, nodeName }, { ...by, action: 'lock', subject: identity, nodeName });
 }

@@ -118,7 +118,7 @@ export const whereEnforced = {
   },
   "a serving certificate for another machine's address": { said: 'NameNotOwned', ...served({ ip: ['10.0.0.8'] }) },
   'a serving certificate for a service of the cluster': {
-    said: 'NameNotOwned',
+    said: 'NameReserved',
     ...served({ dns: ['kubernetes.default.svc'] }),
   },
   'a serving certificate for a node that has no machine on record': {
@@ -159,10 +159,21 @@ export const whereLess = {
     posted: () => anyNode,
     clusters: only({ [signers.client]: audited }),
   },
-  '`mode: audit` for serving: a serving certificate for any address': {
+  "`mode: audit` for serving: a serving certificate for any machine's address": {
     said: 'issued',
     posted: () =>
-      client({ node: 'cp-1', signerName: signers.serving, by: 'node', csr: { sans: { ip: ['10.96.0.1'] } } }),
+      client({ node: 'cp-1', signerName: signers.serving, by: 'node', csr: { sans: { ip: ['10.0.0.8'] } } }),
+    clusters: only({ [signers.client]: attested, [signers.serving]: audited }),
+  },
+  '`mode: audit` for serving: a serving certificate for a service of the cluster': {
+    said: 'NameReserved',
+    posted: () =>
+      client({
+        node: 'cp-1',
+        signerName: signers.serving,
+        by: 'node',
+        csr: { sans: { dns: ['kubernetes.default.svc'] } },
+      }),
     clusters: only({ [signers.client]: attested, [signers.serving]: audited }),
   },
   '`insecure`: the client certificate of a node that nobody was yet': {

@@ -7,7 +7,7 @@ import { dataOf, isAsExpected, judge } from '../../../corpus/attestation/judge.t
 import type { Case } from '../../../corpus/attestation/judge.ts';
 
 /** Refused before anybody is asked. STS's own judgement is the one exception among tokens. */
-const local = new Set(['evidence', 'CMS', 'document', 'STS token']);
+const local = new Set(['claims', 'evidence', 'CMS', 'document', 'STS token']);
 const sts = `STS sts.${world.region}.amazonaws.com`;
 const ec2 = `EC2 {"account":"${world.account}","region":"${world.region}","assumeRole":"arn:aws:iam::${world.account}:role/describe"} ${world.instanceId}`;
 

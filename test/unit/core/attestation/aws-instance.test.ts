@@ -6,7 +6,7 @@ import { account, instance, instanceId, region } from '../../../corpus/attestati
 
 const expected = { identity: 'aws#…', account, region, instanceId };
 const machineOf = (rules: readonly NodeNameRule[], facts: Partial<InstanceDescription> = {}) =>
-  describeMachine(rules, expected, { ...instance, ...facts });
+  describeMachine({ nodeName: rules, instance: { addresses: 'primary' } }, expected, { ...instance, ...facts });
 const tagged = (value: string) => ({ tags: new Map([['Name', value]]) });
 
 describe('node names', () => {
@@ -36,15 +36,36 @@ describe('node names', () => {
 
 describe('what belongs to it', () => {
   test('addresses are told once, in the form in which requests are read', () => {
-    const addresses = ['10.0.0.5', '2001:DB8:0:0::0:1', '2001:db8::1', '::ffff:10.0.0.7', '', '10.0.0.0/24', 'x'];
-    expect(machineOf([], { addresses }).addresses).toEqual(['10.0.0.5', '2001:db8::1', '10.0.0.7']);
+    const primaryAddresses = [
+      '10.0.0.5',
+      '2001:DB8:0:0::0:1',
+      '2001:db8::1',
+      '::ffff:10.0.0.7',
+      '',
+      '10.0.0.0/24',
+      'x',
+    ];
+    expect(machineOf([], { primaryAddresses }).addresses).toEqual(['10.0.0.5', '2001:db8::1', '10.0.0.7']);
   });
 
   test('DNS names are host names, in lower case', () => {
-    const dnsNames = ['A.example', '', '*.example', 'b c'];
-    expect(machineOf([], { dnsNames, privateDnsName: '', publicDnsName: 'p.example' }).dnsNames).toEqual([
+    const primaryDnsNames = ['A.example', '', '*.example', 'b c'];
+    expect(machineOf([], { primaryDnsNames, privateDnsName: '', publicDnsName: 'p.example' }).dnsNames).toEqual([
       'p.example',
       'a.example',
     ]);
+  });
+
+  test.each([
+    ['primary', ['10.0.0.5', '198.51.100.7', '2001:db8::5'], ['ec2-198-51-100-7.eu-central-1.compute.amazonaws.com']],
+    [
+      'all',
+      ['10.0.0.5', '10.0.0.6', '198.51.100.7', '2001:db8::5'],
+      ['ip-10-0-0-6.eu-central-1.compute.internal', 'ec2-198-51-100-7.eu-central-1.compute.amazonaws.com'],
+    ],
+  ] as const)('finding 12: with addresses: %s', (which, addresses, dnsNames) => {
+    const machine = describeMachine({ nodeName: [], instance: { addresses: which } }, expected, instance);
+    expect(machine.addresses).toEqual(addresses);
+    expect(machine.dnsNames).toEqual(['ip-10-0-0-5.eu-central-1.compute.internal', ...dnsNames]);
   });
 });

@@ -6,7 +6,7 @@ import { policy } from '../../../corpus/attestation/aws-machine.ts';
 
 const cluster: ClusterAttestation = {
   audience: 'a',
-  serving: { addressRanges: [], reservedAddresses: [], reservedNames: [] },
+  addressRanges: [],
 };
 const aws = {
   sts: () => Promise.reject(new Error('')),
@@ -21,7 +21,7 @@ describe('createProviders', () => {
     expect([...both.keys()]).toEqual(['insecure', 'aws']);
     expect([...both].map(([name, provider]) => [name === provider.name, provider.versions, provider.secure])).toEqual([
       [true, ['insecure/v1'], false],
-      [true, ['aws/v1'], true],
+      [true, ['aws/v2', 'aws/v1'], true],
     ]);
   });
 
@@ -33,10 +33,10 @@ describe('createProviders', () => {
     expect(() => createProviders({ ...cluster, aws: policy }, {})).toThrow('attestation.aws is configured');
   });
 
-  test('passes on whether a restart may change the key', () => {
+  test('passes on for how long a restart may change the key', () => {
     const restart = (allowRestart: boolean) =>
-      createProviders({ ...cluster, aws: { ...policy, allowRestart } }, { aws }).get('aws')?.allowRestart;
-    expect([restart(false), restart(true)]).toEqual([false, true]);
+      createProviders({ ...cluster, aws: { ...policy, allowRestart } }, { aws }).get('aws')?.restartWindow;
+    expect([restart(false), restart(true)]).toEqual([undefined, 900_000]);
   });
 });
 
@@ -79,7 +79,8 @@ describe('the insecure provider', () => {
   });
 
   test('neither renews nor serves, and its machines are never gone', async () => {
-    expect(insecureProvider).toMatchObject({ secure: false, allowRestart: false });
+    expect(insecureProvider).toMatchObject({ secure: false });
+    expect(insecureProvider.restartWindow).toBeUndefined();
     expect(await insecureProvider.describe('insecure#worker-1', 0)).toEqual({ kind: 'stopped' });
   });
 });

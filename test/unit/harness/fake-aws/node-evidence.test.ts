@@ -31,8 +31,11 @@ describe('the evidence of a node', () => {
       'KUBELET AUTHENTICATOR ATTESTATION DATA',
     ]);
     const [, provider = '', data = ''] = blocks.map(([, , content = '']) => Buffer.from(content, 'base64').toString());
-    expect(provider).toBe('aws/v1');
-    expect(JSON.parse(data)).toEqual({ v: 1, rsa2048: aws.rsa2048(instanceId), sts: made.sts, nonce: 'n' });
+    expect(provider).toBe('aws/v2');
+    const claims = { v: 2, account: '111122223333', region: 'eu-central-1', instance: instanceId };
+    expect(JSON.parse(data)).toEqual({ ...claims, sts: made.sts, nonce: 'n' });
+    const older = makeNodeEvidence(aws, instanceId, { ...options, version: 'aws/v1' });
+    expect(older.data).toEqual({ v: 1, rsa2048: aws.rsa2048(instanceId), sts: older.sts });
     const text = execFileSync('openssl', ['req', '-noout', '-verify', '-text'], { input: made.csr.pem, stdio: 'pipe' });
     expect(String(text)).toMatch(/Subject: O = system:nodes, CN = system:node:n1[^]*1\.3\.6\.1\.4\.1\.11129\.2\.1\.21/);
 

@@ -32,9 +32,11 @@ const policy: AwsAttestation = {
   roles: [],
   nodeName: [{ kind: 'tag', key: 'Name' }],
   requireIdentityRole: true,
+  acceptV1: true,
   machines: 'any',
   allowRestart: false,
-  instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60 },
+  restartWindowMinutes: 15,
+  instance: { httpTokensRequired: true, maxHopLimit: 1, maxAttachSkewSeconds: 60, addresses: 'primary' },
   certificates: new Map(),
 };
 
@@ -93,13 +95,18 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
 }
 
 describe('the product’s provider in the fake AWS', () => {
-  test.each([undefined, 'a-nonce'])('takes a node’s evidence, nonce %s', async (nonce) => {
+  test.each([
+    ['aws/v2', undefined],
+    ['aws/v2', 'a-nonce'],
+    ['aws/v1', undefined],
+    ['aws/v1', 'a-nonce'],
+  ])('takes a node’s evidence %s, nonce %s', async (version, nonce) => {
     const instanceId = launch();
-    expect(await attest(instanceId, nonce === undefined ? {} : { nonce })).toMatchObject({
+    expect(await attest(instanceId, { version, ...(nonce === undefined ? {} : { nonce }) })).toMatchObject({
       identity: `aws#aws/${account}/${region}/${instanceId}`,
       providerId: `aws:///${region}a/${instanceId}`,
       nodeNames: ['n1'],
-      addresses: ['10.0.0.7', '203.0.113.7', '10.0.0.8', '2001:db8::7'],
+      addresses: ['10.0.0.7', '203.0.113.7', '2001:db8::7'],
     });
   });
 
@@ -108,7 +115,11 @@ describe('the product’s provider in the fake AWS', () => {
     ['another audience', () => ({ audience: 'x' }), /not a signature over this request/],
     ['the instance profile’s role', () => ({ signedBy: 'profile' }), /instance identity role/],
     ['the role of another', () => ({ signedBy: aws.identityCredential(launch()) }), /another instance/],
-    ['a region’s key that has nothing to say of it', () => ({ data: { rsa2048: elsewhere() } }), /another region/],
+    [
+      'a region’s key that has nothing to say of it',
+      () => ({ version: 'aws/v1', data: { rsa2048: elsewhere() } }),
+      /another region/,
+    ],
   ])('notices %s', async (_, options, message) => {
     const instanceId = launch();
     const refused = { code: 'AttestationInvalid', message: expect.stringMatching(message) as unknown };

@@ -1,0 +1,44 @@
+/**
+ * Environment variables by which the AWS SDK or Node.js would talk to, or trust, somebody other than AWS. The bundle says
+ * what a function obeys; a function that finds one of these set refuses to serve.
+ *
+ * This stops a leftover and a change of variables alone. A principal that may change a function's configuration can also add
+ * a layer, and one that may change its code needs no variable: SECURITY.md.
+ */
+
+/** Set by esbuild in bundles for the emulators of the tests, and in no others (lib/functions.ts). */
+declare const __COUNTERSIGN_EMULATED_AWS__: string | undefined;
+
+export function madeForEmulatedAws(): boolean {
+  return typeof __COUNTERSIGN_EMULATED_AWS__ !== 'undefined';
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the SDK looks for endpoints, proxies and profiles, and Node for certificates and for code to run first. */
+const redirecting: readonly RegExp[] = [
+  // https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
+  /^AWS_ENDPOINT_URL(_|$)/,
+  // A profile names endpoints and ways to credentials; with AWS_PROFILE the SDK passes over Lambda's own credentials.
+  /^AWS_(PROFILE|DEFAULT_PROFILE|CONFIG_FILE|SHARED_CREDENTIALS_FILE)$/,
+  // https://nodejs.org/api/cli.html#environment-variables
+  /^NODE_(OPTIONS|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED|USE_ENV_PROXY|USE_SYSTEM_CA)$/,
+  // https://docs.aws.amazon.com/lambda/latest/dg/runtimes-modify.html
+  /^AWS_LAMBDA_EXEC_WRAPPER$/,
+];
+
+const harmless: Environment = {
+  // What our own bundles with source maps are deployed with.
+  NODE_OPTIONS: '--enable-source-maps',
+  // Amazon's CAs, in the image of the runtime; older ones set it themselves.
+  NODE_EXTRA_CA_CERTS: '/var/runtime/ca-cert.pem',
+};
+
+/** A sentence for each variable; never its value. Empty variables count: some readers obey them. */
+export function redirects(environment: Environment, emulated = madeForEmulatedAws()): readonly string[] {
+  if (emulated) return [];
+  return Object.entries(environment)
+    .filter(([name, value]) => value !== undefined && redirecting.some((pattern) => pattern.test(name)))
+    .filter(([name, value]) => harmless[name] !== value)
+    .map(([name]) => `${name} is set, which could lead this function's calls away from AWS`);
+}

@@ -1,0 +1,115 @@
+/** What becomes of an object that comes by, in a list or a watch. */
+import { nodesGroup, nodeUserPrefix } from '../../core/in-tree-rules.ts';
+import { isAddressable } from '../../core/kubernetes.ts';
+import type { RequestObject } from '../../core/kubernetes.ts';
+import type { Instant, JsonObject } from '../../core/ports.ts';
+import { decides } from './approval.ts';
+import type { AskedOnce } from './asked-once.ts';
+import { createdAt, judge, nameOf, sizeOf, uidOf, withoutManagedFields } from './candidate.ts';
+import type { Clock } from './clock.ts';
+import type { EventSink } from './events.ts';
+import type { createLineLimit, Log } from './log.ts';
+import type { RelayMetrics } from './metrics.ts';
+import type { ObjectCache } from './object-cache.ts';
+import type { RelayOptions } from './options.ts';
+import type { Arrival, RequestKey, RequestQueue } from './queue.ts';
+import type { Step } from './turns.ts';
+
+/**
+ * An ordinary request, with its evidence, is smaller. A larger one takes more of its requester's places: 24 requests of 190 KB at
+ * once keep the API server so busy that a join takes seconds.
+ */
+const bytesOfOnePlace = 16_384;
+
+export interface Arrivals {
+  readonly queue: RequestQueue;
+  readonly held: ObjectCache;
+  readonly events: EventSink;
+  readonly asked: AskedOnce;
+  /** For what a requester can cause again and again. */
+  readonly lineLimit: ReturnType<typeof createLineLimit>;
+}
+
+export interface ArrivalPorts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: RelayMetrics;
+}
+
+/** An object came by. Only one with something to do is remembered: key in the queue, object while there is room. */
+export function takeArrival(
+  signerName: string,
+  object: JsonObject,
+  bytes: number | undefined,
+  session: Arrivals,
+  { policies }: RelayOptions,
+  ports: ArrivalPorts,
+): void {
+  const { log, metrics } = ports;
+  const { queue, held, events, asked } = session;
+  const size = bytes ?? sizeOf(object);
+  const judgement = judge(object, size);
+  // No approval is ever taken back: a pending state that comes after it is an old one, told again. Taken up, it would be
+  // left to whoever decides, and the request with it.
+  if (judgement.kind === 'pending' && queue.stepOf(judgement.object.uid) === 'sign') return;
+  const undecided =
+    judgement.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(judgement.object.uid);
+  if (judgement.kind === 'candidate' || undecided) {
+    const { uid, name, username: requester } = judgement.object;
+    const key = { uid, name, signerName };
+    if (judgement.oversized) {
+      sawOversized({ ...key, requester, bytes: size }, session, ports);
+      // No client can write to an object whose name does not fit into a URL.
+      if (!isAddressable(name)) return dropArrival(object, session);
+      held.drop(uid);
+    } else held.put(uid, withoutManagedFields(object), size);
+    const proves = policies.get(signerName)?.attestation !== undefined;
+    const asks = judgement.kind === 'candidate' ? 'sign' : proves ? 'prove' : 'decide';
+    const step = judgement.oversized ? 'refuse' : asks;
+    const since = createdAt(object) ?? ports.clock.now();
+    const added = queue.add(key, arrivalOf(judgement.object, step, size, since));
+    if (added === 'crowded') {
+      log.warn({ ...key, requester }, 'many requests of one requester wait');
+      events.crowded(key);
+    }
+    return;
+  }
+  if (judgement.kind === 'pending') {
+    held.drop(judgement.object.uid);
+    return;
+  }
+  dropArrival(object, session);
+  if (judgement.kind === 'malformed') {
+    metrics.malformed(signerName);
+    const due = session.lineLimit('malformed');
+    const fields = { signerName, name: nameOf(object), uid: uidOf(object), detail: judgement.message, ...due };
+    if (due !== undefined) log.error(fields, 'object malformed');
+  }
+}
+
+/** Its requester made it so large, and can make a thousand: counted, and no alarm. */
+export function sawOversized(
+  fields: Partial<RequestKey> & { readonly signerName: string; readonly requester?: string; readonly bytes: number },
+  { lineLimit }: Arrivals,
+  { log, metrics }: ArrivalPorts,
+): void {
+  metrics.oversized(fields.signerName);
+  const due = lineLimit('oversized');
+  if (due !== undefined) log.warn({ ...fields, ...due }, 'object too large');
+}
+
+/** The API server authenticated the user: nobody but a node of the cluster is called so and in that group. */
+function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: number, since: Instant): Arrival {
+  const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
+  // Oversized ones have a place of their own.
+  const weight = step === 'refuse' ? 0 : Math.max(1, Math.ceil(bytes / bytesOfOnePlace));
+  return { requester: username, line: node ? 'renewal' : 'other', step, weight, createdAt: since };
+}
+
+export function dropArrival(object: JsonObject, { queue, held, asked }: Arrivals): void {
+  const uid = uidOf(object);
+  if (uid === undefined) return;
+  held.drop(uid);
+  asked.drop(uid);
+  queue.forget(uid);
+}
