@@ -1,19 +1,21 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { SlowestFirst } from './test/slowest-first.ts';
 
 /**
  * Test files at once. Two even on two processors: suites wait for servers to start, leases to run out and certificates to
  * fall due as long as they work. No more than four anywhere: each may have an API server and an emulator of its own.
  */
 const maxWorkers = Math.min(4, Math.max(2, Math.floor(availableParallelism() / 2)));
-/** In CI nobody waits for them, and a red run that means nothing costs more than some minutes. */
+/** In CI a red run that means nothing costs more than some minutes. */
 const maxSuites = process.env['CI'] === undefined ? maxWorkers : 1;
 
-/** unit: no network but loopback, a minute or two. suites: real components, which are begun first, since they take longer. */
+/** unit: no network but loopback, a minute or two. suites: real components. test/README.md has the tiers. */
 export default defineConfig({
   test: {
     passWithNoTests: false,
     reporters: ['default'],
+    sequence: { sequencer: SlowestFirst },
     projects: [
       {
         test: {

@@ -1,24 +1,31 @@
 /**
- * `npm test`: gets the test tools, runs every suite, and holds the run against the committed list of suites, so that a
- * suite that silently stopped running is a failure and not a quieter green.
+ * `npm test` and `npm run test:deep`: installs the test tools, runs the suites of a tier, and holds the run against the
+ * committed list of suites, so that a suite that stopped running is a failure.
  */
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { holdAgainst, isSkipped } from './suite-list.ts';
-import type { SuiteList } from './suite-list.ts';
+import type { Tier } from './harness/tier.ts';
+import { runVitest } from './run-vitest.ts';
+import type { VitestRun } from './run-vitest.ts';
+import { filesOf, filesOfThird, holdAgainst, isSkipped, thirdOfCommit, thirds, updated } from './suite-list.ts';
+import type { Ran, SuiteList, Third } from './suite-list.ts';
 import { inContinuousIntegration } from './tools/tools.ts';
 
-const help = `Gets the test tools, runs every suite, and holds the run against test/suites.json: what did not run is a failure.
+/** `--fast` leaves out what takes longer. */
+const fastSeconds = 20;
+const help = `Installs the test tools, runs every suite of a tier, and holds the run against test/suites.json: what did not run is a failure.
 
 Usage: npm test [-- [FILE…] [options]]
+       npm run test:deep [-- [--third 1|2|3|commit] [FILE…] [options]]
 
-  FILE      only test files with this in their name, and no tools are got before
-  --unit    only what needs no tool and no network, in a minute or two
-  --fast    without the suites marked slow in test/suites.json
-  --update  rewrites the entries of test/suites.json that this run covers (not with FILE)
+  FILE           only test files with this in their name, and no tools are installed before
+  --unit         only what needs no tool and no network, in a minute or two
+  --fast         without the suites that take more than ${fastSeconds} seconds in test/suites.json
+  --deep         the deep tier: mutants, races, long simulations (npm run test:deep)
+  --third THIRD  one of three equally long parts of the deep tier; commit: the part that CI runs at this commit
+  --update       writes tests and seconds of what ran to test/suites.json, and a whole deep run to test/deep-run.json
   --help
   Anything else is given to vitest: -t PATTERN, --no-file-parallelism …
 
@@ -26,134 +33,176 @@ Examples:
   npm test
   npm test -- test/suites/approval
   npm test -- test/unit/cli -t help
-  npm run test:unit
+  npm run test:deep -- test/suites/sim
 
-Exit codes: 0 all that the list has ran and passed, 1 not so.
+Exit codes: 0 all that the list has ran and passed, 1 not so, 2 wrong options.
 `;
 const root = resolve(import.meta.dirname, '..');
 const listFile = join(root, 'test/suites.json');
+const deepRunFile = join(root, 'test/deep-run.json');
 
-interface Report {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly message?: string;
-    readonly status?: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
-  }[];
-}
-
-const { values, positionals } = parseArgs({
+const argv = process.argv.slice(2);
+const { values, positionals, tokens } = parseArgs({
+  args: argv,
   allowPositionals: true,
   strict: false,
+  tokens: true,
   options: {
     unit: { type: 'boolean' },
     fast: { type: 'boolean' },
+    deep: { type: 'boolean' },
+    third: { type: 'string' },
     update: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   },
 });
+const has = (option: 'unit' | 'fast' | 'deep' | 'update' | 'help'): boolean => values[option] === true;
+const tier: Tier = has('deep') ? 'deep' : 'default';
 const { suites } = JSON.parse(readFileSync(listFile, 'utf8')) as { readonly suites: SuiteList };
-const slow = Object.entries(suites).flatMap(([file, { slow: isSlow }]) => (isSlow === true ? [file] : []));
-const whole = positionals.length === 0;
+const present = globSync('test/{unit,suites}/**/*.test.ts', { cwd: root }).toSorted();
 
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  if (values['help'] === true) {
+  if (has('help')) {
     process.stdout.write(help);
     return 0;
   }
-  const scratch = mkdtempSync(join(tmpdir(), 'countersign-test-'));
-  try {
-    return await run(scratch);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
+  const third = askedThird();
+  if (third === 'wrong') {
+    process.stderr.write('--third takes 1, 2, 3 or commit, and goes with --deep\n');
+    return 2;
   }
+  return positionals.length > 0 ? runFiles() : runTier(third);
 }
 
-async function run(scratch: string): Promise<number> {
-  if (values['unit'] !== true && whole) {
-    const { installAll } = await import('./tools/install.ts');
-    await installAll();
-  }
-  const reportFile = join(scratch, 'report.json');
-  const code = await vitest([
-    'run',
-    ...(values['unit'] === true ? ['--project', 'unit'] : []),
-    ...(values['fast'] === true ? slow.flatMap((file) => ['--exclude', file]) : []),
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${reportFile}`,
-    ...process.argv.slice(2).filter((word) => !['--unit', '--fast', '--update'].includes(word)),
-  ]);
-  let report: Report;
-  try {
-    report = JSON.parse(readFileSync(reportFile, 'utf8')) as Report;
-  } catch {
-    process.stderr.write('vitest left no report; see above\n');
-    return 1;
-  }
-  return judge(report, code);
+function askedThird(): Third | 'wrong' | undefined {
+  const { third } = values;
+  if (third === undefined) return undefined;
+  if (tier !== 'deep') return 'wrong';
+  if (third === 'commit') return thirdOfCommit(git('rev-parse', 'HEAD'));
+  return thirds.find((each) => String(each) === third) ?? 'wrong';
 }
 
-function vitest(args: readonly string[]): Promise<number> {
-  const child = spawn(process.execPath, [join(root, 'node_modules/vitest/vitest.mjs'), ...args], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
-  return new Promise((done, fail) => {
-    child.on('error', fail);
-    child.on('exit', (code) => done(code ?? 1));
-  });
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
 }
 
-function judge(report: Report, vitestCode: number): number {
-  const ran = new Map(
-    report.testResults.map(({ name, assertionResults }) => [
-      relative(root, name),
-      assertionResults.map(({ status }) => status),
-    ]),
+/** What the user wrote for vitest: everything but our own options. */
+function forVitest(): string[] {
+  const own = new Set(
+    tokens.flatMap((token) => {
+      if (token.kind !== 'option' || !['unit', 'fast', 'deep', 'third', 'update'].includes(token.name)) return [];
+      return token.inlineValue === false ? [token.index, token.index + 1] : [token.index];
+    }),
   );
-  const statuses = [...ran.values()].flat();
-  const passed = statuses.filter((status) => status === 'passed').length;
-  const skipped = statuses.filter(isSkipped).length;
-  // A file that could not be loaded has no test that failed.
-  const failedFiles = report.testResults.filter(
-    ({ status, assertionResults }) =>
-      status === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
-  ).length;
-  const failedTests = statuses.filter((status) => status === 'failed').length + failedFiles;
+  return argv.filter((_, index) => !own.has(index));
+}
 
-  if (values['update'] === true && whole && failedTests === 0) {
-    update(ran);
-    return close(passed, vitestCode === 0 ? 0 : 1, skipped);
+async function runFiles(): Promise<number> {
+  const run = await runVitest(tier, forVitest());
+  const { passed, failed, skipped } = count([run]);
+  // Of a file of which only some tests ran, neither tests nor seconds are known.
+  const narrowed = tokens.some((token) => token.kind === 'option' && ['t', 'testNamePattern'].includes(token.name));
+  if (has('update') && failed === 0 && !narrowed) writeList(run.ran);
+  return close(passed, failed, skipped);
+}
+
+async function runTier(third: Third | undefined): Promise<number> {
+  const began = performance.now();
+  const expected = expectedFiles(third);
+  const unit = expected.filter(isUnit);
+  const real = expected.filter((file) => !isUnit(file));
+
+  const tools = real.length === 0 ? Promise.resolve() : installTools();
+  const runs: VitestRun[] = [];
+  if (unit.length > 0) runs.push(await runVitest(tier, [...forVitest(), ...unit]));
+  const toolProblem = await tools;
+  if (real.length > 0) runs.push(await runVitest(tier, [...forVitest(), ...real]));
+
+  const ran: Ran = new Map(runs.flatMap((run) => [...run.ran]));
+  printSlowest(ran);
+  const { passed, failed, skipped } = count(runs);
+  if (toolProblem !== undefined) process.stderr.write(`${toolProblem}\n`);
+  if (has('update') && failed === 0 && toolProblem === undefined) {
+    writeList(ran);
+    if (tier === 'deep' && third === undefined) recordDeepRun(passed, skipped, performance.now() - began);
+    return close(passed, 0, skipped);
   }
-  const held = whole
-    ? holdAgainst(suites, ran, { expected: isExpected, inCi: inContinuousIntegration() })
-    : { failures: [], skipped: [] };
+  const held = holdAgainst(suites, ran, { tier, expected, present, inCi: inContinuousIntegration() });
   for (const line of [...held.skipped, ...held.failures]) process.stderr.write(`${line}\n`);
-  const failed = failedTests + held.failures.length;
-  return close(passed, vitestCode !== 0 && failed === 0 ? 1 : failed, skipped);
+  return close(passed, failed + held.failures.length + (toolProblem === undefined ? 0 : 1), skipped);
+}
+
+function isUnit(file: string): boolean {
+  return file.startsWith('test/unit/');
+}
+
+function expectedFiles(third: Third | undefined): string[] {
+  if (tier === 'deep') return third === undefined ? filesOf(suites, 'deep') : filesOfThird(suites, third);
+  // What is not listed runs, so that `--update` can list it.
+  const unlisted = present.filter((file) => suites[file] === undefined);
+  const listed = filesOf(suites, 'default').filter((file) => !has('fast') || suites[file]!.seconds <= fastSeconds);
+  return [...unlisted, ...listed].filter((file) => !has('unit') || isUnit(file));
+}
+
+/** While unit tests run. Gives why the run must fail: in CI every tool must be there. */
+async function installTools(): Promise<string | undefined> {
+  const { installAll } = await import('./tools/install.ts');
+  try {
+    await installAll();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+function count(runs: readonly VitestRun[]): Counts {
+  const tests = runs.flatMap(({ ran }) => [...ran.values()].flatMap((file) => file.tests));
+  const red = (run: VitestRun): number => {
+    const seen = [...run.ran.values()];
+    const failed = seen.flatMap((file) => file.tests).filter((status) => status === 'failed').length;
+    const broken = seen.filter((file) => file.broken).length;
+    // vitest also fails for what belongs to no test, such as a rejection that is caught nowhere.
+    return failed + broken === 0 && run.code !== 0 ? 1 : failed + broken;
+  };
+  return {
+    passed: tests.filter((status) => status === 'passed').length,
+    failed: runs.reduce((sum, run) => sum + red(run), 0),
+    skipped: tests.filter(isSkipped).length,
+  };
+}
+
+function printSlowest(ran: Ran): void {
+  const slowest = [...ran].toSorted(([, a], [, b]) => b.seconds - a.seconds).slice(0, 10);
+  process.stdout.write('The slowest files:\n');
+  for (const [file, { seconds }] of slowest)
+    process.stdout.write(`${String(Math.round(seconds)).padStart(6)} s  ${file}\n`);
+}
+
+function writeList(ran: Ran): void {
+  writeFileSync(listFile, `${JSON.stringify({ suites: updated(suites, ran, { tier, present }) }, null, 2)}\n`);
+}
+
+/** Only what was tested: a commit, all of it and nothing but it. */
+function recordDeepRun(passed: number, skipped: number, milliseconds: number): void {
+  const changed = git('status', '--porcelain', '--', ':!test/suites.json', ':!test/deep-run.json');
+  if (changed !== '' || skipped > 0) {
+    const why = changed === '' ? `${skipped} tests were skipped` : 'the working tree has changes';
+    process.stderr.write(`The deep run is not recorded: ${why}.\n`);
+    return;
+  }
+  const record = { commit: git('rev-parse', 'HEAD'), minutes: Math.ceil(milliseconds / 60_000), tests: passed };
+  writeFileSync(deepRunFile, `${JSON.stringify(record, null, 2)}\n`);
 }
 
 function close(passed: number, failed: number, skipped: number): number {
   process.stdout.write(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`);
   return failed === 0 ? 0 : 1;
-}
-
-function isExpected(file: string): boolean {
-  if (values['unit'] === true && !file.startsWith('test/unit/')) return false;
-  return !(values['fast'] === true && slow.includes(file));
-}
-
-/** Files that this run was not to include keep their entries. */
-function update(ran: ReadonlyMap<string, readonly string[]>): void {
-  const kept = Object.entries(suites).filter(([file]) => !isExpected(file) && existsSync(join(root, file)));
-  const now = [...ran].map(([file, tests]) => {
-    const entry = { tests: tests.length, ...(slow.includes(file) ? { slow: true } : {}) };
-    return [file, entry] as const;
-  });
-  const list = Object.fromEntries([...kept, ...now].toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(listFile, `${JSON.stringify({ suites: list }, null, 2)}\n`);
 }

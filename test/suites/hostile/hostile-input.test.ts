@@ -16,13 +16,15 @@ import { httpCases } from '../../corpus/hostile/http.ts';
 import { jsonFieldCases } from '../../corpus/hostile/json-fields.ts';
 import { jsonCases } from '../../corpus/hostile/json.ts';
 import { pemCases } from '../../corpus/hostile/pem.ts';
+import { byTier } from '../../harness/tier.ts';
 import { failuresInWords, inWords, runCases, type Summary } from './campaign.ts';
 import { bases } from './mutation.ts';
 import { openPool, type Pool } from './pool.ts';
 import { objectProperty, requestProperty, runProperty } from './property.ts';
 
-const seed = Number(process.env['HOSTILE_SEED'] ?? randomInt(2 ** 31));
-const runs = Number(process.env['HOSTILE_RUNS'] ?? 5_000);
+/** The default tier repeats one seed: what fails there fails again. The deep tier draws a new one. */
+const seed = Number(process.env['HOSTILE_SEED'] ?? byTier({ default: 1, deep: randomInt(2 ** 31) }));
+const runs = Number(process.env['HOSTILE_RUNS'] ?? byTier({ default: 500, deep: 5_000 }));
 
 const corpus: Readonly<Record<string, { readonly cases: readonly HostileCase[]; readonly atLeast: number }>> = {
   PEM: { cases: pemCases, atLeast: 120 },

@@ -12,6 +12,7 @@ import {
   type Node,
   type Program,
 } from '../../harness/authenticator-site.ts';
+import { onlyDeep } from '../../harness/tier.ts';
 
 const minute = 60_000;
 const day = 86_400_000;
@@ -106,37 +107,41 @@ describe('a node and its client certificate', () => {
     expect(printed(await node.run()).certificatePem).toBe(second.certificatePem);
   });
 
-  test('keeps answering while nobody signs, for longer than the renewal window, and renews when somebody does', async () => {
-    const node = await site.node('waits');
-    const first = printed(await node.run());
-    await site.signing('down');
-    goTo(first.expires);
-    const keys = new Set<string>();
-    let calls = 0;
-    // First in the steps that the program itself asks for, then in larger ones, almost to the certificate's end.
-    const end = first.certificate.validToDate.getTime();
-    for (; site.platform.now() < end - day; calls += 1) {
-      const program = await node.run();
-      const answer = printed(program);
-      expect(answer.certificatePem).toBe(first.certificatePem);
-      await expectInTime(program, node);
-      expect(answer.expires).toBeGreaterThan(site.platform.now());
-      expect(program.stderr).toContain('waits for its approval');
-      keys.add((JSON.parse(cacheFiles(node)['client-next.json']!) as { keyPem: string }).keyPem);
-      goTo(Math.max(answer.expires, calls > 4 ? site.platform.now() + day : 0));
-    }
-    expect(keys.size).toBe(1);
-    // One each time the evidence before it had grown old, ever less often.
-    const made = (await requestsOf('waits')).length;
-    expect(made).toBeGreaterThan(3);
-    expect(made).toBeLessThan(calls + 2);
+  test.each(onlyDeep)(
+    'keeps answering while nobody signs, for longer than the renewal window, and renews when somebody does',
+    async () => {
+      const node = await site.node('waits');
+      const first = printed(await node.run());
+      await site.signing('down');
+      goTo(first.expires);
+      const keys = new Set<string>();
+      let calls = 0;
+      // First in the steps that the program itself asks for, then in larger ones, almost to the certificate's end.
+      const end = first.certificate.validToDate.getTime();
+      for (; site.platform.now() < end - day; calls += 1) {
+        const program = await node.run();
+        const answer = printed(program);
+        expect(answer.certificatePem).toBe(first.certificatePem);
+        await expectInTime(program, node);
+        expect(answer.expires).toBeGreaterThan(site.platform.now());
+        expect(program.stderr).toContain('waits for its approval');
+        keys.add((JSON.parse(cacheFiles(node)['client-next.json']!) as { keyPem: string }).keyPem);
+        goTo(Math.max(answer.expires, calls > 4 ? site.platform.now() + day : 0));
+      }
+      expect(keys.size).toBe(1);
+      // One each time the evidence before it had grown old, ever less often.
+      const made = (await requestsOf('waits')).length;
+      expect(made).toBeGreaterThan(3);
+      expect(made).toBeLessThan(calls + 2);
 
-    await site.signing('up');
-    const late = printed(await node.run());
-    expect(late.keyPem).toBe([...keys][0]);
-    expect(late.certificatePem).not.toBe(first.certificatePem);
-    expect(late.certificate.validToDate.getTime()).toBeGreaterThan(first.certificate.validToDate.getTime());
-  }, 240_000);
+      await site.signing('up');
+      const late = printed(await node.run());
+      expect(late.keyPem).toBe([...keys][0]);
+      expect(late.certificatePem).not.toBe(first.certificatePem);
+      expect(late.certificate.validToDate.getTime()).toBeGreaterThan(first.certificate.validToDate.getTime());
+    },
+    240_000,
+  );
 
   test.each(['down', 'hangs'] as const)('answers in time with what it has when the API server %s', async (state) => {
     const node = await site.node(`api-${state}`);

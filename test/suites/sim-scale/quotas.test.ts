@@ -1,5 +1,6 @@
 /** The sizes that run in seconds; `npm run sim:scale` has the others, docs/scale.md what came of them. */
 import { describe, expect, test } from 'vitest';
+import { byTier } from '../../harness/tier.ts';
 import { makePairs } from '../../sim/scale/certificate.ts';
 import { runScenario } from '../../sim/scale/run.ts';
 import { scenarios } from '../../sim/scale/scenarios.ts';
@@ -12,7 +13,8 @@ async function run(name: string) {
   return runScenario(scenario, pairs);
 }
 
-describe.each(['one-1k', 'many-1k', 'many-10k', 'narrow-10k', 'join-1k'])('%s', (name) => {
+const thousand = ['one-1k', 'many-1k', 'join-1k'];
+describe.each(byTier({ default: thousand, deep: [...thousand, 'many-10k', 'narrow-10k'] }))('%s', (name) => {
   test('all signed in the time of the quota, nobody asks much more than needed, nobody waits for ever', async () => {
     const result = await run(name);
     expect(result.signed).toBe(result.requests);

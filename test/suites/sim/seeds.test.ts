@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { byTier } from '../../harness/tier.ts';
 import { expected, neverMet } from '../../sim/coverage.ts';
 import { createAuthorities } from '../../sim/requests.ts';
 import type { SimulatedAuthorities } from '../../sim/requests.ts';
 import { simulate } from '../../sim/simulation.ts';
 import type { Outcome } from '../../sim/simulation.ts';
 
-const count = 200;
+const count = byTier({ default: 40, deep: 200 });
 let authorities: SimulatedAuthorities;
 
 beforeAll(async () => {
@@ -48,12 +49,14 @@ describe(`${count} seeds`, () => {
     expect(sum('failed')).toBeGreaterThan(count / 4);
   });
 
-  test.each([
+  // Few seeds do not meet everything.
+  const kinds = [
     ['every fault at every call', /^fault: /],
     ['everything else that goes wrong', /^trouble: /],
     ['every reason of a refusal', /^code: /],
     ['every step of records, requests and rules', /^step: /],
-  ])('meet %s', (_, kind) => {
+  ] as const;
+  test.each(byTier<readonly (typeof kinds)[number][]>({ default: [], deep: kinds }))('meet %s', (_, kind) => {
     const wanted = expected().filter((each) => kind.test(each));
     expect(wanted.length).toBeGreaterThan(20);
     expect(wanted.filter((each) => !counts.has(each))).toEqual([]);
