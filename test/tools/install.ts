@@ -1,29 +1,41 @@
 /**
- * Puts the test tools into the cache ahead of the tests, so that the long builds happen where their progress is seen:
+ * Installs test tools before the tests, so that the progress of long builds is visible:
  *
- *   node test/tools/install.ts [name…]      (all of them without a name)
+ *   node dev/run.mjs test/tools/install.ts [name…]      (all of them without a name)
  */
-import { ensureTool, inContinuousIntegration, toolNames, type ToolName } from './tools.ts';
+import { ensureTools, inContinuousIntegration, thisMachine, toolNames, type ToolName } from './tools.ts';
+import type { Machine } from './recipe.ts';
 
-/** Where each tool is goes to standard output; the reason for a missing one to standard error. */
-async function install(names: readonly ToolName[]): Promise<{ missing: number }> {
-  let missing = 0;
-  for (const name of names) {
-    const location = await ensureTool(name);
-    if ('missing' in location) {
-      missing++;
-      process.stderr.write(`missing  ${location.missing}\n`);
-    } else {
-      process.stdout.write(`ready    ${name}  ${location.path}\n`);
-    }
-  }
-  return { missing };
+export interface Installed {
+  /** Tool → its path. */
+  readonly ready: ReadonlyMap<ToolName, string>;
+  /** Tool → one sentence for the user about why it is not available. */
+  readonly missing: ReadonlyMap<ToolName, string>;
 }
 
-/** A tool that cannot be had is only reported: its suites will be skipped, saying why. In CI it is an error. */
+/**
+ * Finds or installs the named tools (`toolsNeededBy` in needs.ts names those of test files).
+ *
+ * Before the first build it reports what the machine lacks, in one list with the commands that install it. Then it reports
+ * the progress of each long step with the elapsed time. A tool that is not available is in `missing`; it is not an error,
+ * since its suites skip themselves. In CI the caller must fail. Tests that need no tool may run meanwhile.
+ */
+export async function installFor(names: readonly ToolName[], options: Partial<Machine> = {}): Promise<Installed> {
+  const ready = new Map<ToolName, string>();
+  const missing = new Map<ToolName, string>();
+  const machine = { ...thisMachine, ...options };
+  for (const [name, location] of await ensureTools(names, { machine, forARun: true })) {
+    if ('path' in location) ready.set(name, location.path);
+    else missing.set(name, location.missing);
+  }
+  return { ready, missing };
+}
+
+/** The whole list. In CI a missing tool is an error. */
 export async function installAll(): Promise<void> {
-  const { missing } = await install(toolNames);
-  if (missing > 0 && inContinuousIntegration()) throw new Error('CI must have every test tool');
+  const { missing } = await installFor(toolNames);
+  for (const reason of missing.values()) process.stderr.write(`missing  ${reason}\n`);
+  if (missing.size > 0 && inContinuousIntegration()) throw new Error('CI must have every test tool');
 }
 
 if (import.meta.main) {
@@ -32,9 +44,10 @@ if (import.meta.main) {
   if (unknown.length > 0) {
     process.stderr.write(`unknown tool: ${unknown.join(', ')}. Known: ${toolNames.join(', ')}\n`);
     process.exitCode = 2;
-  } else if (asked.length === 0) {
-    await installAll();
-  } else if ((await install(asked as ToolName[])).missing > 0) {
-    process.exitCode = 1;
+  } else {
+    const { ready, missing } = await installFor(asked.length === 0 ? toolNames : (asked as ToolName[]));
+    for (const [name, path] of ready) process.stdout.write(`ready    ${name}  ${path}\n`);
+    for (const reason of missing.values()) process.stderr.write(`missing  ${reason}\n`);
+    if (missing.size > 0) process.exitCode = 1;
   }
 }

@@ -2,18 +2,29 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The Kubernetes version under test, such as `1.36.3`. Written down once, in kubernetes/go.mod. */
-export const kubernetesVersion: string = (() => {
-  const goMod = readFileSync(join(import.meta.dirname, 'kubernetes', 'go.mod'), 'utf8');
-  const version = /^\s*k8s\.io\/kubernetes v(\d+\.\d+\.\d+)\b/m.exec(goMod)?.[1];
-  if (version === undefined) throw new Error('test/tools/kubernetes/go.mod does not require k8s.io/kubernetes');
+/** The version of the module that holds a Go package, such as `1.36.3`, as the folder's go.mod requires it. */
+export function pinnedVersion(folder: string, goPackage: string): string {
+  const goMod = readFileSync(join(import.meta.dirname, folder, 'go.mod'), 'utf8');
+  const required = [...goMod.matchAll(/^\s*(\S+) v(\d+\.\d+\.\d+)(?:\s|$)/gm)].filter(
+    ([, module]) => goPackage === module || goPackage.startsWith(`${module}/`),
+  );
+  const version = required.toSorted(([, a = ''], [, b = '']) => b.length - a.length)[0]?.[2];
+  if (version === undefined) throw new Error(`test/tools/${folder}/go.mod does not require the module of ${goPackage}`);
   return version;
-})();
+}
 
-/** `1.36`: what a binary that we did not build must be, to be used all the same. */
-export const kubernetesMinor: string = kubernetesVersion.split('.', 2).join('.');
+/** `1.36` of `1.36.3` */
+export function minorOf(version: string): string {
+  return version.split('.', 2).join('.');
+}
 
-/** A short name for everything a folder pins: a changed pin has a place of its own in the cache. */
+/** The Kubernetes version under test, such as `1.36.3`. */
+export const kubernetesVersion: string = pinnedVersion('kubernetes', 'k8s.io/kubernetes');
+
+/** `1.36`: the minor version that a binary from KUBEBUILDER_ASSETS or PATH must have. */
+export const kubernetesMinor: string = minorOf(kubernetesVersion);
+
+/** A short name for everything that a folder pins. A changed pin gets a new place in the cache. */
 export function pinsDigest(folder: string): string {
   const hash = createHash('sha256');
   for (const file of ['go.mod', 'go.sum', 'requirements.txt', 'pom.xml', 'package-lock.json']) {

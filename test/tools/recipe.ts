@@ -1,0 +1,58 @@
+/** How each kind of test tool is made. Folders are beside this file; versions are in the files of those folders only. */
+
+export interface GoRecipe {
+  readonly kind: 'go';
+  /** Holds go.mod and go.sum. */
+  readonly folder: string;
+  readonly package: string;
+  readonly seconds: number;
+  /** Prints the version. Present for a program that is also taken from KUBEBUILDER_ASSETS or PATH. */
+  readonly versionArgs?: readonly string[];
+}
+
+export interface PythonRecipe {
+  readonly kind: 'python';
+  /** Holds requirements.txt. */
+  readonly folder: string;
+  readonly seconds: number;
+  /** The only Python that the tool supports, such as `3.13`. When absent, any from 3.10 on. */
+  readonly python?: '3.13';
+  readonly platform?: NodeJS.Platform;
+}
+
+/** Java programs. The tool is the folder of their jars. */
+export interface MavenRecipe {
+  readonly kind: 'maven';
+  /** Holds pom.xml. */
+  readonly folder: string;
+  readonly seconds: number;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** A package with sources to compile. It is not a dependency of the project, because then every clone would compile it. */
+export interface NpmRecipe {
+  readonly kind: 'npm';
+  /** Holds package.json and package-lock.json. */
+  readonly folder: string;
+  readonly package: string;
+  readonly seconds: number;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** `seconds`: how long the first installation takes on two idle processors, for the progress line. */
+export type Recipe = GoRecipe | PythonRecipe | MavenRecipe | NpmRecipe;
+
+export interface Tool<R extends Recipe = Recipe> {
+  readonly name: string;
+  readonly recipe: R;
+}
+
+/** Where a tool is, or one sentence for the user about why it is not available. */
+export type ToolLocation = { readonly path: string } | { readonly missing: string };
+
+/** The machine as the installer sees it. Unit tests pass their own. */
+export interface Machine {
+  readonly env: NodeJS.ProcessEnv;
+  readonly fetch: typeof fetch;
+  readonly progress: (line: string) => void;
+}
