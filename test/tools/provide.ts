@@ -11,16 +11,19 @@ import { download, isReachable, releaseBinary, type ReleaseBinary } from './rele
 
 /**
  * Finds or installs tools. The order: KUBEBUILDER_ASSETS, the cache, PATH, the official release binary whose checksum is
- * committed, and at last a build from the pinned sources. Before the first build it prints what the machine lacks; with
- * `forARun` that includes programs that only the suites call.
+ * committed, and at last a build from the pinned sources. Before the first build it prints what the machine lacks.
+ *
+ * `forARun`: once ahead of the suites, which includes programs that only the suites call. A suite that asks again for its
+ * own tools does not repeat what the machine lacks.
  */
 export async function provide(
   tools: readonly Tool[],
   { cache, machine, forARun }: { readonly cache: string; readonly machine: Machine; readonly forARun: boolean },
 ): Promise<ReadonlyMap<string, ToolLocation>> {
   const found = new Map<string, ToolLocation>();
+  const note = forARun ? machine.progress : () => {};
   for (const tool of tools) {
-    const path = locate(tool, cache, machine);
+    const path = locate(tool, cache, { ...machine, progress: note });
     if (path !== undefined) found.set(tool.name, { path });
   }
   const absent = tools.filter(({ name }) => !found.has(name));
@@ -31,7 +34,7 @@ export async function provide(
     ...(forARun ? neededBySuites(tools) : []),
   ];
   const lacks = lacking(needs, machine.env);
-  for (const line of describeLacks(lacks)) machine.progress(line);
+  for (const line of describeLacks(lacks)) note(line);
   const installable = absent.filter((tool) => {
     const reason = forAnotherSystem(tool.recipe) ?? (toBuild.includes(tool) ? whyNot(tool, lacks) : undefined);
     if (reason !== undefined) found.set(tool.name, { missing: `${tool.name}: ${reason}` });

@@ -84,7 +84,8 @@ export async function requireTools(...names: ToolName[]): Promise<{ skip: boolea
   const missing = (await ensureOnce(names)).flatMap((location) => ('missing' in location ? [location.missing] : []));
   if (missing.length === 0) return { skip: false };
   if (inContinuousIntegration()) throw new Error(`CI must have every test tool:\n${missing.join('\n')}`);
-  console.warn(`Skipped, because a tool is missing:\n${missing.join('\n')}`);
+  const how = 'node dev/run.mjs test/tools/install.ts';
+  console.warn(`Skipped, because a tool is missing (\`${how}\` prints how to get it):\n${missing.join('\n')}`);
   return { skip: true };
 }
 

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../harness/processes.ts';
 import { installFor } from '../../tools/install.ts';
 import { kubernetesMinor } from '../../tools/pins.ts';
+import { releaseBinary } from '../../tools/release.ts';
 import { toolNames, type ToolName } from '../../tools/tools.ts';
 
 /*
@@ -111,6 +112,30 @@ describe('a build', () => {
   });
 });
 
+/** On systems without a committed checksum nothing is downloaded. */
+describe.skipIf(releaseBinary('kubectl') === undefined)(
+  'a release binary with another checksum than the committed one',
+  () => {
+    const wrong: typeof fetch = () => Promise.resolve(new Response('not kubectl'));
+
+    test('is refused, and the program is built', async () => {
+      writeCompiler();
+      const { installed, lines } = await install(['kubectl', 'kubelet'], {}, wrong);
+      expect(lines).toContainEqual(
+        expect.stringMatching(/^kubectl: .* has the SHA-256 [^]*; it will be built instead$/),
+      );
+      expect([...installed.ready.keys()]).toEqual(['kubectl', 'kubelet']);
+      expect(builds()).toEqual(['k8s.io/kubernetes/cmd/kubectl k8s.io/kubernetes/cmd/kubelet']);
+    });
+
+    test('is not used when it cannot be built either', async () => {
+      const { installed } = await install(['kubectl'], {}, wrong);
+      expect(installed.ready.size).toBe(0);
+      expect(installed.missing.get('kubectl')).toContain('`go build` failed');
+    });
+  },
+);
+
 describe('what the machine lacks', () => {
   test('is printed first, in one list with the command that installs it', async () => {
     writeCompiler();
@@ -186,7 +211,9 @@ function writeCompiler(): void {
 
 const builds = () => readFileSync(join(folder.path, 'builds'), 'utf8').trim().split('\n');
 
-async function install(names: readonly ToolName[], env: Record<string, string> = {}) {
+const unreachable: typeof globalThis.fetch = () => Promise.reject(new TypeError('fetch failed'));
+
+async function install(names: readonly ToolName[], env: Record<string, string> = {}, fetch = unreachable) {
   const lines: string[] = [];
   const installed = await installFor(names, {
     env: {
@@ -196,7 +223,7 @@ async function install(names: readonly ToolName[], env: Record<string, string> =
       COUNTERSIGN_TOOLS_CACHE: join(folder.path, 'cache'),
       ...env,
     },
-    fetch: () => Promise.reject(new TypeError('fetch failed')),
+    fetch,
     progress: (line) => lines.push(line),
   });
   return { installed, lines };
