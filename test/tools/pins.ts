@@ -5,10 +5,8 @@ import { join } from 'node:path';
 /** The version of the module that holds a Go package, such as `1.36.3`, as the folder's go.mod requires it. */
 export function pinnedVersion(folder: string, goPackage: string): string {
   const goMod = readFileSync(join(import.meta.dirname, folder, 'go.mod'), 'utf8');
-  const required = [...goMod.matchAll(/^\s*(\S+) v(\d+\.\d+\.\d+)(?:\s|$)/gm)].filter(
-    ([, module]) => goPackage === module || goPackage.startsWith(`${module}/`),
-  );
-  const version = required.toSorted(([, a = ''], [, b = '']) => b.length - a.length)[0]?.[2];
+  const required = [...goMod.matchAll(/^\s*(\S+) v(\d+\.\d+\.\d+)(?:\s|$)/gm)];
+  const version = required.find(([, module]) => goPackage === module || goPackage.startsWith(`${module}/`))?.[2];
   if (version === undefined) throw new Error(`test/tools/${folder}/go.mod does not require the module of ${goPackage}`);
   return version;
 }
