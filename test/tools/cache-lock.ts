@@ -6,9 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /**
  * Runs `work` while no other process works in this cache folder.
  *
- * The lock is SQLite's own file lock: the kernel drops it when its holder dies, so that a killed build leaves
- * nothing behind that somebody must recognise as stale. One lock for all tools, because two Go builds of
- * Kubernetes at once need more memory than many laptops have.
+ * The lock is SQLite's file lock. The kernel releases it when its holder dies, so a killed build leaves no stale lock.
+ * One lock for all tools, because two Go builds of Kubernetes at once need more memory than many laptops have.
  */
 export async function withCacheLock<T>(cacheFolder: string, onWait: () => void, work: () => Promise<T>): Promise<T> {
   mkdirSync(cacheFolder, { recursive: true });

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What LocalStack finds where it looks for a Java of its own: starts DynamoDB Local with the Java of this machine.
-# It is called as `java <options> -jar …/DynamoDBLocal.jar <arguments>` and gets every jar beside that one.
+# Starts DynamoDB Local with the Java of this machine. It is placed where LocalStack looks for its own Java.
+# LocalStack calls it as `java <options> -jar …/DynamoDBLocal.jar <arguments>`; the class path has every jar of that folder.
 #
-# DynamoDB Local has no option for an address: it listens on all interfaces, with invented data in memory, while a
-# suite runs. Nothing else the tests start does.
+# DynamoDB Local has no option for an address: it listens on all interfaces while a suite runs, with test data in memory.
+# All other servers of the tests listen on loopback.
 set -eu
 cd "$(dirname "$0")/../../../dynamodb-local/2"
 count=$#
@@ -13,7 +13,7 @@ while [ "$count" -gt 0 ]; do
   shift
   count=$((count - 1))
   case $seen_jar:$word in
-    :-javaagent:*) ;; # an agent of LocalStack's installer; nobody here needs what it changes
+    :-javaagent:*) ;; # an agent that LocalStack's installer adds; the tests do not need it
     :-jar) seen_jar=next ;;
     next:*)
       seen_jar=yes
@@ -24,6 +24,6 @@ while [ "$count" -gt 0 ]; do
   esac
 done
 unset LD_LIBRARY_PATH JAVA_HOME
-# LocalStack may have to be killed, and would leave this behind: the kernel ends it with the one that started it.
+# A killed LocalStack would leave this process behind, so the kernel is asked to end it with its parent.
 if command -v setpriv >/dev/null; then exec setpriv --pdeathsig KILL "$COUNTERSIGN_JAVA" "$@"; fi
 exec "$COUNTERSIGN_JAVA" "$@"

@@ -1,8 +1,9 @@
-"""Runs pkilint's own command line programs many times in one process: starting Python and loading pkilint takes
-half a second, a certificate ten milliseconds.
+"""Runs the command line programs of pkilint many times in one process.
 
-Standard input: JSON, a list of [program, argument, ...]. Standard output: JSON, in the same order, for each its
-results, or {"failure": why there are none}.
+Starting Python and loading pkilint takes half a second; linting a certificate takes ten milliseconds.
+
+Standard input: JSON, a list of [program, argument, ...]. Standard output: JSON, a list in the same order. Each element
+has the results of one program, or {"failure": reason}.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ def run(program, *arguments):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             PROGRAMS[program](["lint", "--format", "JSON", "--severity", "NOTICE", *arguments])
         return json.loads(out.getvalue())["results"]
-    except (Exception, SystemExit) as failure:  # a certificate it cannot read must not hide those after it
+    except (Exception, SystemExit) as failure:  # an unreadable certificate must not stop the rest of the batch
         return {"failure": err.getvalue().strip() or repr(failure)}
 
 

@@ -1,7 +1,7 @@
-"""Custom resources of CloudFormation, which LocalStack's core passes over as if they had succeeded.
+"""Custom resources of CloudFormation. Without this plugin LocalStack's core reports them as successful and does nothing.
 
-Found by its entry point, like the executor. The function behind the resource's service token is invoked with the event,
-and what it leaves at the response URL, on loopback here and a bucket's in AWS, is how the resource ended.
+LocalStack finds this plugin by its entry point, like the executor. It invokes the function of the resource's service
+token with the event. The function puts the result to the response URL: a loopback address here, a bucket in AWS.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-custom-resources.html
 """
 

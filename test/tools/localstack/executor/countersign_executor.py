@@ -1,11 +1,12 @@
-"""Runs the Lambda functions of a LocalStack as child processes of it, for machines without Docker.
+"""Runs the Lambda functions of LocalStack as its child processes, for machines without Docker.
 
-Found by its entry point (the dist-info folder beside this file, which start.py puts on sys.path) and chosen with
-LAMBDA_RUNTIME_EXECUTOR=countersign. Every execution environment is a server of the Lambda Runtime API on a loopback
-port of its own and one process that speaks to it: COUNTERSIGN_LAMBDA_RUNTIME, a command line to which the handler is
-appended. https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+LocalStack finds this plugin by its entry point (the dist-info folder beside this file, which start.py puts on sys.path)
+and uses it when LAMBDA_RUNTIME_EXECUTOR is `countersign`. Each execution environment has a server of the Lambda Runtime
+API on its own loopback port, and one process that calls this server. The process is the command line in
+COUNTERSIGN_LAMBDA_RUNTIME with the handler's name appended.
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 
-What real Lambda has and this has not: a file system of its own, the memory limit, a frozen process between calls.
+Unlike real Lambda, the process shares the file system, has no memory limit and is not frozen between calls.
 """
 
 import json
@@ -39,7 +40,7 @@ class ProcessExecutorPlugin(RuntimeExecutorPlugin):
 
 
 class ProcessExecutor(RuntimeExecutor):
-    """One execution environment: handles one invocation at a time, as LocalStack sees to."""
+    """One execution environment. LocalStack sends it one invocation at a time."""
 
     def __init__(self, id, function_version):
         super().__init__(id, function_version)
@@ -53,7 +54,7 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def cleanup_version(cls, function_version):
-        pass  # the unpacked code may be another version's too
+        pass  # another version may use the same unpacked code
 
     def get_address(self):
         return "127.0.0.1"
@@ -78,7 +79,7 @@ class ProcessExecutor(RuntimeExecutor):
         self.runtime = Runtime(self.environment, self.function_version.config.timeout)
 
     def invoke(self, payload):
-        # As in Lambda, what timed out or exited is gone, and the next call finds a new process in its place.
+        # As in Lambda, a process that timed out or exited is replaced at the next call.
         if self.runtime.ended():
             self.runtime.close()
             self.runtime = Runtime(self.environment, self.function_version.config.timeout)
@@ -98,11 +99,11 @@ class ProcessExecutor(RuntimeExecutor):
 
 
 class Runtime:
-    """A process and the Runtime API it speaks to."""
+    """A process and the Runtime API that it calls."""
 
     def __init__(self, environment, timeout):
         self.timeout = timeout
-        self.waiting = SimpleQueue()  # payloads the process has not fetched yet; None ends it
+        self.waiting = SimpleQueue()  # payloads that the process has not fetched yet; None ends the process
         self.started = Future()
         self.answers = {}  # request id -> Future[(body, is_error)]
         self.output = []
@@ -137,7 +138,7 @@ class Runtime:
             self.answers.pop(request_id, None)
 
     def take_output(self):
-        time.sleep(0.005)  # what was printed last may still be in the pipe, and then comes with the next call
+        time.sleep(0.005)  # the last output may still be in the pipe; it is then reported with the next call
         printed, self.output = self.output, []
         return printed
 
@@ -156,7 +157,7 @@ class Runtime:
         self.server.server_close()
 
     def _follow(self):
-        """Keeps what the process prints; when it ends, so does everything that waits for it."""
+        """Keeps the output of the process. When the process ends, every wait for it ends."""
         for line in self.process.stdout:
             self.output.append(line)
             del self.output[:-2000]

@@ -1,6 +1,6 @@
 /**
- * A Node.js runtime for Lambda functions, as small as it can be: loads the handler and answers one event after the
- * other. https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+ * A minimal Node.js runtime for Lambda functions: it loads the handler and answers one event after the other.
+ * https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
  */
 import { existsSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -53,7 +53,7 @@ try {
 }
 for (;;) {
   const next = await call('GET', '/invocation/next').catch(() => undefined);
-  // Gone, or it tells us to go.
+  // The Runtime API is closed, or it asks this process to exit.
   if (next?.status !== 200) process.exit(0);
   const id = next.headers['lambda-runtime-aws-request-id'];
   const deadline = Number(next.headers['lambda-runtime-deadline-ms']);

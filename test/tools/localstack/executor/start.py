@@ -1,5 +1,6 @@
-"""Starts LocalStack with this folder on sys.path, so that its plugins are found, and on loopback only: LocalStack itself
-reads an IPv4 address in GATEWAY_LISTEN, takes the port from it, and listens on all interfaces.
+"""Starts LocalStack on loopback only, with this folder on sys.path so that LocalStack finds our plugins.
+
+LocalStack takes only the port from an IPv4 address in GATEWAY_LISTEN and listens on all interfaces.
 """
 
 import runpy
