@@ -1,5 +1,4 @@
-/** How a run goes on whatever becomes of its parts. */
-import { quietShare } from './process-usage.ts';
+/** A part of a run that fails is reported, and the other parts are still measured. */
 import type { Missing } from './results.ts';
 
 export interface Report {
@@ -8,7 +7,6 @@ export interface Report {
   readonly say: (what: string) => void;
 }
 
-/** The rest is worth having whatever becomes of one. */
 export async function attempted<T>(
   { failed, say }: Report,
   what: string,
@@ -24,24 +22,9 @@ export async function attempted<T>(
   }
 }
 
-/** Chosen by what others did, never by what came out. */
-export async function quietest<T extends { readonly othersShare: number } | undefined>(
-  attempts: number,
-  say: (what: string) => void,
-  work: () => Promise<T>,
-): Promise<T> {
-  let best = await work();
-  for (let attempt = 1; attempt < attempts && best !== undefined && best.othersShare > quietShare; attempt++) {
-    say('not quiet; again');
-    const again = await work();
-    if (again !== undefined && again.othersShare < best.othersShare) best = again;
-  }
-  return best;
-}
-
-/** Not a failure: this machine has no means for it. */
+/** Not a failure: this machine lacks what it needs. */
 export function leaveOut({ leftOut, say }: Report, what: string, why: string): void {
-  if (leftOut.some((known) => known.what === what && known.why === why)) return; // said at an earlier attempt
+  if (leftOut.some((known) => known.what === what && known.why === why)) return; // reported before
   say(`${what}: left out, ${why}`);
   leftOut.push({ what, why });
 }

@@ -1,6 +1,6 @@
 /**
- * kubelet-authenticator as it is put on nodes: how large, how long it takes to start, and how long the kubelet waits for a
- * cached answer, beside a Node that does nothing. Processes of their own, from their start until they have ended.
+ * kubelet-authenticator as it is installed on nodes, beside a Node that does nothing: its size, the time of its start, and
+ * the time of a cached answer for the kubelet. Each measurement is a process from its start until it has ended.
  */
 import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -8,20 +8,19 @@ import { promisify } from 'node:util';
 import { buildExecutable, buildScript, MissingTool } from '../deploy/authenticator/build.ts';
 import { prepareNode } from '../test/harness/prepared-node.ts';
 import { temporaryFolder } from '../test/harness/processes.ts';
-import { endedChildrenCpuSeconds, quietMoment, watchForOthers } from './process-usage.ts';
-import { percentile } from './statistics.ts';
+import { endedChildrenCpuSeconds, watchForOthers } from './process-usage.ts';
+import { median, medianInterval } from './statistics.ts';
 
 export interface AuthenticatorPlan {
   readonly rounds: number;
-  readonly patienceMilliseconds: number;
 }
 
 export interface AuthenticatorMeasure {
   readonly label: string;
   readonly kilobytes: number;
-  /** `--version`; of the bare Node, a program that is empty. */
+  /** With `--version`; the bare Node runs an empty program. */
   readonly started: Taken;
-  /** `exec` with a certificate in the cache that is not due. */
+  /** `exec` with a certificate in the cache that needs no renewal. */
   readonly cached?: Taken;
 }
 
@@ -29,13 +28,20 @@ export interface AuthenticatorMeasure {
 export interface Taken {
   /** The median. */
   readonly passed: number;
-  /** The mean of all threads' processor time: what others do on the machine changes it least. */
+  /** The mean CPU time of all threads: what other work the machine does changes it least. */
+  readonly cpu: number;
+  /** Round by round, how much longer than the bare Node: the median and its interval of 95 %. Absent for the bare Node. */
+  readonly more?: { readonly median: number; readonly interval?: readonly [number, number] };
+}
+
+interface Sample {
+  readonly passed: number;
   readonly cpu: number;
 }
 
 export interface AuthenticatorResult {
   readonly rounds: number;
-  /** A Node that does nothing: what each of the others is measured against. */
+  /** A Node that does nothing, with which the others are compared. */
   readonly bare: AuthenticatorMeasure;
   readonly programs: readonly AuthenticatorMeasure[];
   readonly othersShare: number;
@@ -43,14 +49,14 @@ export interface AuthenticatorResult {
 
 interface Subject {
   readonly label: string;
-  /** What must be there on the node. */
+  /** The file that must be on the node. */
   readonly file: string;
   readonly start: readonly [string, ...string[]];
   readonly cached?: readonly [string, ...string[]];
 }
 
 export async function measureAuthenticator(
-  { rounds, patienceMilliseconds }: AuthenticatorPlan,
+  { rounds }: AuthenticatorPlan,
   say: (what: string) => void,
   leaveOut: (why: string) => void,
 ): Promise<AuthenticatorResult> {
@@ -76,11 +82,10 @@ export async function measureAuthenticator(
             } as const,
           ]),
     ];
-    const samples = subjects.map((subject) => ({ subject, started: [] as Taken[], cached: [] as Taken[] }));
+    const samples = subjects.map((subject) => ({ subject, started: [] as Sample[], cached: [] as Sample[] }));
 
-    await quietMoment(patienceMilliseconds);
     const others = watchForOthers();
-    // In turns, so that a slow moment of the machine is everybody's; the first of each only warms the page cache.
+    // In turns, so that a slow moment of the machine slows down all; the first round only warms the page cache.
     for (let round = -1; round < rounds; round++)
       for (const { subject, started, cached } of samples) {
         const start = await take(subject.start, environment);
@@ -90,11 +95,12 @@ export async function measureAuthenticator(
         started.push(start);
         if (answer !== undefined) cached.push(answer);
       }
+    const bareNode = samples[0]?.started ?? [];
     const measured = samples.map(({ subject: { label, file }, started, cached }) => ({
       label,
       kilobytes: statSync(file).size / 1_024,
-      started: inShort(started),
-      ...(cached.length === 0 ? {} : { cached: inShort(cached) }),
+      started: summary(started, started === bareNode ? undefined : bareNode),
+      ...(cached.length === 0 ? {} : { cached: summary(cached, bareNode) }),
     }));
     const [bare, ...programs] = measured;
     if (bare === undefined) throw new Error('nothing was measured');
@@ -114,22 +120,24 @@ function executableIn(folder: string, leaveOut: (why: string) => void): string |
   }
 }
 
-function inShort(sample: readonly Taken[]): Taken {
+function summary(sample: readonly Sample[], bare: readonly Sample[] | undefined): Taken {
+  const differences = bare?.map(({ passed }, round) => (sample[round]?.passed ?? Number.NaN) - passed);
+  const interval = differences === undefined ? undefined : medianInterval(differences);
   return {
-    passed: percentile(
-      sample.map(({ passed }) => passed),
-      0.5,
-    ),
+    passed: median(sample.map(({ passed }) => passed)),
     cpu: sample.reduce((sum, { cpu }) => sum + cpu, 0) / sample.length,
+    ...(differences === undefined
+      ? {}
+      : { more: { median: median(differences), ...(interval === undefined ? {} : { interval }) } }),
   };
 }
 
-/** An answer that is none is quick, and nothing to measure. */
+/** A program that gives no answer is an error: it would be counted as a fast one. */
 async function take(
   [file, ...args]: readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,
   expected = '',
-): Promise<Taken> {
+): Promise<Sample> {
   const [begin, cpu] = [performance.now(), endedChildrenCpuSeconds()];
   const { stdout } = await promisify(execFile)(file, args, { env, timeout: 60_000 });
   const taken = { passed: performance.now() - begin, cpu: (endedChildrenCpuSeconds() - cpu) * 1_000 };

@@ -1,6 +1,6 @@
 /**
- * The functions' bundles, as `cdk synth` makes them, beside bundles of nothing but the libraries they need, made the same
- * way: how large, how long their import takes, and how long a caller waits for the first answer of a new environment.
+ * The functions' bundles, as `cdk synth` makes them, beside bundles of only the libraries they need, made the same way:
+ * their size, the time of their import, and the time until the first answer of a new environment.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ import { runtimeAccount, startLambda } from '../test/harness/lambda-runtime.ts';
 import type { LambdaAnswer } from '../test/harness/lambda-runtime.ts';
 import { temporaryFolder } from '../test/harness/processes.ts';
 import { ensureTool } from '../test/tools/tools.ts';
-import { quietMoment, watchForOthers } from './process-usage.ts';
-import { percentile } from './statistics.ts';
+import { watchForOthers } from './process-usage.ts';
+import { median, pairedRatio } from './statistics.ts';
+import type { PairedRatio } from './statistics.ts';
 
 export interface BundlesPlan {
   /** Fresh processes for the import, and for the first answer, of each bundle. */
   readonly imports: number;
   readonly answers: number;
-  readonly patienceMilliseconds: number;
 }
 
 /** Medians, in milliseconds. */
@@ -33,26 +33,28 @@ export interface BundleMeasure {
 
 export interface BundleResult {
   readonly service: Service;
-  /** What the bare one is made of. */
+  /** The libraries in the bare bundle. */
   readonly libraries: string;
   readonly own: BundleMeasure;
   readonly bare: BundleMeasure;
+  /** Round by round, how many times as long as the bare one. */
+  readonly ratios: { readonly imported: PairedRatio; readonly answered: PairedRatio };
 }
 
 export interface BundlesResult {
-  /** What ran the handlers for their first answers: AWS's emulator and client, or a process that only calls them. */
+  /** What ran the handlers for their first answers: AWS's runtime emulator and client, or a plain process. */
   readonly runtime: 'lambda' | 'process';
   readonly imports: number;
   readonly answers: number;
   readonly functions: readonly BundleResult[];
-  /** A handler that does nothing: what the runtime itself takes. */
+  /** A handler that does nothing: the time of the runtime itself. */
   readonly nothing: BundleMeasure;
   readonly othersShare: number;
 }
 
 const root = resolve(import.meta.dirname, '..');
 
-/** A bundle in a folder, and what is asked of it. */
+/** A bundle in a folder, and the event for its first answer. */
 interface Sample {
   readonly function: DeployedFunction;
   readonly event: () => unknown;
@@ -60,7 +62,7 @@ interface Sample {
   readonly answered: number[];
 }
 
-/** Nothing where there is no emulated AWS to be had; the reason is given to `leaveOut`. */
+/** Undefined where no emulated AWS can be started; `leaveOut` gets the reason. */
 export async function measureBundles(
   plan: BundlesPlan,
   say: (what: string) => void,
@@ -90,15 +92,15 @@ export async function measureBundles(
     const nothing = sampleOf({ ...deployed.functions.authorizer, folder: empty }, () => ({}));
     const samples = [nothing, ...pairs.flatMap(({ own, bare }) => [own, bare])];
 
-    await quietMoment(plan.patienceMilliseconds);
     const others = watchForOthers();
-    // In turns, so that a slow moment of the machine is everybody's; the first of each only warms the page cache.
+    // In turns, so that a slow moment of the machine slows down all; the first round only warms the page cache.
+    const inTurn = (round: number): readonly Sample[] => (round % 2 === 0 ? samples : samples.toReversed());
     for (let round = -1; round < plan.imports; round++)
-      for (const { function: of, imported } of samples) keep(round, imported, await importMilliseconds(of));
+      for (const { function: of, imported } of inTurn(round)) keep(round, imported, await importMilliseconds(of));
     say(`bundles: first answers`);
     const answer = runtime === 'lambda' ? firstUnderLambda : firstInProcess;
     for (let round = -1; round < plan.answers; round++)
-      for (const { function: of, event, answered } of samples) keep(round, answered, await answer(of, event()));
+      for (const { function: of, event, answered } of inTurn(round)) keep(round, answered, await answer(of, event()));
     return {
       runtime,
       imports: plan.imports,
@@ -108,6 +110,10 @@ export async function measureBundles(
         libraries: subjects[service].bare.libraries,
         own: measured(own),
         bare: measured(bare),
+        ratios: {
+          imported: pairedRatio(own.imported, bare.imported),
+          answered: pairedRatio(own.answered, bare.answered),
+        },
       })),
       nothing: measured(nothing),
       othersShare: others(),
@@ -118,7 +124,7 @@ export async function measureBundles(
   }
 }
 
-/** Without one there is nothing to sign with, and nothing to show. */
+/** The sign function needs a CA. */
 async function makeCa({ functions: { ca } }: DeployedFunctions): Promise<void> {
   await firstInProcess(ca, { action: 'init' });
 }
@@ -134,12 +140,12 @@ function keep(round: number, sample: number[], value: number): void {
 function measured({ function: { folder }, imported, answered }: Sample): BundleMeasure {
   return {
     kilobytes: statSync(join(folder, 'index.js')).size / 1_024,
-    imported: percentile(imported, 0.5),
-    answered: percentile(answered, 0.5),
+    imported: median(imported),
+    answered: median(answered),
   };
 }
 
-/** By the same bundler with the same settings. */
+/** Writes the bundle of `entry`, made by the same bundler with the same settings. */
 function written(entry: string, folder: string): string {
   mkdirSync(folder);
   for (const [name, content] of bundle({ root, entry, constants: {} }).files)
@@ -147,12 +153,12 @@ function written(entry: string, folder: string): string {
   return folder;
 }
 
-/** As the runtime does it: one `require` in a process that has loaded nothing else. */
+/** One `require` in a process that has loaded nothing else, as the runtime does it. */
 async function importMilliseconds(of: DeployedFunction): Promise<number> {
   return (await inProcess(of, `require('./index.js'); done({});`)).milliseconds;
 }
 
-/** From the first event until its answer, the start of the handler's process included. */
+/** From the first event until its answer, with the start of the handler's process. */
 async function firstUnderLambda({ name, ...rest }: DeployedFunction, event: unknown): Promise<number> {
   const environment = await startLambda({ functionName: name, ...rest });
   try {
@@ -169,7 +175,7 @@ async function firstInProcess(of: DeployedFunction, event: unknown): Promise<num
   return checked(of.name, await inProcess(of, script, JSON.stringify(event)));
 }
 
-/** An error is quick, and nothing to measure. */
+/** Throws when the answer is an error, which would count as a fast answer. */
 function checked(name: string, { payload, milliseconds }: LambdaAnswer): number {
   const { errorType, statusCode = 200, isAuthorized = true } = payload as Readonly<Record<string, unknown>>;
   if (errorType !== undefined || statusCode !== 200 || isAuthorized !== true)
@@ -177,7 +183,7 @@ function checked(name: string, { payload, milliseconds }: LambdaAnswer): number 
   return milliseconds;
 }
 
-/** The script ends with `done`. What the function logs goes to standard output too: the last line counts. */
+/** The script ends with `done`. The function's log is on standard output too, so the result is the last line. */
 async function inProcess(
   { folder, environment }: DeployedFunction,
   script: string,

@@ -1,4 +1,4 @@
-/** How an operator would start each of those that are measured. */
+/** Starts each contender as an operator would. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
@@ -6,72 +6,47 @@ import { startKubeControllerManager } from '../test/harness/controller-manager.t
 import { freePort, startProcess, temporaryFolder, waitUntilReady } from '../test/harness/processes.ts';
 import type { RunningProcess } from '../test/harness/processes.ts';
 import { createTestAuthority } from '../test/harness/test-certificates.ts';
+import type { RunningContender, StartOptions, Surroundings } from './contender.ts';
 import { attestedSigner } from './fake-aws.ts';
 import type { FakeAws } from './fake-aws.ts';
-import type { LocalStackDeployment } from './localstack.ts';
 import type { ProcessGroup } from './process-usage.ts';
 
-/** What is there before any of them. */
-export interface Surroundings {
-  readonly controlPlane: ControlPlane;
-  /** Present when LocalStack is to be measured. */
-  readonly localStack?: LocalStackDeployment;
-}
+const ownRoot = join(import.meta.dirname, '..');
 
-export interface StartOptions {
-  /** Node writes a CPU profile of each of our processes there when it ends, named for what was measured. */
-  readonly profile?: { readonly folder: string; readonly of: string };
-}
-
-export interface RunningContender {
-  /** In the order started. */
-  readonly processes: readonly RunningProcess[];
-  /** Whose processor time and memory it takes. */
-  readonly groups: readonly ProcessGroup[];
-  /** What stands for AWS here, and takes from the same processors. */
-  readonly besides: readonly ProcessGroup[];
-  /** Whose certificates its own must be. */
-  readonly caPem: string;
-  /** Where the signature is a call: how long those between two moments of performance.now() took. */
-  readonly kmsMilliseconds?: (from: number, to: number) => number;
-  stop(): Promise<void>;
-}
-
-const root = join(import.meta.dirname, '..');
-
-/** A cluster whose relay approves, too. */
-export interface ApprovingSetup {
+/** What makes the two processes differ from their defaults. */
+export interface TwoProcessesSetup {
+  /** The checkout whose programs are started. */
+  readonly root?: string;
   /** Path of a countersign.yaml for both. */
-  readonly configuration: string;
-  /** Where its machines are asked about. */
+  readonly configuration?: string;
+  /** Answers what attest asks about machines. */
   readonly aws?: FakeAws;
 }
 
-/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is on the disk. */
+/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is synced to the disk. */
 export async function startTwoProcesses(
   controlPlane: ControlPlane,
   options: StartOptions,
-  approving?: ApprovingSetup,
+  { root = ownRoot, configuration, aws }: TwoProcessesSetup = {},
 ): Promise<RunningContender> {
-  const configured = approving === undefined ? [] : [`--config=${approving.configuration}`];
-  const aws = approving?.aws;
+  const configured = configuration === undefined ? [] : [`--config=${configuration}`];
   const running = await starting(async (folder, processes) => {
     const kubeconfig = await relayKubeconfig(controlPlane);
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/v1/clusters/bench`;
     const data = join(folder, 'data');
     const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`, ...configured];
-    const server = startNode('sign-server', 'dev/serve.ts', args, folder, options, aws?.environment);
+    const server = startNode('sign-server', join(root, 'dev/serve.ts'), args, folder, options, aws?.environment);
     processes.push(server);
     await waitUntilReady(server, async () => (await fetch(`${url}/healthz`)).ok);
     const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0', ...configured];
-    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', relayArgs, folder, options));
+    processes.push(startNode('relay', relayProgram(root), relayArgs, folder, options));
     return (await fetch(`${url}/trust-bundle`)).text();
   });
   return aws === undefined ? running : { ...running, besides: [groupOf(aws.process)] };
 }
 
-/** The relay alone: the functions are there as AWS is. */
+/** Only the relay: the functions are deployed already. */
 export async function startBesideLocalStack(
   { controlPlane, localStack }: Surroundings,
   options: StartOptions,
@@ -86,17 +61,17 @@ export async function startBesideLocalStack(
       `--kubeconfig=${await relayKubeconfig(controlPlane)}`,
       '--metrics-address=127.0.0.1:0',
     ];
-    processes.push(startNode('relay', 'lambdas/watch-relay/index.ts', args, folder, options, relayEnvironment));
+    processes.push(startNode('relay', relayProgram(ownRoot), args, folder, options, relayEnvironment));
     return caPem;
   });
   return { ...running, groups: [handlers, ...running.groups], besides: [emulator], kmsMilliseconds };
 }
 
-/** The same code in one process with nothing between relay and rules: what HTTP and the second process cost. */
+/** The same code in one process, without HTTP between relay and rules: the difference is what HTTP costs. */
 export async function startOneProcess(controlPlane: ControlPlane, options: StartOptions): Promise<RunningContender> {
   return starting(async (folder, processes) => {
     const args = [await relayKubeconfig(controlPlane), join(folder, 'data')];
-    const server = startNode('one-process', 'bench/one-process.ts', args, folder, options);
+    const server = startNode('one-process', join(import.meta.dirname, 'one-process.ts'), args, folder, options);
     processes.push(server);
     const bundle = (): string => readFileSync(join(folder, 'data', 'ca.crt'), 'utf8');
     await waitUntilReady(server, () => bundle().endsWith('\n'));
@@ -109,7 +84,7 @@ export async function startReference(
   throttle: { qps?: number; burst?: number },
   controllers: readonly ('csrapproving' | 'csrsigning')[] = ['csrsigning'],
 ): Promise<RunningContender> {
-  // The kind of key that our CA has: the signature costs both the same.
+  // The same kind of CA key as Countersign's, so that a signature costs both the same.
   const { certificatePem, keyPem } = await createTestAuthority('bench reference ca');
   const server = await startKubeControllerManager({
     controlPlane,
@@ -127,7 +102,7 @@ export async function startReference(
   };
 }
 
-/** Whatever was started before something failed is stopped. */
+/** Stops what was started when a later part fails. */
 async function starting(
   start: (folder: string, processes: RunningProcess[]) => Promise<string>,
 ): Promise<RunningContender> {
@@ -146,7 +121,7 @@ async function starting(
   }
 }
 
-export function groupOf({ name, pid }: RunningProcess): ProcessGroup {
+function groupOf({ name, pid }: RunningProcess): ProcessGroup {
   return { name, pids: () => [pid] };
 }
 
@@ -164,17 +139,21 @@ function startNode(
   return startProcess({
     name,
     command: process.execPath,
-    args: [...profiling, join(root, program), ...args],
+    args: [...profiling, program, ...args],
     logPath: join(folder, `${name}.log`),
     env: { ...process.env, ...env },
   });
 }
 
+function relayProgram(root: string): string {
+  return join(root, 'lambdas/watch-relay/index.ts');
+}
+
 const relayUser = 'bench:watch-relay';
 
 /**
- * The relay works under the in-tree signer's own role, so that authorisation costs the API server the same, and may
- * approve and sign for the signer whose machines prove themselves.
+ * The relay has the in-tree signer's own role, so that authorization costs the API server the same for each contender,
+ * and may approve and sign for the signer that demands proofs.
  */
 async function relayKubeconfig(controlPlane: ControlPlane): Promise<string> {
   const attested = 'bench:attested-signer';
@@ -197,7 +176,7 @@ async function relayKubeconfig(controlPlane: ControlPlane): Promise<string> {
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** Made once; there is no second benchmark on the same control plane that could want it otherwise. */
+/** Creates it unless it exists. */
 export async function ensure(
   { admin }: ControlPlane,
   kind: 'ClusterRole' | 'ClusterRoleBinding',

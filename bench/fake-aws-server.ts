@@ -1,8 +1,8 @@
 /**
- * The machines that join, and an STS and EC2 that know them, in a process of its own, as AWS is elsewhere:
- * `node bench/fake-aws-server.ts FILE`. FILE gets what a deployment needs to know of it, as JSON (`FakeAwsFacts`).
+ * The machines that join, and an STS and EC2 that know them, in a process of their own, because AWS is not part of what
+ * is measured: `node bench/fake-aws-server.ts FILE` writes `FakeAwsFacts` to FILE, as JSON.
  *
- * These are the strict fakes of the test suites: they believe no signature unverified, and neither does attest.
+ * These are the strict fakes of the test suites, which verify every signature.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import { startLoopbackServer, readAll } from '../test/harness/forwarding.ts';
@@ -18,14 +18,14 @@ import type { NodeRequest } from './requests.ts';
 const [file] = process.argv.slice(2);
 if (file === undefined) throw new Error('usage: fake-aws-server.ts FILE');
 
-/** As LocalStack has it. */
+/** LocalStack's account. */
 const account = '000000000000';
 const aws = createFakeAws();
 const [sts, ec2] = [await startFakeSts({ aws }), await startFakeEc2({ aws })];
 const { accessKeyId, secretAccessKey } = aws.createUser(account, 'attest', ['ec2:DescribeInstances']);
 const instances = new Map<string, FakeInstance>();
 
-/** An instance of that name, the same each time. */
+/** The instance of that name, launched on first use. */
 function instanceOf(name: string, cluster: string): FakeInstance {
   const known = instances.get(name);
   if (known !== undefined) return known;
@@ -35,7 +35,7 @@ function instanceOf(name: string, cluster: string): FakeInstance {
   return instance;
 }
 
-/** With a new key and a new proof each time. */
+/** A new key and new evidence each time. */
 function evidenceOf(nodeName: string, { cluster, signerName }: EvidenceOrder): NodeRequest {
   const { instanceId, availabilityZone } = instanceOf(nodeName, cluster);
   const { request, key } = makeNodeEvidence(aws, instanceId, {
@@ -67,5 +67,5 @@ const facts: FakeAwsFacts = {
   },
 };
 writeFileSync(`${file}.new`, JSON.stringify(facts), { mode: 0o600 });
-renameSync(`${file}.new`, file); // whole, or not there
+renameSync(`${file}.new`, file); // the reader never sees half of it
 process.on('SIGTERM', () => process.exit(0));

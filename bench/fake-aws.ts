@@ -1,16 +1,16 @@
-/** The benchmark's side of fake-aws-server.ts, and what a cluster whose machines prove themselves is configured with. */
+/** The client of fake-aws-server.ts, and the configuration of a cluster that demands proofs from these machines. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startProcess, temporaryFolder, waitUntilReady } from '../test/harness/processes.ts';
 import type { RunningProcess } from '../test/harness/processes.ts';
 import type { NodeRequest } from './requests.ts';
 
-/** What a deployment needs to know of it. */
+/** What a deployment needs to know about this AWS. */
 export interface FakeAwsFacts {
   readonly ordersUrl: string;
   readonly account: string;
   readonly region: string;
-  /** For whoever asks about machines: where, and as whom. */
+  /** Endpoints and credentials for the attest function. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -22,12 +22,12 @@ export interface EvidenceOrder {
 
 export interface FakeAws extends FakeAwsFacts {
   readonly process: RunningProcess;
-  /** What the agents of these machines send, proofs good for five minutes. */
+  /** Requests with evidence as the authenticators on these machines make it; it expires after five minutes. */
   evidence(order: EvidenceOrder): Promise<readonly NodeRequest[]>;
   stop(): Promise<void>;
 }
 
-/** Not one of Kubernetes' own: kube-controller-manager would have nothing against issuing for those unproved. */
+/** Not a signer name of Kubernetes, because kube-controller-manager would issue for those without a proof. */
 export const attestedSigner = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
 
 export async function startFakeAws(): Promise<FakeAws> {
@@ -62,7 +62,7 @@ export async function startFakeAws(): Promise<FakeAws> {
   }
 }
 
-/** Lines of a cluster in countersign.yaml: its machines are instances of that AWS, called by their tag. */
+/** Lines of a cluster in countersign.yaml: its machines are instances of this AWS, and a tag gives their node name. */
 export function attestationOf(facts: FakeAwsFacts, cluster: string): string {
   const { account, region } = facts;
   return `    attestation:

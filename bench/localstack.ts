@@ -1,7 +1,7 @@
 /**
  * Countersign as `cdk deploy` makes it, in a LocalStack on this machine: the real functions behind a Function URL, their
- * tables and keys emulated, the relay talking to them. What is measured is an emulator, on the processors that everybody
- * shares here: docs/performance.md says what that is good for.
+ * tables and keys emulated, and the relay that calls them. This measures an emulator, which runs on the same processors
+ * as everything else: docs/performance.md says what these numbers are good for.
  */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -14,17 +14,17 @@ import type { FakeAws } from './fake-aws.ts';
 import { descendants } from './process-usage.ts';
 import type { ProcessGroup } from './process-usage.ts';
 
-/** Of its countersign.yaml. */
+/** The cluster in its countersign.yaml. */
 export const deployedCluster = 'demo';
 
 export interface LocalStackDeployment {
-  /** For the relay: where it signs, and who it is there. */
+  /** The relay's arguments: the sign function's URL; and its environment: the caller's credentials. */
   readonly relayArgs: readonly string[];
   readonly relayEnvironment: Readonly<Record<string, string>>;
-  /** Deploys it anew, once, so that machines must prove themselves; what a relay that approves must know besides. */
+  /** Deploys once more, the first time it is called, with attestation; gives the further arguments of a relay that approves. */
   readonly demandProof: () => Promise<readonly string[]>;
   readonly caPem: string;
-  /** The Lambda functions' processes, and those of LocalStack itself. */
+  /** The processes of the Lambda functions, and those of LocalStack itself. */
   readonly handlers: ProcessGroup;
   readonly emulator: ProcessGroup;
   /** How long KMS signed between two moments of performance.now(), in milliseconds. */
@@ -32,10 +32,10 @@ export interface LocalStackDeployment {
   stop(): Promise<void>;
 }
 
-/** Why there is none to be had here, in a sentence; undefined when there is. */
+/** Why LocalStack cannot be started on this machine, in a sentence; undefined when it can. */
 export async function missingForLocalStack(): Promise<string | undefined> {
   if (process.env['AWS_ENDPOINT_URL'])
-    return 'AWS_ENDPOINT_URL names somebody else’s, whose functions and KMS cannot be watched';
+    return 'AWS_ENDPOINT_URL names another emulator, whose processes the bench cannot measure';
   for (const name of ['localstack', 'dynamodb-local'] as const) {
     const tool = await ensureTool(name);
     if ('missing' in tool) return tool.missing;
@@ -45,7 +45,7 @@ export async function missingForLocalStack(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Takes half a minute. Each call at once is a process of its own in it, hence the relay's low concurrency. */
+/** Takes half a minute. LocalStack starts a process for each concurrent call, hence the relay's low concurrency. */
 export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployment> {
   const deployment = await deployOnLocalStack({ functions: aws.environment });
   let proved: Promise<readonly string[]> | undefined;
@@ -84,7 +84,7 @@ export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployme
   }
 }
 
-/** In one cluster the same names cannot be had without proof too. */
+/** The signer that needs no proof is removed: a cluster must not issue the same names without one. */
 function withAttestation(configuration: string, aws: FakeAws): string {
   return configuration
     .replace(
@@ -97,7 +97,7 @@ function withAttestation(configuration: string, aws: FakeAws): string {
     );
 }
 
-/** The harness starts LocalStack's Python with this script, and that starts Java and a Node for each function. */
+/** The harness starts LocalStack's Python with this script, which starts Java and a Node process for each function. */
 function processes(): { readonly handlers: readonly number[]; readonly emulator: readonly number[] } {
   const server = descendants().find(({ command }) => command.includes('localstack/executor/start.py'));
   if (server === undefined) return { handlers: [], emulator: [] };

@@ -1,14 +1,9 @@
-/**
- * `npm run bench`: who gives requests their certificates how fast, in one run on one control plane, and what the rest of
- * this project takes. docs/performance.md
- */
+/** `npm run bench`: how fast Countersign and kube-controller-manager issue certificates, measured in turns. docs/performance.md */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { renderComparison } from './comparison.ts';
 import { helpText, parseOptions } from './options.ts';
 import { foldProfilesIn } from './profile-folding.ts';
 import { renderResults } from './report.ts';
-import { readResults } from './results.ts';
 import { run } from './run.ts';
 
 const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
@@ -24,13 +19,11 @@ async function main(argv: readonly string[]): Promise<number> {
     return exitCodes.usage;
   }
   const { options } = parsed;
-  const earlier = options.compare === undefined ? undefined : readResults(options.compare);
   const results = await run(options, say);
   const file = options.json ?? join(import.meta.dirname, 'results', `${results.date.replaceAll(':', '-')}.json`);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
   process.stdout.write(`\n${renderResults(results)}`);
-  if (earlier !== undefined) process.stdout.write(`\n${renderComparison(results, earlier)}`);
   const folded =
     options.profile === undefined ? [] : foldProfilesIn(options.profile, resolve(import.meta.dirname, '..'));
   process.stderr.write(`\n${file}\n${folded.map((name) => `${join(options.profile ?? '', name)}\n`).join('')}`);

@@ -3,16 +3,18 @@ import { request } from 'node:https';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
 import type { RunningProcess } from '../test/harness/processes.ts';
 
-/** Sees, in a watch of its own, when each request came up and when it got its certificate. Clock: performance.now(). */
+/** Sees in a watch of its own when each request appeared and when it got its certificate, by performance.now(). */
 export interface Observer {
   readonly certifiedAt: ReadonlyMap<string, number>;
-  /** How many requests have come up so far. Throws when a request failed or the watch is lost. */
+  /** How many requests have appeared so far. Throws when a request failed or the watch is lost. */
   added(): number;
   /**
-   * Resolves when each has its certificate. Rejects when none came for so long, when any request fails, or when one of
-   * those who are to issue them has ended.
+   * Resolves when each request has its certificate. Rejects when no certificate came for so long, when any request fails,
+   * or when one of the processes that issue them has ended.
    */
   allCertified(names: readonly string[], stalledMilliseconds: number, by?: readonly RunningProcess[]): Promise<void>;
+  /** Requests that are about to appear may have the names of earlier ones. */
+  forget(): void;
   close(): void;
 }
 
@@ -20,6 +22,7 @@ export interface Observer {
 const certificateField = '"certificate":"';
 const failedCondition = '"type":"Failed"';
 const addedEvent = '{"type":"ADDED"';
+const deletedEvent = '{"type":"DELETED"';
 
 /**
  * Scans each event for the fields that matter rather than parsing it, since the observer runs on the same processors
@@ -32,12 +35,14 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
   let failure: Error | undefined;
 
   function fail(error: Error): void {
-    failure ??= error; // whoever waits next must hear of it too
+    failure ??= error; // later calls must reject too
     for (const waiter of waiting) waiter.reject(failure);
     waiting.clear();
   }
 
   function read(line: Buffer): void {
+    // A deletion shows the certificate once more: it would count for the next request of that name.
+    if (line.indexOf(deletedEvent) === 0) return;
     const name = stringAfter(line, '"name":"');
     if (line.indexOf(addedEvent) === 0) added += 1;
     if (line.includes(failedCondition)) fail(new Error(`request ${name} failed: ${line.toString('utf8')}`));
@@ -75,6 +80,7 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       const limit = setInterval(late, Math.min(1_000, stalledMilliseconds));
       await promise.finally(() => clearInterval(limit));
     },
+    forget: () => certifiedAt.clear(),
     close: () => watch.close(),
   };
 }
@@ -85,7 +91,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** A watch of all requests from now on. Goes on where it was when the API server ends it, as it does to the slow. */
+/** A watch of all requests from now on. It continues where it was when the API server ends it for being slow. */
 async function watchRequests(
   controlPlane: ControlPlane,
   read: (line: Buffer) => void,
@@ -136,7 +142,7 @@ async function watchRequests(
   };
 }
 
-/** The first string that follows these words; in a watch event they stand in the metadata first. */
+/** The first string that follows these words; a watch event has them in its metadata first. */
 function stringAfter(line: Buffer, words: string): string {
   const begin = line.indexOf(words) + words.length;
   return line.toString('latin1', begin, line.indexOf('"', begin));

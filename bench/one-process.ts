@@ -1,7 +1,7 @@
 /**
- * The relay and the rules in one process, a function call between them: `node bench/one-process.ts KUBECONFIG DIR`.
- * Only the benchmark has it; the difference to relay and server is what HTTP and the second process cost.
- * DIR gets the ledger, synced at each write as the dev server's, and `ca.crt`.
+ * The relay and the sign function's code in one process, with a function call between them:
+ * `node bench/one-process.ts KUBECONFIG DIR`. It exists only for the bench: the difference to relay and sign server is
+ * what HTTP and the second process cost. DIR holds the ledger, synced at each write as the dev server's, and `ca.crt`.
  */
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -40,12 +40,12 @@ const endpoint: SigningEndpoint = {
     const outcome = await issue(decoded.object, cluster, ports);
     return outcome.kind === 'ignored' || outcome.kind === 'invalid' ? { kind: outcome.kind } : outcome;
   },
-  // Somebody else approves what is measured here.
+  // The requests of these phases are approved already.
   attest: () => Promise.reject(new Error('nothing is attested')),
 };
 const kubernetes = connectKubernetes({ kind: 'kubeconfig', path: kubeconfig });
 const relay = createRelay(
-  // As the relay's own defaults (lambdas/watch-relay/env.ts).
+  // The relay's own defaults.
   {
     signerNames: defaultSignerNames,
     policies: new Map(),

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { contenderNames } from './contenders.ts';
-import type { ContenderName } from './contenders.ts';
+import { contenderNames } from './contender.ts';
+import type { ContenderName } from './contender.ts';
 
-/** What is measured beside the contenders. */
+/** What is measured besides the signers. */
 export const sectionNames = ['approval', 'memory', 'steps', 'bundles', 'authenticator'] as const;
 export type SectionName = (typeof sectionNames)[number];
 
@@ -11,13 +13,13 @@ export interface BenchOptions {
   readonly requests: number;
   readonly contenders: readonly ContenderName[];
   readonly sections: ReadonlySet<SectionName>;
-  /** Whether contenders or sections were named: then those are all. */
+  /** Whether `--only` named contenders or sections; nothing else is measured then. */
   readonly chosen: boolean;
-  /** Where the results go; by default bench/results/<date>.json. */
+  /** The file for the results; by default bench/results/<date>.json. */
   readonly json: string | undefined;
-  readonly compare: string | undefined;
+  /** Another checkout of Countersign, which takes turns with this one. */
+  readonly against: string | undefined;
   readonly profile: string | undefined;
-  readonly patienceSeconds: number;
 }
 
 export type ParsedOptions =
@@ -25,34 +27,35 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
-/** What fits into a minute, and says most about a change of our own code. */
+/** What says most about a change in a few minutes. */
 const quickContenders: readonly ContenderName[] = ['countersign', 'kcm-unthrottled', 'kcm-default'];
 const quickSections: readonly SectionName[] = ['approval', 'steps'];
 
 const names: readonly string[] = [...contenderNames, ...sectionNames];
 
-export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, on one real
-control plane; approved and pending ones, at once, at a steady rate and one by one; what the relay takes in a large
-cluster; each step of the story by itself; the functions' bundles beside the bare libraries they need; and
-kubelet-authenticator beside a Node that does nothing. Takes a quarter of an hour, most of it LocalStack, the large
-clusters and the reference's own throttle. What fails does not keep the rest from being reported and written.
+export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, approved and
+pending requests, at once, at a steady rate and one by one; what the relay takes in a large cluster; each step of signing
+by itself; the functions' bundles beside the bare libraries they need; and kubelet-authenticator beside a Node that does
+nothing.
+
+Contenders take turns of a few seconds (A B, B A, …), each on a real control plane of its own. What is reported is the
+median of the ratios of all pairs, with the interval that holds it with a probability of 95 %. Other work on the machine
+slows down both sides of a pair, so it widens the interval rather than moving the median. What fails is reported with
+its reason, and the rest is still measured and written.
 
 Usage: npm run bench -- [options]
 
-  --quick            in a minute: 200 requests at once, 50 a second for five seconds and 50 one by one; 100 pending ones
-                     with proof; the steps. Of the default kube-controller-manager only 100 at once. Without the one
-                     process, LocalStack, backlogs, the burst of five times as many, the relay's memory, bundles and
-                     authenticator; --only has most of these measured, if on less
-  --requests N       requests of a burst, and of backlog and approval, 100 to 5000 (default: 1000); a second burst has
-                     five times as many
+  --quick            about five minutes, with at least six pairs for each comparison: 200 requests at once, 50 a second,
+                     one by one, 100 pending ones with proof; the steps. Without the one process, LocalStack, backlogs,
+                     the relay's memory, bundles and authenticator; --only measures these, with fewer repetitions.
+                     All of it takes about half an hour
+  --requests N       requests of a burst, 100 to 5000 (default: 500; 200 with --quick)
   --only NAME        this contender or section only; repeat it for more
                      (contenders: ${contenderNames.join(', ')};
                      sections: ${sectionNames.join(', ')};
-                     approval is of all contenders unless some are named too)
+                     approval measures all contenders unless some are named too)
+  --against DIR      another checkout takes turns with this one, with its dependencies installed: before and after a change
   --json FILE        write the results there (default: bench/results/<date and time>.json)
-  --compare FILE     also print how this run relates to an earlier one's results
-  --patience S       on a machine with other work: before each measurement wait up to S seconds for a quiet moment,
-                     and measure a contender again, twice at most, when others took part of the machine after all
   --profile DIR      write a CPU profile of each Countersign process there, as .cpuprofile (open it in Chrome's DevTools)
                      and as folded stacks (.folded, for flame graph tools)
   --help
@@ -60,7 +63,7 @@ Usage: npm run bench -- [options]
 Examples:
   npm run bench
   npm run bench -- --quick --only countersign --only kcm-unthrottled
-  npm run bench -- --json before.json     and, after a change:     npm run bench -- --compare before.json
+  git worktree add ../before HEAD~1 && (cd ../before && npm ci) && npm run bench -- --quick --against ../before
   npm run bench -- --quick --only countersign --profile /tmp/profiles
   npm run bench -- --only memory
 
@@ -79,9 +82,8 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
         requests: { type: 'string' },
         only: { type: 'string', multiple: true },
         json: { type: 'string' },
-        compare: { type: 'string' },
+        against: { type: 'string' },
         profile: { type: 'string' },
-        patience: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     }).values;
@@ -90,12 +92,12 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
   }
   if (flags.help === true) return { kind: 'help' };
   const quick = flags.quick === true;
-  const requests = Number(flags.requests ?? (quick ? 200 : 1_000));
+  const requests = Number(flags.requests ?? (quick ? 200 : 500));
   if (!Number.isInteger(requests) || requests < 100 || requests > 5_000)
     return wrong(`--requests ${flags.requests}: not a number from 100 to 5000`);
-  const patienceSeconds = Number(flags.patience ?? 0);
-  if (!Number.isInteger(patienceSeconds) || patienceSeconds < 0 || patienceSeconds > 600)
-    return wrong(`--patience ${flags.patience}: not a number from 0 to 600`);
+  const against = flags.against === undefined ? undefined : resolve(flags.against);
+  if (against !== undefined && !existsSync(join(against, 'dev/serve.ts')))
+    return wrong(`--against ${flags.against}: not a checkout of this project`);
   const only = flags.only ?? (quick ? [...quickContenders, ...quickSections] : names);
   const unknown = only.find((name) => !names.includes(name));
   if (unknown !== undefined) return wrong(`--only ${unknown}: not one of ${names.join(', ')}`);
@@ -108,9 +110,8 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       sections: new Set(sectionNames.filter((name) => only.includes(name))),
       chosen: flags.only !== undefined,
       json: flags.json,
-      compare: flags.compare,
+      against,
       profile: flags.profile,
-      patienceSeconds,
     },
   };
 }

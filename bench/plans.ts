@@ -1,54 +1,124 @@
-/** How much of everything is measured, by the options. */
-import { approvers } from './approving.ts';
-import type { Approver, ApprovingPlan } from './approving.ts';
-import type { Contender } from './contenders.ts';
+/** How much is measured, and who is compared with whom. Each phase is bounded in rounds and in time. */
+import { approverOf, approvers } from './approvers.ts';
+import type { Contender } from './contender.ts';
 import type { BenchOptions } from './options.ts';
-import type { Plan } from './scenarios.ts';
+import type { RoundsPlan } from './rounds.ts';
+import { signerOf, signers } from './signers.ts';
 
-/** A second burst has so many times the requests of the first. */
-const largeBurst = 5;
+/** What a phase repeats: so many requests in each turn. */
+export interface PhasePlan extends RoundsPlan {
+  readonly requests: number;
+}
 
-/** A throttled contender answers one by one at the rate of its throttle, which says nothing about its latency. */
-export function planFor(
-  { name, ceilingPerSecond }: Contender,
-  { quick, requests, patienceSeconds }: BenchOptions,
-): Plan {
-  const throttled = ceilingPerSecond !== undefined;
-  const mass = quick && throttled ? Math.min(100, requests) : requests;
+export interface SignerPlan {
+  readonly warmUp: number;
+  readonly burst: PhasePlan;
+  readonly steady: PhasePlan & { readonly perSecond: number };
+  readonly oneByOne: PhasePlan;
+  /** Starts the contender in each turn; absent where that is not measured. */
+  readonly backlog?: PhasePlan;
+}
+
+export interface ApproverPlan {
+  readonly warmUp: number;
+  readonly burst: PhasePlan;
+  readonly oneByOne: PhasePlan;
+}
+
+/** Contenders that take turns with each other. */
+export interface Lineup {
+  readonly signers: readonly Contender[];
+  /** The default kube-controller-manager, whose turns last long, takes turns with Countersign only. */
+  readonly throttled: readonly Contender[];
+  readonly approvers: readonly Contender[];
+  /** An emulator is measured by itself: its figures are compared with no contender's. */
+  readonly emulated: { readonly signers: readonly Contender[]; readonly approvers: readonly Contender[] };
+}
+
+export function lineup({ contenders, sections, chosen, quick, against }: BenchOptions): Lineup {
+  const wanted = signers.filter(({ name }) => contenders.some((each) => each === name));
+  const competing = wanted.filter(({ name }) => name !== 'kcm-default' && name !== 'localstack');
+  const throttled = wanted.filter(({ name }) => name === 'kcm-default');
+  const beside = competing.filter(({ name }) => name === 'countersign');
+  const approving = sections.has('approval') ? approversFor(contenders, chosen, quick) : [];
+  const others = approving.filter(({ name }) => name !== 'localstack');
   return {
-    // LocalStack's functions are there before the relay: no start to measure from. A throttle's is the burst once more.
-    backlog: quick || throttled || name === 'localstack' ? 0 : mass,
-    bursts: quick || throttled ? [mass] : [mass, mass * largeBurst],
-    steady: { perSecond: 50, seconds: quick ? (throttled ? 0 : 5) : 20 },
-    sequence: throttled ? 0 : quick ? 50 : 200,
-    // The default token bucket of the reference holds 30 and is full again after 1.5 s.
-    restMilliseconds: quick && !throttled ? 500 : 2_000,
-    patienceMilliseconds: throttled ? 0 : patienceSeconds * 1_000,
+    signers: withCheckout(competing, against, signerOf),
+    throttled: throttled.length === 0 ? [] : [...beside, ...throttled],
+    approvers: withCheckout(others, against, approverOf),
+    emulated: {
+      signers: wanted.filter(({ name }) => name === 'localstack'),
+      approvers: approving.filter(({ name }) => name === 'localstack'),
+    },
   };
 }
 
-export function warmUpFor({ quick }: BenchOptions): number {
-  return quick ? 50 : 100;
-}
-
-/** All where none was named; in a minute, who has to prove himself and who is fastest. */
-export function approversFor({ contenders: named, chosen, quick }: BenchOptions): readonly Approver[] {
-  if (chosen && named.length > 0) return approvers.filter(({ name }) => named.some((each) => name.startsWith(each)));
+/** All approvers, unless contenders are named; a quick run leaves out those that say least about a change. */
+function approversFor(contenders: BenchOptions['contenders'], chosen: boolean, quick: boolean): readonly Contender[] {
+  if (chosen && contenders.length > 0)
+    return approvers.filter(({ name }) => contenders.some((each) => name.startsWith(each)));
   return quick ? approvers.filter(({ name }) => name === 'countersign' || name === 'kcm-unthrottled') : approvers;
 }
 
-export function approvingPlan(options: BenchOptions): ApprovingPlan {
-  const { quick, requests, patienceSeconds } = options;
+/** Right after Countersign as this checkout has it. */
+function withCheckout(
+  contenders: readonly Contender[],
+  against: string | undefined,
+  contenderOf: (checkout: string) => Contender,
+): readonly Contender[] {
+  if (against === undefined) return contenders;
+  return contenders.flatMap((each) => (each.name === 'countersign' ? [each, contenderOf(against)] : [each]));
+}
+
+const second = 1_000;
+
+export function signerPlan({ quick, requests }: BenchOptions): SignerPlan {
+  if (quick)
+    return {
+      warmUp: 400,
+      burst: { requests, rounds: 20, milliseconds: 90 * second },
+      steady: { requests: 100, perSecond: 50, rounds: 8, milliseconds: 60 * second },
+      oneByOne: { requests: 20, rounds: 16, milliseconds: 45 * second },
+    };
   return {
-    warmUp: quick ? 20 : 100,
-    burst: quick ? Math.min(100, requests) : requests,
-    sequence: quick ? 20 : 100,
-    restMilliseconds: quick ? 500 : 2_000,
-    patienceMilliseconds: patienceSeconds * 1_000,
-    attempts: attemptsFor(options),
+    warmUp: 500,
+    burst: { requests, rounds: 40, milliseconds: 400 * second },
+    steady: { requests: 150, perSecond: 50, rounds: 20, milliseconds: 240 * second },
+    oneByOne: { requests: 20, rounds: 40, milliseconds: 120 * second },
+    backlog: { requests, rounds: 12, milliseconds: 240 * second },
   };
 }
 
-export function attemptsFor({ patienceSeconds }: BenchOptions): number {
-  return patienceSeconds > 0 ? 3 : 1;
+/** At 20 a second a turn takes as many seconds as its requests divided by 20. */
+export function throttledPlan({ quick, requests }: BenchOptions): PhasePlan {
+  return { requests, rounds: quick ? 6 : 8, milliseconds: (quick ? 90 : 300) * second };
 }
+
+export function approverPlan({ quick, requests }: BenchOptions): ApproverPlan {
+  return quick
+    ? {
+        warmUp: 50,
+        burst: { requests: Math.min(100, requests), rounds: 14, milliseconds: 90 * second },
+        oneByOne: { requests: 10, rounds: 12, milliseconds: 45 * second },
+      }
+    : {
+        warmUp: 200,
+        burst: { requests: Math.min(200, requests), rounds: 24, milliseconds: 300 * second },
+        oneByOne: { requests: 10, rounds: 30, milliseconds: 120 * second },
+      };
+}
+
+/** Of an emulator, each of whose answers takes a tenth of a second of CPU time. */
+export const emulatedPlan: { readonly signer: SignerPlan; readonly approver: ApproverPlan } = {
+  signer: {
+    warmUp: 50,
+    burst: { requests: 200, rounds: 4, milliseconds: 120 * second },
+    steady: { requests: 100, perSecond: 5, rounds: 2, milliseconds: 60 * second },
+    oneByOne: { requests: 20, rounds: 6, milliseconds: 30 * second },
+  },
+  approver: {
+    warmUp: 20,
+    burst: { requests: 100, rounds: 4, milliseconds: 120 * second },
+    oneByOne: { requests: 10, rounds: 6, milliseconds: 60 * second },
+  },
+};

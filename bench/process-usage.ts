@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the kernel says about a process (proc(5)): the same for Node and Go, and nothing the process could colour. */
+/** What the kernel reports about a process (proc(5)), alike for Node and Go. */
 export interface Usage {
   /** User and system time since it started, all threads. */
   readonly cpuSeconds: number;
@@ -20,7 +19,7 @@ export function usageOf(pid: number): Usage {
   };
 }
 
-/** Processes of one kind. Looked at anew each time: a Lambda function has as many as it needs. */
+/** Processes of one kind. Their ids are read anew each time: a Lambda function has as many as it needs. */
 export interface ProcessGroup {
   readonly name: string;
   readonly pids: () => readonly number[];
@@ -32,7 +31,7 @@ export interface GroupUsage extends Usage {
   readonly processes: number;
 }
 
-/** What each has taken so far, by its pid; their peaks are counted anew. */
+/** The CPU time of each process so far, by its pid. Their memory peaks are counted anew. */
 export function countFromNow(groups: readonly ProcessGroup[]): ReadonlyMap<number, number> {
   const before = new Map<number, number>();
   for (const pid of groups.flatMap(({ pids }) => pids())) {
@@ -44,7 +43,7 @@ export function countFromNow(groups: readonly ProcessGroup[]): ReadonlyMap<numbe
   return before;
 }
 
-/** What each group took since then; since its start, what was not there. What has ended meanwhile is missing. */
+/** What each group took since then; a process that started later is counted from its start. One that has ended is missing. */
 export function usageOfGroups(
   groups: readonly ProcessGroup[],
   before: ReadonlyMap<number, number> = new Map(),
@@ -54,7 +53,7 @@ export function usageOfGroups(
       const usage = usageIfAlive(pid);
       return usage === undefined ? [] : [{ ...usage, cpuSeconds: usage.cpuSeconds - (before.get(pid) ?? 0) }];
     });
-    // Of several, those that had nothing to do have no part in it: functions of an earlier deployment linger.
+    // Of several, those without CPU time are left out: functions of an earlier deployment linger.
     const usages = alive.length > 1 ? alive.filter(({ cpuSeconds }) => cpuSeconds > 0) : alive;
     return {
       name,
@@ -73,7 +72,7 @@ function usageIfAlive(pid: number): Usage | undefined {
   }
 }
 
-/** Those that this process or its children started and that still run, with their command lines. */
+/** The processes that this one or its children started and that still run, with their command lines. */
 export function descendants(pid = process.pid): readonly { readonly pid: number; readonly command: string }[] {
   return childrenOf(pid).flatMap((child) => [{ pid: child, command: commandOf(child) }, ...descendants(child)]);
 }
@@ -82,7 +81,7 @@ function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trimEnd();
   } catch {
-    return ''; // ended while we looked
+    return ''; // it ended meanwhile
   }
 }
 
@@ -101,24 +100,21 @@ export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** What processes of ours that have ended took, theirs included. Exact to a tick; the sum of many differences is exact. */
+/** The CPU time of all children that have ended, and of their children. Exact to a tick. */
 export function endedChildrenCpuSeconds(): number {
   return (statField(process.pid, 16) + statField(process.pid, 17)) / ticksPerSecond;
 }
 
-/** When the kernel started it, on the clock of performance.now(), to about 10 ms: nobody's own word is needed. */
+/** When the kernel started it, on the clock of performance.now(), to about 10 ms. */
 export function startedAt(pid: number): number {
   const uptimeMilliseconds = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1_000;
   const age = uptimeMilliseconds - (statField(pid, 22) / ticksPerSecond) * 1_000;
   return performance.now() - age;
 }
 
-/** Which share of all processors others may take while something is measured. */
-export const quietShare = 0.1;
-
 /**
- * Begins to watch for company: what it returns tells which share of all processors was spent meanwhile on anything but
- * this process and its children. Numbers measured beside others' work are not to be quoted.
+ * Begins to watch what other work the machine does. The function that it returns tells which share of all processors was
+ * spent meanwhile on anything but this process and its children.
  */
 export function watchForOthers(): () => number {
   const begin = { at: performance.now(), machine: machineSeconds(), family: familySeconds() };
@@ -129,30 +125,20 @@ export function watchForOthers(): () => number {
   };
 }
 
-/** Waits for a second in which others leave the machine alone, at most that long. */
-export async function quietMoment(patienceMilliseconds: number): Promise<void> {
-  const limit = performance.now() + patienceMilliseconds;
-  while (performance.now() < limit) {
-    const others = watchForOthers();
-    await sleep(1_000);
-    if (others() <= quietShare) return;
-  }
-}
-
 /** user, nice, system, irq, softirq and steal; neither idle nor iowait, and guest time is in user. */
 function machineSeconds(): number {
   const [, ...ticks] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/ +/) ?? [];
   return [0, 1, 2, 5, 6, 7].reduce((sum, index) => sum + Number(ticks[index]), 0) / ticksPerSecond;
 }
 
-/** Of this process, those it started and theirs; what has ended is in the account of whoever waited for it. */
+/** CPU time of this process and its descendants. That of a process that has ended is in its parent's account. */
 function familySeconds(pid = process.pid): number {
   try {
     const children = childrenOf(pid);
     const own = [14, 15, 16, 17].reduce((sum, field) => sum + statField(pid, field), 0) / ticksPerSecond;
     return children.reduce((sum, child) => sum + familySeconds(child), own);
   } catch {
-    return 0; // ended while we looked
+    return 0; // it ended meanwhile
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Node's CPU profiles as folded stacks, one `caller;callee count` a line: what flame graph tools of all kinds read
+ * Node's CPU profiles as folded stacks, one `caller;callee count` a line, the input of flame graph tools
  * (inferno-flamegraph, flamegraph.pl, speedscope). docs/performance.md
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** As far as it is needed of what `node --cpu-prof` writes (V8's Profiler.Profile). */
+/** The fields used here of what `node --cpu-prof` writes (V8's Profiler.Profile). */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
@@ -17,10 +17,10 @@ export interface CpuProfile {
   }[];
 }
 
-/** Not work, and not what it is spent on. */
+/** Frames that stand for no work. */
 const leftOut = new Set(['(idle)', '(root)']);
 
-/** Counts are samples, a millisecond each. Paths are told from `root`, and nothing of what lies outside but its name. */
+/** Counts are samples, a millisecond each. Paths are relative to `root`; of a file outside only its name is kept. */
 export function foldProfile({ nodes }: CpuProfile, root: string): string {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const called = new Set(nodes.flatMap(({ children = [] }) => children));
@@ -47,7 +47,7 @@ export function foldProfile({ nodes }: CpuProfile, root: string): string {
     .join('');
 }
 
-/** Beside each profile of the folder the same folded; the names of what was written. */
+/** Writes the folded stacks beside each profile of the folder, and returns the names of the new files. */
 export function foldProfilesIn(folder: string, root: string): string[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.cpuprofile'))
@@ -59,7 +59,7 @@ export function foldProfilesIn(folder: string, root: string): string[] {
     });
 }
 
-/** A semicolon would be another frame, and the last blank is where the count begins. */
+/** A semicolon would begin another frame, and the last blank the count. */
 function frameOf({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame'], root: string): string {
   const name = functionName === '' ? '(anonymous)' : functionName;
   const place = placeOf(url, root);

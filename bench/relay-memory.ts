@@ -1,6 +1,6 @@
 /**
- * What the relay takes to start, and to hold, in a cluster that has many requests already: as the image runs it, as it
- * runs from its sources, and beside kube-controller-manager, whose informer holds them all. docs/performance.md
+ * The time and the memory that the relay needs in a cluster that has many requests already: as its image runs it, from
+ * its sources, and beside kube-controller-manager, whose informer holds all requests. docs/performance.md
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -19,7 +19,7 @@ import { removeRequests, storeRequests } from './stored-requests.ts';
 import type { StoredKind } from './stored-requests.ts';
 
 export interface RelayMemoryPlan {
-  /** How many requests are there when the relay starts; each is measured by itself. */
+  /** How many requests the cluster has when the relay starts; each number is measured by itself. */
   readonly counts: readonly number[];
 }
 
@@ -28,21 +28,21 @@ export interface RelayMemoryResult {
 }
 
 export interface RelayMemoryRow {
-  /** What was started. */
+  /** The program that was started. */
   readonly program: string;
   readonly present: number;
-  /** What those requests are. */
+  /** The state of those requests. */
   readonly state: string;
   /** From the start of the process until everything was listed, in seconds. */
   readonly started: number;
-  /** Of the process, all threads, until then. */
+  /** CPU time of all threads until then. */
   readonly cpuSeconds: number;
-  /** The highest resident set until the end of the measurement, and the one that is left after a while. */
+  /** The highest resident set until the end of the measurement, and the resident set after a while. */
   readonly peakMegabytes: number;
   readonly settledMegabytes: number;
 }
 
-/** A started process, and when it had everything (performance.now()). */
+/** A started process, and the moment when it had listed everything (performance.now()). */
 interface Started {
   readonly process: RunningProcess;
   readonly listed: number;
@@ -52,7 +52,7 @@ interface Started {
 const root = join(import.meta.dirname, '..');
 const settleMilliseconds = 10_000;
 const listMilliseconds = 180_000;
-/** As long as an endpoint takes that has more to do than it can. */
+/** How long an overloaded endpoint takes to answer. */
 const busyMilliseconds = 1_000;
 
 const states: readonly (readonly [kind: StoredKind, label: string])[] = [
@@ -83,7 +83,7 @@ export async function measureRelayMemory(
     await removeRequests(controlPlane);
     for (const present of [0, ...counts]) {
       for (const [kind, state] of states) {
-        // With nothing there, there are no two kinds of it. The reference would sign what waits, which is not the question.
+        // Without requests there is only one case. The reference is not started beside requests that it would sign.
         if (present === 0 && kind !== 'issued') continue;
         say(`relay memory: ${present} requests, ${state}`);
         if (present > 0) await storeRequests(controlPlane, kind, present);
@@ -113,7 +113,7 @@ async function measureStart(
   }
 }
 
-/** Ready, and each signer listed: the relay itself writes down when. */
+/** Started when the relay is ready and has listed the requests of each signer; its log has the moment. */
 async function startRelay(name: string, command: readonly string[], logPath: string): Promise<Started> {
   const process = startProcess({ name, command: globalThis.process.execPath, args: command, logPath });
   try {
@@ -131,7 +131,7 @@ async function startRelay(name: string, command: readonly string[], logPath: str
   }
 }
 
-/** Of the relay without a countersign.yaml. */
+/** The signers of a relay without a countersign.yaml. */
 const signerCount = 3;
 
 function linesOf(logPath: string, message: string): readonly Record<string, unknown>[] {
@@ -141,14 +141,14 @@ function linesOf(logPath: string, message: string): readonly Record<string, unkn
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** With Node's flags as the image gives them; its first word is Node, its last the bundle. */
+/** Node's flags in the image: its entrypoint without the first word, Node, and the last, the bundle. */
 export function imageFlags(): readonly string[] {
   const dockerfile = readFileSync(join(root, 'deploy/image/Dockerfile'), 'utf8');
   const entrypoint = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
   return entrypoint.slice(1, -1);
 }
 
-/** Its signing controller alone; started when each of its four loops has the list. */
+/** Only its signing controller; started when each of its four loops has the list. */
 async function startReference(controlPlane: ControlPlane): Promise<Started> {
   const { certificatePem, keyPem } = await createTestAuthority('bench reference ca');
   const process = await startKubeControllerManager({
@@ -160,7 +160,7 @@ async function startReference(controlPlane: ControlPlane): Promise<Started> {
   return { process, listed: performance.now(), cpuSeconds: usageOf(process.pid).cpuSeconds };
 }
 
-/** Takes its time to say that it is busy. */
+/** Answers each call with `busy`, after a second. */
 async function startBusyEndpoint(): Promise<{ readonly url: string; close(): void }> {
   const server = createServer((request, response) => {
     request.resume();
@@ -194,7 +194,7 @@ export function renderRelayMemory({ rows }: RelayMemoryResult): string {
     row.peakMegabytes.toFixed(0),
     row.settledMegabytes.toFixed(0),
   ]);
-  const head = ['', 'present', 'of them', 'listed after', 'CPU', 'peak MB', 'after 10 s'];
+  const head = ['', 'requests', 'state', 'listed after', 'CPU', 'peak MB', 'after 10 s'];
   const lines = [head, head.map(() => '---'), ...cells].map((line) => `| ${line.join(' | ')} |`);
   return `${lines.join('\n')}\n`;
 }

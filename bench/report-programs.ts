@@ -1,22 +1,26 @@
-/** What the programs themselves take: the functions' bundles, and the program on the node. */
+/** The tables of the functions' bundles and of the program on the node. */
 import type { AuthenticatorResult, Taken } from './authenticator.ts';
 import type { BundleMeasure, BundlesResult } from './bundles.ts';
+import { intervalText, ratioText } from './report-comparisons.ts';
 import { ratio, table } from './table.ts';
 
-/** Each function beside the bare libraries it needs; a ratio above 1 is what our own code costs. */
+/** Each function beside the bare libraries it needs; what a ratio exceeds 1 by is what our own code costs. */
 export function bundleParts({ functions, nothing, runtime, imports, answers }: BundlesResult): string[] {
-  const rows = functions.map(({ service, libraries, own, bare }) => [
+  const rows = functions.map(({ service, libraries, own, bare, ratios }) => [
     `${service}, beside ${libraries}`,
-    ...(['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [
+    ...[own, bare].map((measure) => amount(measure, 'kilobytes')),
+    ratio(own.kilobytes, bare.kilobytes),
+    ...(['imported', 'answered'] as const).flatMap((what) => [
       ...[own, bare].map((measure) => amount(measure, what)),
-      ratio(own[what], bare[what]),
+      ratioText(ratios[what]),
     ]),
   ]);
   const floor = (['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [amount(nothing, what), '', '']);
   const from = runtime === 'lambda' ? "under Lambda's own runtime" : 'in a plain process, without a Lambda runtime';
   return [
     '',
-    `Bundles: each new process; import is the median of ${imports}, first answer of ${answers}, ${from}`,
+    `Bundles, in new processes that take turns: medians of ${imports} imports and ${answers} first answers, ${from};`,
+    '×: the median of the ratios of all pairs, in brackets the interval that holds it with a probability of 95 %',
     table(
       ['', 'KB', 'bare', '×', 'import ms', 'bare', '×', 'first answer ms', 'bare', '×'],
       [...rows, ['a handler that does nothing', ...floor]],
@@ -28,18 +32,23 @@ function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
   return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
 }
 
-/** What the kubelet waits for, and how much of it is not the start of Node itself. */
+/** What the kubelet waits for, and how much of it is more than the start of Node itself. */
 export function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
   const cells = (taken: Taken | undefined): string[] =>
     taken === undefined
       ? ['', '', '', '']
-      : (['passed', 'cpu'] as const).flatMap((what) => [
-          taken[what].toFixed(1),
-          taken === bare.started ? '' : `+${(taken[what] - bare.started[what]).toFixed(1)}`,
-        ]);
+      : [
+          taken.passed.toFixed(1),
+          taken.more === undefined
+            ? ''
+            : `${signed(taken.more.median)}${intervalText(taken.more.interval, (value) => signed(value))}`,
+          taken.cpu.toFixed(1),
+          taken.more === undefined ? '' : signed(taken.cpu - bare.started.cpu),
+        ];
   return [
     '',
-    `kubelet-authenticator: each time a new process until it has ended, beside a bare Node's; medians and mean CPU of ${rounds}`,
+    `kubelet-authenticator: a new process until it has ended, in turns with a bare Node's; medians and mean CPU time of ${rounds};`,
+    'more: the median of the differences of all pairs, in brackets the interval that holds it with a probability of 95 %',
     table(
       ['', 'KB', '--version ms', 'more', 'CPU ms', 'more', 'cached exec ms', 'more', 'CPU ms', 'more'],
       [bare, ...programs].map(({ label, kilobytes, started, cached }) => [
@@ -50,4 +59,8 @@ export function authenticatorParts({ rounds, bare, programs }: AuthenticatorResu
       ]),
     ),
   ];
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '' : '+'}${value.toFixed(1)}`;
 }

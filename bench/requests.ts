@@ -8,7 +8,7 @@ import { requestsPath } from './observer.ts';
 export const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
 /** More at once is not faster on two cores. */
 const atOnce = 16;
-/** Making keys is not what is measured: a few are enough, a name each makes the requests differ. */
+/** Making keys is not measured: a few are enough, because the names make the requests differ. */
 const keyPool = 8;
 
 interface StoredRequest {
@@ -44,7 +44,7 @@ export function requestObject(name: string, request: Buffer, signer: string = si
   };
 }
 
-/** Creates so many pending requests, and gives them as they are stored. */
+/** Creates so many pending requests, and returns them as they are stored. */
 export async function createRequests(
   { admin }: Pick<ControlPlane, 'admin'>,
   prefix: string,
@@ -59,16 +59,16 @@ export async function createRequests(
   return created;
 }
 
-/** Of a node with a key of its own; named as its request. */
+/** The request of a node; both have the same name. */
 export interface NodeRequest {
   readonly name: string;
-  /** What goes into spec.request. */
+  /** The content of spec.request. */
   readonly request: string;
   /** DER of the public key, in base64. */
   readonly key: string;
 }
 
-/** Of kubelets by these names. */
+/** Requests of kubelets with these names. */
 export function kubeletRequests(names: readonly string[]): readonly NodeRequest[] {
   return names.map((name, index) => ({
     name,
@@ -77,7 +77,7 @@ export function kubeletRequests(names: readonly string[]): readonly NodeRequest[
   }));
 }
 
-/** Creates requests that were made before. */
+/** Creates requests whose PKCS #10 exists already. */
 export async function createGiven(
   client: Pick<ControlPlane['admin'], 'expectOk'>,
   requests: readonly NodeRequest[],
@@ -108,8 +108,9 @@ export async function createApproved(
 }
 
 /**
- * A signer that is fast because it signs the wrong thing is not fast: each certificate is by that CA, for that key.
- * `given`: those that were not made here; all others have the number of their key at the end of their name.
+ * Throws unless each certificate is signed by that CA, for the key and the name of its request: a contender that issues
+ * something else must not count as fast. `given` has the keys of requests that this module did not make; each other
+ * request has the number of its key at the end of its name.
  */
 export async function checkCertificates(
   { admin }: Pick<ControlPlane, 'admin'>,
@@ -130,11 +131,11 @@ export async function checkCertificates(
     if (!certificate.verify(ca.publicKey)) throw new Error(`the certificate of ${name} is not signed by the CA`);
     if (!certificate.publicKey.equals(key)) throw new Error(`the certificate of ${name} is for another key`);
     if (certificate.subject !== `O=system:nodes\nCN=system:node:${name}`)
-      throw new Error(`the certificate of ${name} names somebody else`);
+      throw new Error(`the certificate of ${name} is for another subject`);
   }
 }
 
-/** Runs `work` for 0 … count-1, a bounded number at once. */
+/** Runs `work` for 0 … count-1, with bounded concurrency. */
 async function forEach(count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {

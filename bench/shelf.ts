@@ -1,24 +1,27 @@
 /**
- * Approved requests taken out of the API server's storage and put back all at once.
+ * Requests taken out of an API server's storage, and put into one all at once.
  *
  * Approving a thousand requests keeps an API server and this machine busy for seconds; a signer that is measured
- * meanwhile is measured against the approver. So the requests are created and approved through the API first, the
- * bytes the API server stored are lifted out of etcd, and for the burst they are written back, in a few transactions.
- * To everybody who watches it is as if a thousand approved requests came into being within a moment.
+ * meanwhile is measured beside the approver. So the requests are created and approved through the API of a control plane
+ * on which no contender works, and the bytes that its API server stored are lifted out of etcd. For a burst they are
+ * written into the etcd of a contender's control plane, in a few transactions. Watchers there see a thousand approved
+ * requests appear within a moment.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from '../test/harness/control-plane.ts';
 
 const prefix = '/registry/certificatesigningrequests/';
 /**
- * The API server ends the watch of whoever cannot take at once what comes; how each contender recovers from that is not
- * the question here. Portions, each waited for, keep all watches alive and cost a tenth of a second in all.
+ * The API server ends the watch of a client that cannot read fast enough; how a contender recovers from that is not
+ * measured here. The next portion is written when the one before has appeared, which keeps all watches alive and costs a
+ * tenth of a second in all.
  */
 const portion = 50;
-/** For one portion to come up; it takes milliseconds. */
+/** How long one portion may take to appear; it takes milliseconds. */
 const limitMilliseconds = 30_000;
 
-/** Requests as etcd had them. They come up again as often as they are released, always with the UIDs they have. */
+/** Requests as etcd had them. */
 export interface Shelf {
   readonly names: readonly string[];
   readonly entries: readonly KeyValue[];
@@ -45,7 +48,32 @@ export async function shelve(controlPlane: ControlPlane): Promise<Shelf> {
   return { names, entries };
 }
 
-/** Puts them back, as fast as the API server hands them out. `added` counts those that came up, for whoever watches. */
+/**
+ * The same requests with new UIDs. A signer recognizes a UID that it has issued for, and would repeat its answer. As
+ * latin1 each byte is one character; a UID is as long as any other, so every length in the stored protobuf stays right.
+ */
+export function renewed({ names, entries }: Shelf): Shelf {
+  return {
+    names,
+    entries: entries.map(({ key, value }) => {
+      const bytes = Buffer.from(value, 'base64').toString('latin1');
+      const uid = uidPattern.exec(bytes)?.[0];
+      if (uid === undefined) throw new Error('a stored request has no UID');
+      return { key, value: Buffer.from(bytes.replaceAll(uid, randomUUID()), 'latin1').toString('base64') };
+    }),
+  };
+}
+
+/** The first in a stored object is that of its metadata. */
+const uidPattern = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+/** The first requests of a shelf. */
+export function firstOf({ names, entries }: Shelf, count: number): Shelf {
+  if (names.length < count) throw new Error(`a shelf of ${names.length} requests has not ${count}`);
+  return { names: names.slice(0, count), entries: entries.slice(0, count) };
+}
+
+/** Writes them as fast as the API server announces them. `added` counts the requests that a watch has seen appear. */
 export async function release(controlPlane: ControlPlane, shelf: Shelf, added: () => number): Promise<void> {
   let expected = added();
   for (let begin = 0; begin < shelf.entries.length; begin += portion) {
@@ -55,13 +83,13 @@ export async function release(controlPlane: ControlPlane, shelf: Shelf, added: (
     expected += entries.length;
     const limit = performance.now() + limitMilliseconds;
     while (added() < expected) {
-      if (performance.now() > limit) throw new Error(`${expected - added()} released requests did not come up`);
+      if (performance.now() > limit) throw new Error(`${expected - added()} released requests did not appear`);
       await sleep(1);
     }
   }
 }
 
-/** Puts them back one by one, so many in a second, whatever becomes of them. When each was, by performance.now(). */
+/** Writes them one by one at a steady rate, whether they are signed or not. Gives the moment of each, by performance.now(). */
 export async function releaseSteadily(
   controlPlane: ControlPlane,
   { names, entries }: Shelf,
@@ -74,7 +102,7 @@ export async function releaseSteadily(
     await sleep(Math.max(0, begin + (index * 1_000) / perSecond - performance.now()));
     releasedAt.set(names[index]!, performance.now());
     const put = etcd(controlPlane, 'kv/put', { key, value });
-    put.catch(() => {}); // told below, when all have been sent
+    put.catch(() => {}); // reported below, when all have been sent
     puts.push(put);
   }
   await Promise.all(puts);

@@ -1,4 +1,4 @@
-/** Each step of the story of one certificate by itself, in this process, one after the other. */
+/** Each step of issuing one certificate by itself, in this process, one step after the other. */
 import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { openEmbeddedAttestations } from '../adapters/embedded-attestations.ts';
@@ -25,15 +25,15 @@ import { kubeletRequest, requestObject, signerName } from './requests.ts';
 
 export interface StepResult {
   readonly step: string;
-  /** By the clock on the wall. */
+  /** By elapsed time. */
   readonly perSecond: number;
-  /** Of all threads of the process, for one: this hardly changes with what else the machine does. */
+  /** CPU time of all threads for one run: it hardly changes with the other work of the machine. */
   readonly cpuMicroseconds: number;
 }
 
-/** Rounds per step; the best one counts: whatever else the machine does can only make a round slower. */
+/** Rounds per step; the best one counts, because other work can only make a round slower. */
 const rounds = 5;
-/** A round looks at the clock after so many runs. */
+/** A round reads the clock after so many runs. */
 const batch = 10;
 
 export async function measureSteps(roundMilliseconds: number): Promise<StepResult[]> {
@@ -116,7 +116,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
 async function measureStep(step: string, run: () => unknown, roundMilliseconds: number): Promise<StepResult> {
   const wall: number[] = [];
   const cpu: number[] = [];
-  // One round more: the first is for the compiler.
+  // One round more: in the first the compiler is still at work.
   for (let round = 0; round <= rounds; round++) {
     const begin = performance.now();
     const cpuBegin = process.cpuUsage();
@@ -144,7 +144,7 @@ async function benchAuthority(): Promise<Authority> {
   return { name: 'ca', certificate, intermediates: [], signer: embeddedSigner(keyPem) };
 }
 
-/** As the relay posts it: what the API server added included. */
+/** The request as the relay posts it, with the fields that the API server added. */
 function approvedObject(): object {
   const name = 'bench-sample';
   const { spec, ...rest } = requestObject(name, kubeletRequest(name, 0)) as { spec: object };

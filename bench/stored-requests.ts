@@ -1,11 +1,11 @@
 /**
- * As many requests in an API server's storage as a cluster gathers, in seconds.
+ * Writes as many requests into an API server's storage as a large cluster gathers, in seconds.
  *
- * Creating 50 000 through the API takes longer than everything that is measured on them. So one of each kind goes the
- * whole way through the API, and the bytes that the API server stored for it are written to etcd again and again, each
- * copy with a name, a user and a UID of its own. These are as long as the originals, so that every length in the stored
- * protobuf stays right. What cannot be exchanged without its signature is the subject inside the PKCS #10: all copies
- * ask for the first one's name, which nobody reads here.
+ * Creating 50 000 requests through the API takes longer than the measurements on them. So one request of each kind is
+ * created through the API, and the bytes that the API server stored for it are written to etcd again and again, each copy
+ * with its own name, user and UID. These are as long as the originals, so that every length in the stored protobuf stays
+ * right. The subject inside the PKCS #10 stays the original's, because its signature covers it; nothing that is measured
+ * reads it.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,8 +16,8 @@ import { kubeletRequest, requestObject } from './requests.ts';
 import { etcd } from './shelf.ts';
 
 /**
- * `issued`: answered long ago, as nearly all that a cluster has. `approved`: still to be answered, each of a node of its
- * own, as after an outage. `hostile`: pending, with a megabyte that says nothing, each.
+ * `issued`: signed long ago, as nearly all requests in a cluster. `approved`: waiting for their certificates, each of
+ * another node, as after an outage. `hostile`: pending, each with a megabyte of padding.
  */
 export type StoredKind = 'issued' | 'approved' | 'hostile';
 
@@ -31,7 +31,7 @@ const approval = {
   reason: 'AutoApproved',
   message: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
 };
-/** For the API server to have read what is new in etcd. */
+/** How long the API server may take to read what is new in etcd. */
 const limitMilliseconds = 30_000;
 
 interface Stored {
@@ -40,7 +40,7 @@ interface Stored {
   readonly status?: object;
 }
 
-/** Adds so many to what is there, and checks that the API server has them. */
+/** Adds so many requests, and waits until the API server has them. */
 export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind, count: number): Promise<void> {
   const name = nameOf(kind, 0);
   const original = await create(controlPlane, kind, name);
@@ -48,7 +48,7 @@ export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind
   await storeCopies(controlPlane, original, copies, portion[kind]);
 }
 
-/** Copies one request under names that are as long as its own and stand nowhere else in it; `portion` at once. */
+/** Copies one request under names that are as long as its own, in transactions of `portion`. Its name must occur in it only as a name. */
 export async function storeCopies(
   controlPlane: ControlPlane,
   { metadata: { name, uid } }: Pick<Stored, 'metadata'>,
@@ -61,7 +61,7 @@ export async function storeCopies(
     kvs?: readonly { value: string }[];
   };
   if (kvs?.[0] === undefined) throw new Error(`${name} is not in etcd`);
-  // As latin1 every byte is one character, and stays it.
+  // As latin1 each byte is one character.
   const value = decoded(kvs[0].value);
   for (let begin = 0; begin < copies.length; begin += portion) {
     const success = copies.slice(begin, begin + portion).map((copy) => {
@@ -73,7 +73,7 @@ export async function storeCopies(
   await presentWhen(controlPlane, before + copies.length);
 }
 
-/** All that are there, in a moment. */
+/** Removes all requests at once. */
 export async function removeRequests(controlPlane: ControlPlane): Promise<void> {
   const end = prefix.replace(/\/$/, '0'); // '0' follows '/'
   await etcd(controlPlane, 'kv/deleterange', { key: encoded(prefix), range_end: encoded(end) });
@@ -91,7 +91,7 @@ async function presentWhen(controlPlane: ControlPlane, expected: number): Promis
   }
 }
 
-/** How many the API server has, by its own count, which may be a moment behind. */
+/** How many requests the API server has by its own count, which may lag behind etcd. */
 export async function presentRequests({ admin }: ControlPlane): Promise<number> {
   const list = await admin.expectOk<{
     items: readonly object[];
@@ -100,12 +100,12 @@ export async function presentRequests({ admin }: ControlPlane): Promise<number> 
   return list.items.length + (list.metadata.remainingItemCount ?? 0);
 }
 
-/** Always as long, and nowhere else in the object. */
+/** All names have the same length, and occur nowhere else in the object. */
 function nameOf(kind: StoredKind, index: number): string {
   return `stored-${kind}-${String(index).padStart(6, '0')}`;
 }
 
-/** By the node itself, as its renewal; decided and answered by whoever does that in a cluster. */
+/** The node creates the request, as for a renewal; the admin approves it and writes its certificate. */
 async function create(controlPlane: ControlPlane, kind: StoredKind, name: string): Promise<Stored> {
   const { admin } = controlPlane;
   const path = `${requestsPath}/${name}`;
@@ -122,7 +122,7 @@ async function create(controlPlane: ControlPlane, kind: StoredKind, name: string
       body: { ...pending, status: { conditions: [approval] } },
     });
     if (kind === 'approved') return approved;
-    // Any certificate will do for the API server; this one is about as long as a kubelet's.
+    // The API server accepts any certificate; this one is about as long as a kubelet's.
     const authority = await createTestAuthority('bench stored requests');
     const subject = [{ O: ['system:nodes'] }, { CN: [`system:node:${name}`] }];
     const { certificatePem } = await authority.issue({ subject });

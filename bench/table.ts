@@ -1,11 +1,7 @@
-/** How numbers are shown. */
+/** Text tables. */
 
 export function ratio(value: number | undefined, base: number | undefined): string {
   return value === undefined || base === undefined ? '–' : (value / base).toFixed(2);
-}
-
-export function number(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
 }
 
 /** First column to the left, numbers to the right. */

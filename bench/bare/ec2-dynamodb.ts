@@ -1,6 +1,6 @@
 /**
- * What the attest function needs of AWS, without anything of ours: the same clients with the same settings, and a handler
- * that makes the calls of a first answer. STS refuses it: a question that a machine signed is not the libraries' to make.
+ * Only the AWS libraries that the attest function needs: the same clients with the same settings, and a handler that makes
+ * the calls of a first answer. STS refuses its call, because only a machine can sign one that STS accepts.
  */
 import { request } from 'node:http';
 import {

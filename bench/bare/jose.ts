@@ -1,4 +1,4 @@
-/** What the authorizer needs, without anything of its own: the library that checks tokens, and one token checked. */
+/** Only the library that the authorizer needs, and a handler that checks one token. */
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import type { JSONWebKeySet } from 'jose';
 

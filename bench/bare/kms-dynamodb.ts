@@ -1,6 +1,6 @@
 /**
- * What the sign and ca functions need of AWS, without anything of theirs: the same clients with the same settings, and a
- * handler that makes the calls of a first answer.
+ * Only the AWS libraries that the sign and ca functions need: the same clients with the same settings, and a handler that
+ * makes the calls of a first answer.
  */
 import { DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetPublicKeyCommand, KMSClient, SignCommand } from '@aws-sdk/client-kms';
@@ -15,7 +15,7 @@ const tableName = process.env[environmentNames.certificatesTable] ?? '';
 const keys = JSON.parse(process.env[environmentNames.caKeys] ?? '{}') as Readonly<Record<string, string>>;
 const keyId = Object.values(keys)[0] ?? '';
 
-/** In the order, and side by side, as the function makes them. */
+/** In the order and with the concurrency of the function. */
 export async function handler({ as }: { readonly as: 'sign' | 'ca' }): Promise<{ readonly as: string }> {
   await Promise.all([kms.send(new GetPublicKeyCommand({ KeyId: keyId })), read('ca#ca')]);
   await read('ca#ca#0');

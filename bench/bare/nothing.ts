@@ -1,4 +1,4 @@
-/** What Lambda's runtime takes by itself. */
+/** An empty handler: the time of Lambda's runtime itself. */
 export async function handler(): Promise<Record<string, never>> {
   return {};
 }

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { attempted, leaveOut, quietest } from '../../../bench/attempts.ts';
+import { attempted, leaveOut } from '../../../bench/attempts.ts';
 import type { Report } from '../../../bench/attempts.ts';
 import { descendants, countFromNow, usageOfGroups } from '../../../bench/process-usage.ts';
-import { sequenceResult } from '../../../bench/scenarios.ts';
 
 const newReport = (): Report & { readonly said: string[] } => {
   const said: string[] = [];
@@ -18,7 +17,7 @@ test('what fails is written down with its reason, and the next goes on', async (
   expect(report.said).toEqual(['one FAILED: no such tool']);
 });
 
-test('what there are no means for is said once, however often it is tried, and is no failure', () => {
+test('what the machine lacks is reported once, however often it is tried, and is no failure', () => {
   const report = newReport();
   leaveOut(report, 'LocalStack', 'no Java');
   leaveOut(report, 'LocalStack', 'no Java');
@@ -26,34 +25,8 @@ test('what there are no means for is said once, however often it is tried, and i
   expect(report.said).toHaveLength(1);
 });
 
-test('of several attempts the least disturbed counts, and the first quiet one is the last', async () => {
-  const run = async (attempts: number, ...shares: number[]): Promise<readonly [number, number]> => {
-    let done = 0;
-    const best = await quietest(
-      attempts,
-      () => {},
-      async () => ({ othersShare: shares[done++] ?? Number.NaN }),
-    );
-    return [best.othersShare, done];
-  };
-  expect(await run(3, 0.5, 0.3, 0.4)).toEqual([0.3, 3]);
-  expect(await run(3, 0.5, 0.1, 0)).toEqual([0.1, 2]);
-  expect(await run(1, 0.5, 0.1)).toEqual([0.5, 1]);
-});
-
-test('of a sequence each call of KMS is taken off its own request', () => {
-  expect(sequenceResult([10, 30, 20])).toEqual({ requests: 3, p50: 20, p99: 30 });
-  expect(sequenceResult([10, 30, 20], [1, 25, 2])).toEqual({
-    requests: 3,
-    p50: 20,
-    p99: 30,
-    kms: 2,
-    withoutKms: { p50: 9, p99: 18 },
-  });
-});
-
 test.skipIf(process.platform !== 'linux')(
-  'processes are counted from now on, together, without those that are gone',
+  'processes are counted from now on, together, without those that have ended',
   () => {
     const gone = 2 ** 22 + 1; // above what Linux gives out
     const groups = [{ name: 'us', pids: () => [process.pid, gone] }];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ContenderName } from '../../../bench/contenders.ts';
+import type { ContenderName } from '../../../bench/contender.ts';
 import { helpText, parseOptions, sectionNames } from '../../../bench/options.ts';
 import type { SectionName } from '../../../bench/options.ts';
 
@@ -8,7 +8,7 @@ test.each([
   [['--requests', '5001'], '--requests 5001'],
   [['--requests', 'many'], '--requests many'],
   [['--only', 'nobody'], '--only nobody'],
-  [['--patience', '-1'], ''],
+  [['--against', 'docs'], '--against docs'],
   [['--unknown'], '--unknown'],
 ])('%j are refused, naming what is wrong', (argv, named) => {
   const parsed = parseOptions(argv);
@@ -40,4 +40,9 @@ test('--only keeps the order of the report and drops repetitions', () => {
 test('--help names everything that --only takes', () => {
   expect(parseOptions(['--help', '--quick']).kind).toBe('help');
   for (const name of [...all, ...sectionNames]) expect(helpText).toContain(name);
+});
+
+test('--against takes another checkout', () => {
+  const parsed = parseOptions(['--against', '.']);
+  expect(parsed.kind === 'run' && parsed.options.against).toBe(process.cwd());
 });

@@ -1,46 +1,87 @@
-import { expect, test } from 'vitest';
-import { contenders } from '../../../bench/contenders.ts';
+import { describe, expect, test } from 'vitest';
 import { parseOptions } from '../../../bench/options.ts';
-import { approversFor, approvingPlan, planFor } from '../../../bench/plans.ts';
+import type { BenchOptions } from '../../../bench/options.ts';
+import { approverPlan, emulatedPlan, lineup, signerPlan, throttledPlan } from '../../../bench/plans.ts';
+import type { PhasePlan } from '../../../bench/plans.ts';
 
-function planned(...argv: readonly string[]) {
+function options(...argv: readonly string[]): BenchOptions {
   const parsed = parseOptions(argv);
   if (parsed.kind !== 'run') throw new Error('these options were refused');
-  const { options } = parsed;
+  return parsed.options;
+}
+
+function names(...argv: readonly string[]) {
+  const { signers, throttled, approvers, emulated } = lineup(options(...argv));
+  const of = (contenders: readonly { readonly name: string }[]): string => contenders.map(({ name }) => name).join(' ');
   return {
-    of: (name: string) =>
-      planFor(
-        contenders.find((contender) => contender.name === name)!,
-        options,
-      ),
-    approvers: approversFor(options).map(({ name }) => name),
-    approving: approvingPlan(options),
+    signers: of(signers),
+    throttled: of(throttled),
+    approvers: of(approvers),
+    emulated: [of(emulated.signers), of(emulated.approvers)],
   };
 }
 
-test('everybody has both bursts but who holds himself back, and the same steady rate', () => {
-  const { of } = planned();
-  for (const { name } of contenders) expect(of(name).steady).toEqual({ perSecond: 50, seconds: 20 });
-  for (const name of ['countersign', 'one-process', 'localstack', 'kcm-unthrottled'])
-    expect(of(name).bursts).toEqual([1_000, 5_000]);
-  expect(of('kcm-default').bursts).toEqual([1_000]);
-  expect([of('countersign').backlog, of('localstack').backlog]).toEqual([1_000, 0]);
+describe('contenders that take turns with each other', () => {
+  test('are all but the throttled one and the emulator', () => {
+    expect(names()).toEqual({
+      signers: 'countersign one-process kcm-unthrottled',
+      throttled: 'countersign kcm-default',
+      approvers: 'countersign countersign-unproved kcm-unthrottled',
+      emulated: ['localstack', 'localstack'],
+    });
+    expect(names('--quick')).toEqual({
+      signers: 'countersign kcm-unthrottled',
+      throttled: 'countersign kcm-default',
+      approvers: 'countersign kcm-unthrottled',
+      emulated: ['', ''],
+    });
+  });
+
+  test('are those that --only names', () => {
+    expect(names('--only', 'kcm-default')).toMatchObject({ signers: '', throttled: 'kcm-default', approvers: '' });
+    expect(names('--only', 'approval', '--only', 'countersign')).toMatchObject({
+      signers: 'countersign',
+      throttled: '',
+      approvers: 'countersign countersign-unproved',
+    });
+    expect(names('--quick', '--only', 'approval', '--only', 'localstack').emulated).toEqual([
+      'localstack',
+      'localstack',
+    ]);
+  });
+
+  test('with --against another checkout comes right after Countersign', () => {
+    expect(names('--quick', '--against', '.')).toMatchObject({
+      signers: 'countersign against kcm-unthrottled',
+      throttled: 'countersign kcm-default',
+      approvers: 'countersign against kcm-unthrottled',
+    });
+  });
 });
 
-test('who holds himself back is rested before each burst, also in a minute', () => {
-  expect(planned('--quick').of('kcm-default')).toMatchObject({ bursts: [100], restMilliseconds: 2_000, sequence: 0 });
-  expect(planned('--quick').of('countersign')).toMatchObject({ bursts: [200], backlog: 0 });
-});
+describe('the phases', () => {
+  const phasesOf = (chosen: BenchOptions): readonly PhasePlan[] => {
+    const [signer, approver] = [signerPlan(chosen), approverPlan(chosen)];
+    const ofSigners = [signer.burst, signer.steady, signer.oneByOne, signer.backlog ?? []].flat();
+    return [...ofSigners, approver.burst, approver.oneByOne, throttledPlan(chosen)];
+  };
 
-test('all approve, in a minute two of them, and where contenders are named those', () => {
-  const all = ['countersign', 'localstack', 'countersign-unproved', 'kcm-unthrottled', 'kcm-default'];
-  expect(planned().approvers).toEqual(all);
-  expect(planned('--only', 'approval').approvers).toEqual(all);
-  expect(planned('--quick').approvers).toEqual(['countersign', 'kcm-unthrottled']);
-  expect(planned('--only', 'approval', '--only', 'countersign').approvers).toEqual([
-    'countersign',
-    'countersign-unproved',
-  ]);
-  expect(planned('--quick', '--only', 'approval', '--only', 'localstack').approvers).toEqual(['localstack']);
-  expect(planned('--requests', '300').approving.burst).toBe(300);
+  test.each([[['--quick']], [[]]])('with %j have pairs enough for an interval, and end', (argv) => {
+    const phases = phasesOf(options(...argv));
+    for (const { rounds } of phases) expect(rounds).toBeGreaterThanOrEqual(6);
+    const minutes = phases.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 60_000;
+    expect(minutes).toBeLessThanOrEqual(argv.includes('--quick') ? 8 : 40);
+  });
+
+  test('are of the size that --requests names', () => {
+    const chosen = options('--requests', '300');
+    expect([signerPlan(chosen).burst.requests, throttledPlan(chosen).requests]).toEqual([300, 300]);
+    expect(approverPlan(options('--quick')).burst.requests).toBe(100);
+  });
+
+  test('leave out the backlog in a quick run and of an emulator', () => {
+    expect(signerPlan(options()).backlog).toBeDefined();
+    expect(signerPlan(options('--quick')).backlog).toBeUndefined();
+    expect(emulatedPlan.signer.backlog).toBeUndefined();
+  });
 });

@@ -1,21 +1,9 @@
-/** Who is measured. */
+/** The signers that are measured. Each finds its requests approved. */
+import { basename } from 'node:path';
 import { startBesideLocalStack, startOneProcess, startReference, startTwoProcesses } from './contender-processes.ts';
-import type { RunningContender, StartOptions, Surroundings } from './contender-processes.ts';
+import type { Contender } from './contender.ts';
 
-export const contenderNames = ['countersign', 'one-process', 'localstack', 'kcm-unthrottled', 'kcm-default'] as const;
-export type ContenderName = (typeof contenderNames)[number];
-
-export interface Contender {
-  readonly name: ContenderName;
-  readonly label: string;
-  /** What its own settings keep it below, so that the benchmark has the patience. */
-  readonly ceilingPerSecond?: number;
-  /** Its records outlive its processes: what it has signed once it would not sign again. */
-  readonly remembers?: true;
-  start(surroundings: Surroundings, options: StartOptions): Promise<RunningContender>;
-}
-
-export const contenders: readonly Contender[] = [
+export const signers: readonly Contender[] = [
   {
     name: 'countersign',
     label: 'Countersign: relay + sign server',
@@ -29,7 +17,6 @@ export const contenders: readonly Contender[] = [
   {
     name: 'localstack',
     label: 'Countersign: relay + LocalStack (an emulator)',
-    remembers: true,
     start: (surroundings, options) => startBesideLocalStack(surroundings, options, 'signer'),
   },
   {
@@ -40,7 +27,15 @@ export const contenders: readonly Contender[] = [
   {
     name: 'kcm-default',
     label: 'kube-controller-manager, default',
-    ceilingPerSecond: 20,
     start: ({ controlPlane }) => startReference(controlPlane, {}),
   },
 ];
+
+/** Countersign as another checkout has it. */
+export function signerOf(checkout: string): Contender {
+  return {
+    name: 'against',
+    label: `Countersign of ${basename(checkout)}`,
+    start: ({ controlPlane }, options) => startTwoProcesses(controlPlane, options, { root: checkout }),
+  };
+}
