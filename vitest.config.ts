@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/slowest-first.ts';
+import { inContinuousIntegration } from './test/tools/tools.ts';
 
 /**
  * Test files at once. Two even on two processors: suites wait for servers to start, leases to run out and certificates to
@@ -8,7 +9,7 @@ import { SlowestFirst } from './test/slowest-first.ts';
  */
 const maxWorkers = Math.min(4, Math.max(2, Math.floor(availableParallelism() / 2)));
 /** In CI a red run that means nothing costs more than some minutes. */
-const maxSuites = process.env['CI'] === undefined ? maxWorkers : 1;
+const maxSuites = inContinuousIntegration() ? 1 : maxWorkers;
 
 /** unit: no network but loopback, a minute or two. suites: real components. test/README.md has the tiers. */
 export default defineConfig({

@@ -80,8 +80,17 @@ function askedThird(): Third | 'wrong' | undefined {
   const { third } = values;
   if (third === undefined) return undefined;
   if (tier !== 'deep') return 'wrong';
-  if (third === 'commit') return thirdOfCommit(git('rev-parse', 'HEAD'));
+  if (third === 'commit') return thirdOfCommit(currentCommit());
   return thirds.find((each) => String(each) === third) ?? 'wrong';
+}
+
+/** Sources without a repository, such as a release archive, run the first third. */
+function currentCommit(): string {
+  try {
+    return git('rev-parse', 'HEAD');
+  } catch {
+    return '0';
+  }
 }
 
 function git(...args: readonly string[]): string {
@@ -114,7 +123,7 @@ async function runTier(third: Third | undefined): Promise<number> {
   const unit = expected.filter(isUnit);
   const real = expected.filter((file) => !isUnit(file));
 
-  const tools = real.length === 0 ? Promise.resolve() : installTools();
+  const tools = installTools(real);
   const runs: VitestRun[] = [];
   if (unit.length > 0) runs.push(await runVitest(tier, [...forVitest(), ...unit]));
   const toolProblem = await tools;
@@ -146,15 +155,17 @@ function expectedFiles(third: Third | undefined): string[] {
   return [...unlisted, ...listed].filter((file) => !has('unit') || isUnit(file));
 }
 
-/** While unit tests run. Gives why the run must fail: in CI every tool must be there. */
-async function installTools(): Promise<string | undefined> {
-  const { installAll } = await import('./tools/install.ts');
-  try {
-    await installAll();
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
+/** While unit tests run, which need none. Gives why the run must fail: in CI a suite must not be skipped. */
+async function installTools(files: readonly string[]): Promise<string | undefined> {
+  if (files.length === 0) return undefined;
+  // Imported here: `--help` and FILE need none of it.
+  const [{ installFor }, { toolsNeededBy }] = await Promise.all([
+    import('./tools/install.ts'),
+    import('./tools/needs.ts'),
+  ]);
+  const { missing } = await installFor(toolsNeededBy(files));
+  if (missing.size === 0 || !inContinuousIntegration()) return undefined;
+  return ['CI must have every test tool:', ...missing.values()].join('\n');
 }
 
 interface Counts {
@@ -198,7 +209,7 @@ function recordDeepRun(passed: number, skipped: number, milliseconds: number): v
     process.stderr.write(`The deep run is not recorded: ${why}.\n`);
     return;
   }
-  const record = { commit: git('rev-parse', 'HEAD'), minutes: Math.ceil(milliseconds / 60_000), tests: passed };
+  const record = { commit: currentCommit(), minutes: Math.ceil(milliseconds / 60_000), tests: passed };
   writeFileSync(deepRunFile, `${JSON.stringify(record, null, 2)}\n`);
 }
 

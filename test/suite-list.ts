@@ -89,11 +89,18 @@ export function holdAgainst(list: SuiteList, ran: Ran, { tier, expected, present
       failures.push(`MISSING  ${file}: ${left} of ${statuses.length} tests were skipped, in CI`);
     else if (left > 0) skipped.push(`SKIPPED  ${file}: ${left} of ${statuses.length} tests`);
   }
-  for (const file of Object.keys(list))
-    if (!present.includes(file)) failures.push(`MISSING  ${file}: the list has it, the repository does not`);
+  for (const [file, entry] of Object.entries(list))
+    if (!isWhole(entry))
+      failures.push(`UNLISTED ${file}: its entry has no seconds or no tier (npm test -- ${file} --update)`);
+    else if (!present.includes(file)) failures.push(`MISSING  ${file}: the list has it, the repository does not`);
   for (const file of present)
     if (list[file] === undefined) failures.push(`UNLISTED ${file}: add it to test/suites.json (npm test -- --update)`);
   return { failures, skipped };
+}
+
+/** An entry that was written by hand may be without them, and would belong to no tier. */
+function isWhole({ tests, seconds, tier }: Partial<SuiteEntry>): boolean {
+  return tests !== undefined && seconds !== undefined && tier !== undefined;
 }
 
 /** `todo` is no test that could run. */
@@ -105,7 +112,8 @@ export function isSkipped(status: string): boolean {
 export function updated(list: SuiteList, ran: Ran, { tier, present }: Pick<Options, 'tier' | 'present'>): SuiteList {
   const now = new Map(Object.entries(list).filter(([file]) => present.includes(file)));
   for (const [file, saw] of ran) {
-    const entry = now.get(file);
+    const before = now.get(file);
+    const entry = before !== undefined && isWhole(before) ? before : undefined;
     const listed = entry === undefined ? undefined : sizeIn(tier, entry);
     const size = { tests: saw.tests.length, seconds: secondsAfter(listed, saw) };
     if (entry === undefined) now.set(file, { ...size, tier });

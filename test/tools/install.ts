@@ -3,7 +3,7 @@
  *
  *   node dev/run.mjs test/tools/install.ts [name…]      (all of them without a name)
  */
-import { ensureTools, inContinuousIntegration, thisMachine, toolNames, type ToolName } from './tools.ts';
+import { ensureTools, thisMachine, toolNames, type ToolName } from './tools.ts';
 import type { Machine } from './recipe.ts';
 
 export interface Installed {
@@ -29,13 +29,6 @@ export async function installFor(names: readonly ToolName[], options: Partial<Ma
     else missing.set(name, location.missing);
   }
   return { ready, missing };
-}
-
-/** The whole list. In CI a missing tool is an error. */
-export async function installAll(): Promise<void> {
-  const { missing } = await installFor(toolNames);
-  for (const reason of missing.values()) process.stderr.write(`missing  ${reason}\n`);
-  if (missing.size > 0 && inContinuousIntegration()) throw new Error('CI must have every test tool');
 }
 
 if (import.meta.main) {

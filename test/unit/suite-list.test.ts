@@ -55,6 +55,12 @@ describe('a run', () => {
     expect(hold(whole, more).failures).toEqual([expect.stringMatching(/^UNLISTED d\.test\.ts: /)]);
   });
 
+  test('fails on an entry without a tier, which no tier would run', () => {
+    const handmade = { ...list, 'a.test.ts': { tests: 2 } } as unknown as SuiteList;
+    const { failures } = holdAgainst(handmade, ranAs(whole), all);
+    expect(failures).toContainEqual(expect.stringMatching(/^UNLISTED a\.test\.ts: .*no tier/));
+  });
+
   test('with more tests in a file than listed is fine', () => {
     expect(hold({ ...whole, 'b.test.ts': ['passed', 'passed'] }).failures).toEqual([]);
   });
@@ -128,6 +134,12 @@ describe('--update', () => {
     expect(now).toEqual({ 'a.test.ts': list['a.test.ts'], 'new.test.ts': { tests: 1, seconds: 1, tier: 'default' } });
   });
 
+  test('completes an entry that was written by hand', () => {
+    const handmade = { 'a.test.ts': { tests: 1 } } as unknown as SuiteList;
+    const ran = ranAs({ 'a.test.ts': ['passed', 'passed'] }, 3);
+    expect(updated(handmade, ran, all)).toEqual({ 'a.test.ts': { tests: 2, seconds: 3, tier: 'default' } });
+  });
+
   test.each([
     ['nearly as long as before', ['passed', 'passed'], 5.9],
     ['in part', ['passed', 'skipped'], 500],
@@ -147,6 +159,13 @@ describe('test/suites.json', () => {
     const both = Object.keys(suites).filter((file) => suites[file]!.deep !== undefined);
     expect(both.toSorted()).toEqual(byTier.toSorted());
     expect(both.filter((file) => suites[file]!.tier === 'deep')).toEqual([]);
+  });
+
+  test('has tests, seconds and a tier of each file', () => {
+    const incomplete = Object.entries(suites).filter(
+      ([, { tests, seconds, tier }]) => !(tests > 0 && seconds > 0 && ['default', 'deep'].includes(tier)),
+    );
+    expect(incomplete).toEqual([]);
   });
 
   test('makes three thirds of nearly the same length', () => {

@@ -32,7 +32,7 @@ export interface Pool {
 
 export interface PoolOptions {
   readonly workers?: number;
-  /** Longer than any case can take on a machine that is busy with something else, too. */
+  /** A thousand times what a case takes: on a machine that is busy with something else, too, only a hang takes so long. */
   readonly watchdogMilliseconds?: number;
   readonly heapMegabytes?: number;
 }
@@ -44,7 +44,7 @@ interface Worker {
 
 export async function openPool({
   workers = 2,
-  watchdogMilliseconds = 5_000,
+  watchdogMilliseconds = 30_000,
   heapMegabytes = 64,
 }: PoolOptions = {}): Promise<Pool> {
   const authority = await createTestAuthority('hostile input');

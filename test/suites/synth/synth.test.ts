@@ -78,10 +78,10 @@ describe.skipIf(skipped)('npm run synth', () => {
   const npm = { PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin` };
 
   test('makes templates of the example where there is no file of one’s own', () => {
-    rmSync(join(root, 'cdk.out'), { recursive: true, force: true });
-    const { code, err } = alone(['npm', 'run', '-s', 'synth'], npm);
+    const out = join(folder, 'example');
+    const { code, err } = alone(['npm', 'run', '-s', 'synth', '--', `--output=${out}`], npm);
     expect([code, err.match(/error|warning|notice/gi)]).toEqual([0, null]);
-    const templates = [...assembly(join(root, 'cdk.out')).keys()].filter((name) => name.endsWith('.template.json'));
+    const templates = [...assembly(out).keys()].filter((name) => name.endsWith('.template.json'));
     expect(templates).toEqual(
       ['prod-state', 'prod', 'staging-state', 'staging'].map((name) => `${name}.template.json`),
     );
@@ -89,7 +89,10 @@ describe.skipIf(skipped)('npm run synth', () => {
 
   test('ends badly with a file that is wrong, and says where it is wrong', () => {
     const file = written('wrong.yaml', 'version: 1\nclusters:\n  prod: {front: door}\n');
-    const { code, err, out } = alone(['npm', 'run', '-s', 'synth'], { ...npm, COUNTERSIGN_CONFIG: file });
+    const { code, err, out } = alone(['npm', 'run', '-s', 'synth', '--', `--output=${join(folder, 'wrong')}`], {
+      ...npm,
+      COUNTERSIGN_CONFIG: file,
+    });
     expect(code).not.toBe(0);
     expect(`${err}${out}`).toContain(`${file}:3:10: clusters.prod.front: unknown key "front"`);
   });

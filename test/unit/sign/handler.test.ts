@@ -243,9 +243,14 @@ describe('busy', () => {
 
   test('while another worker holds the lease: InProgress', async () => {
     const csr = csrFixture();
-    await start({ wrapSigner: (signer) => ({ ...signer, sign: () => new Promise(() => {}) }) });
+    const asksTheKey = Promise.withResolvers<void>();
+    const sign = (): Promise<never> => {
+      asksTheKey.resolve();
+      return new Promise(() => {});
+    };
+    await start({ wrapSigner: (signer) => ({ ...signer, sign }) });
     void stack.post(csr);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await asksTheKey.promise;
     const answer = await stack.post(csr);
     expect([answer.statusCode, errorIn(answer).details?.causes[0]?.reason]).toEqual([503, 'InProgress']);
     expect(errorIn(answer).retryAfterSeconds).toBe(1);

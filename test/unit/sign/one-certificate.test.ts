@@ -75,12 +75,14 @@ describe('100 deliveries of one UID, released together at the ledger', () => {
 
   test('workers that all sign, because each thinks the lease is over, still give out one certificate', async () => {
     const together = barrier(20);
+    let asksTheKey = Promise.withResolvers<void>();
     const named = new Map<string, string>();
     const stack = await startStack({
       wrapSigner: (signer) => ({
         ...signer,
         // ECDSA signatures differ each time: twenty certificates of one TBS come into being.
         sign: async (tbs) => {
+          asksTheKey.resolve();
           await together();
           const { bytes } = await signer.sign(tbs);
           const requestId = `request-${named.size}`;
@@ -93,8 +95,10 @@ describe('100 deliveries of one UID, released together at the ledger', () => {
     const csr = csrFixture();
     const answers: Promise<HttpAnswer>[] = [];
     for (let i = 0; i < 20; i++) {
+      asksTheKey = Promise.withResolvers();
       answers.push(stack.post(csr));
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      // It has the lease: only then can the lease run out.
+      await asksTheKey.promise;
       stack.clock.now += leaseMilliseconds + 1;
     }
     const bodies = new Set((await Promise.all(answers)).map(({ statusCode, body }) => `${statusCode} ${body}`));
