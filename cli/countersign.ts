@@ -1,4 +1,4 @@
-import { processIo } from './io.ts';
+import { processIo } from './world.ts';
 import { main } from './main.ts';
 
 // Whoever reads our output may stop early (`| head`): that is no error of ours.

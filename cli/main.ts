@@ -1,19 +1,19 @@
 /** The command line as a function: arguments and a world in, exit code out. */
 import { Command, CommanderError } from 'commander';
-import { caCommand } from './ca.ts';
-import { configCommand } from './config.ts';
-import { csrCommand } from './csr.ts';
-import { withoutHidden } from '../core/quoted.ts';
+import { caCommand } from './commands/ca.ts';
+import { configCommand } from './commands/config.ts';
+import { csrCommand } from './commands/csr.ts';
+import { withoutHidden } from '../core/outcome/printable-text.ts';
 import { version } from '../core/version.ts';
-import { CommandFailure, exitCodes } from './exit.ts';
-import type { ExitCode } from './exit.ts';
-import { clusterCommand } from './harden.ts';
-import type { Io } from './io.ts';
-import { lockCommand, locksCommand, unlockCommand } from './lock.ts';
-import { machinesCommand } from './machines.ts';
-import { reportCommand } from './report.ts';
-import { tofuCommand } from './tofu.ts';
-import { tokenCommand } from './token.ts';
+import { CommandFailure, exitCodes } from './runtime/exit.ts';
+import type { ExitCode } from './runtime/exit.ts';
+import { clusterCommand } from './commands/harden.ts';
+import type { Io } from './runtime/io.ts';
+import { lockCommand, locksCommand, unlockCommand } from './commands/lock.ts';
+import { machinesCommand } from './commands/machines.ts';
+import { reportCommand } from './commands/report.ts';
+import { tofuCommand } from './commands/tofu.ts';
+import { tokenCommand } from './commands/token.ts';
 
 const help = `
 Examples:

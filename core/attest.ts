@@ -4,29 +4,28 @@
  * What is concluded is a verdict about these very bytes, kept longer than a request lives. Sign trusts that record and
  * not our answer. Freshness of evidence is judged here and once: the same bytes again get the same verdict.
  */
-import { admit } from './admission.ts';
-import type { Admission } from './admission.ts';
-import type { AttestContext, AttestQuestion } from './attest-question.ts';
-import type { ProfileAttestation } from './attestation-configuration.ts';
-import type { AttestationStore, Verdict } from './attestation-store.ts';
-import type { AttestationProvider } from './attestation/provider.ts';
-import { sha256 } from './binding.ts';
-import type { ClusterConfiguration } from './configuration.ts';
-import { decodeRequest } from './csr.ts';
-import { nodeUserPrefix } from './in-tree-rules.ts';
-import type { RequestObject } from './kubernetes.ts';
-import { refusalCountOf, refusedTooOften } from './limits.ts';
-import type { RefusalCount } from './limits.ts';
-import { checkNodeLocks, nodesConcerned } from './locks.ts';
-import type { IgnoredWhy, Violations } from './outcome.ts';
-import { LaterError, MisconfigurationError, ThrottledError } from './ports.ts';
-import type { Instant } from './ports.ts';
-import { checkProfile, defaultSignerName } from './profiles.ts';
-import { prove } from './proof.ts';
-import type { Proof } from './proof.ts';
-import { requestDigest } from './request-digest.ts';
-import { triagePending } from './triage.ts';
-import { uidReused } from './verdict-check.ts';
+import { admit } from './attestation/admission.ts';
+import type { Admission } from './attestation/admission.ts';
+import type { AttestContext, AttestQuestion } from './attestation/attest-question.ts';
+import type { ProfileAttestation } from './policy/profile.ts';
+import type { AttestationStore, Verdict, RefusalCount } from './ports/attestation-store.ts';
+import type { AttestationProvider } from './attestation/evidence/provider.ts';
+import { sha256 } from './attestation/evidence/binding-digest.ts';
+import type { ClusterConfiguration } from './configuration/model/cluster.ts';
+import { decodeRequest } from './x509/certificate-request.ts';
+import { nodeUserPrefix } from './policy/in-tree-rules.ts';
+import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
+import { refusalCountOf, refusedTooOften } from './attestation/request-limits.ts';
+import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
+import type { IgnoredWhy, Violations } from './outcome/outcome.ts';
+import { LaterError, MisconfigurationError, ThrottledError } from './ports/errors.ts';
+import type { Instant } from './ports/instant.ts';
+import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
+import { prove } from './attestation/examine-evidence.ts';
+import type { Proof } from './attestation/examine-evidence.ts';
+import { requestDigest } from './kubernetes/request-digest.ts';
+import { triagePending } from './kubernetes/triage.ts';
+import { uidReused } from './attestation/check-verdict.ts';
 
 export interface AttestPorts {
   readonly store: AttestationStore;

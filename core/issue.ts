@@ -4,29 +4,30 @@
  * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
  * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
  */
-import { sha256 } from './binding.ts';
-import { checkCertificate } from './certificate-check.ts';
-import { assembleCertificate, buildTbs } from './certificate.ts';
-import type { Authority, LeafTemplate } from './certificate.ts';
-import type { ClusterConfiguration } from './configuration.ts';
-import { decodeRequest } from './csr.ts';
-import type { CertificateRequest } from './csr.ts';
-import type { RequestObject } from './kubernetes.ts';
-import { checkNodeLocks, nodesConcerned } from './locks.ts';
-import type { LockReader } from './locks.ts';
-import { notAfterOf, serialFrom, validity } from './lifetime.ts';
-import type { Validity } from './lifetime.ts';
-import { refused, violation } from './outcome.ts';
-import type { SignOutcome, Violations } from './outcome.ts';
-import { toPem } from './pem.ts';
-import { CertificateDefectError } from './ports.ts';
-import type { CertificateLedger, FreshKey, Instant, Intent, IssuingRecord } from './ports.ts';
-import { checkProfile, defaultSignerName } from './profiles.ts';
-import type { Profile } from './profiles.ts';
-import { requestDigest } from './request-digest.ts';
-import { triage } from './triage.ts';
-import { checkVerdict } from './verdict-check.ts';
-import type { AttestationReader, Standing } from './verdict-check.ts';
+import { sha256 } from './attestation/evidence/binding-digest.ts';
+import { checkCertificate } from './x509/check-issued.ts';
+import { assembleCertificate, buildTbs } from './x509/leaf-certificate.ts';
+import type { Authority, LeafTemplate } from './x509/leaf-certificate.ts';
+import type { ClusterConfiguration } from './configuration/model/cluster.ts';
+import { decodeRequest } from './x509/certificate-request.ts';
+import type { CertificateRequest } from './x509/model.ts';
+import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
+import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
+import type { LockReader } from './ports/locks.ts';
+import { notAfterOf, serialFrom, validity } from './x509/validity.ts';
+import type { Validity } from './x509/validity.ts';
+import { refused, violation } from './outcome/outcome.ts';
+import type { SignOutcome, Violations } from './outcome/outcome.ts';
+import { toPem } from './encoding/pem.ts';
+import { CertificateDefectError } from './ports/errors.ts';
+import type { CertificateLedger, FreshKey, Intent, IssuingRecord } from './ports/certificate-ledger.ts';
+import type { Instant } from './ports/instant.ts';
+import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
+import type { Profile } from './policy/profile.ts';
+import { requestDigest } from './kubernetes/request-digest.ts';
+import { triage } from './kubernetes/triage.ts';
+import { checkVerdict } from './attestation/check-verdict.ts';
+import type { AttestationReader, Standing } from './attestation/check-verdict.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;

@@ -1,12 +1,12 @@
 /** `npm run demo`: plays a scenario on this machine and exits 0 only if everything it promises was seen to hold. */
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { DemoFailure } from './scenario.ts';
-import type { DemoWorld, Scenario } from './scenario.ts';
-import { hijackScenario } from './scenarios/hijack.ts';
-import { joinScenario } from './scenarios/join.ts';
-import { signScenario } from './scenarios/sign.ts';
-import { terminalFor } from './terminal.ts';
+import { DemoFailure } from './demo/scenario.ts';
+import type { DemoWorld, Scenario } from './demo/scenario.ts';
+import { hijackScenario } from './demo/scenarios/hijack.ts';
+import { joinScenario } from './demo/scenarios/join.ts';
+import { signScenario } from './demo/scenarios/sign.ts';
+import { terminalFor } from './demo/terminal.ts';
 
 const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;

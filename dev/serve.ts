@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
-import { durationText } from '../cli/output.ts';
-import { problemText } from '../cli/cluster-choice.ts';
-import { defaultCluster, parseConfiguration } from '../core/configuration.ts';
-import type { ClusterConfiguration } from '../core/configuration.ts';
-import type { CallLogEntry } from '../adapters/lambda-log.ts';
-import { openSignService, serveSignService } from './sign-service.ts';
+import { durationText } from '../cli/output/output.ts';
+import { problemText } from '../cli/cluster/cluster-choice.ts';
+import { defaultCluster, parseConfiguration } from '../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import type { CallLogEntry } from '../adapters/lambda/log.ts';
+import { openSignService, serveSignService } from './serve/sign-service.ts';
 
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 

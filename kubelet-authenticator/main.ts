@@ -4,14 +4,14 @@
  */
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { oneLine } from '../core/quoted.ts';
-import { codeOf, whyUnread } from './cache.ts';
-import { presentCredential } from './credential.ts';
-import type { Progress, Work, World } from './credential.ts';
-import { decodeExecInfo, encodeExecCredential } from './exec-credential.ts';
-import { readOwnFile } from './own-files.ts';
-import { defaultSettingsFile, resolveSettings, settingFlags } from './settings.ts';
-import type { Settings, SettingFlags } from './settings.ts';
+import { oneLine } from '../core/outcome/printable-text.ts';
+import { codeOf, whyUnread } from './files/cache.ts';
+import { presentCredential } from './credential/credential.ts';
+import type { Progress, Work, World } from './credential/credential.ts';
+import { decodeExecInfo, encodeExecCredential } from './credential/exec-credential.ts';
+import { readOwnFile } from './files/own-files.ts';
+import { defaultSettingsFile, resolveSettings, settingFlags } from './settings/settings.ts';
+import type { Settings, SettingFlags } from './settings/settings.ts';
 
 export const exits = { ok: 0, refused: 1, usage: 2, configuration: 3, temporary: 5 } as const;
 type Exit = (typeof exits)[keyof typeof exits];
@@ -74,7 +74,7 @@ export async function main(argv: readonly string[]): Promise<Exit> {
     case 'serving':
       return run(command, rest);
     case 'join': {
-      const { joinCommand } = await import('./join.ts');
+      const { joinCommand } = await import('./join/join.ts');
       return (await joinCommand(rest)) as Exit;
     }
     case 'version':
@@ -148,7 +148,10 @@ function exitOf(why: Exclude<Progress['kind'], 'issued'>): Exit {
 }
 
 async function clientWork(settings: Settings): Promise<Work> {
-  const [{ clientOrder }, { obtain }] = await Promise.all([import('./orders.ts'), import('./obtain.ts')]);
+  const [{ clientOrder }, { obtain }] = await Promise.all([
+    import('./credential/certificate-spec.ts'),
+    import('./credential/obtain.ts'),
+  ]);
   const order = await clientOrder(settings, world);
   return (current, until) => obtain({ ...order, login: current }, current, until);
 }
@@ -159,7 +162,7 @@ async function serving(settings: Settings, watch: boolean): Promise<Exit> {
     say('servingSignerName (--serving-signer-name) is missing: serving certificates are left to the kubelet');
     return exits.configuration;
   }
-  const { keepServing, watchServing } = await import('./serving.ts');
+  const { keepServing, watchServing } = await import('./credential/serving.ts');
   const complete = { ...settings, servingSignerName };
   if (!watch) {
     const progress = await keepServing(complete, () => clientWork(settings), world);

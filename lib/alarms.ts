@@ -10,10 +10,10 @@ import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { FilterPattern, MetricFilter } from 'aws-cdk-lib/aws-logs';
 import type { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Topic } from 'aws-cdk-lib/aws-sns';
-import type { ClusterConfiguration } from '../core/configuration.ts';
-import type { DeploymentConfiguration } from '../core/deployment.ts';
-import { refusalCodes } from '../core/outcome.ts';
-import type { RefusalCode } from '../core/outcome.ts';
+import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
+import { refusalCodes } from '../core/outcome/outcome.ts';
+import type { RefusalCode } from '../core/outcome/outcome.ts';
 import type { ServiceFunction } from './functions.ts';
 
 export interface AlarmOptions {
@@ -175,7 +175,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   serves('sign', sign, 'KMS or DynamoDB', 'signing');
   if (attest !== undefined) serves('attest', attest, 'STS, EC2 or DynamoDB', 'proving machines');
 
-  // The first code is the reason of the whole refusal (core/outcome.ts).
+  // The first code is the reason of the whole refusal (core/outcome/outcome.ts).
   for (const code of codesOf(cluster)) {
     const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
     // What the relay denies never comes to be signed: it is told in the other log, and counted together.

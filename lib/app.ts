@@ -1,8 +1,8 @@
 /** What `cdk` runs: countersign.yaml in, templates out. It calls nobody and needs no credentials. */
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseConfiguration } from '../core/configuration.ts';
-import type { Problem } from '../core/configuration.ts';
+import { parseConfiguration } from '../core/configuration/parse.ts';
+import type { Problem } from '../core/configuration/parse.ts';
 import { createApplication, entries } from './application.ts';
 
 const root = resolve(import.meta.dirname, '..');

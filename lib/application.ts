@@ -2,7 +2,7 @@
 import { App, Validations } from 'aws-cdk-lib';
 import recommendedFlags from 'aws-cdk-lib/recommended-feature-flags.json' with { type: 'json' };
 import { AwsSolutionsChecks } from 'cdk-nag';
-import type { Configuration } from '../core/configuration.ts';
+import type { Configuration } from '../core/configuration/model/cluster.ts';
 import type { Sources } from './functions.ts';
 import { createServiceStack } from './service-stack.ts';
 import { createStateStack } from './state-stack.ts';

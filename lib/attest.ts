@@ -8,11 +8,11 @@ import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { readRegionCertificates } from '../adapters/region-certificates.ts';
-import type { AwsAttestation } from '../core/attestation-configuration.ts';
-import { bakeAttestation, bakeCallers } from '../core/baked-configuration.ts';
-import type { CallersAllowed } from '../core/baked-configuration.ts';
-import type { ClusterConfiguration } from '../core/configuration.ts';
+import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
+import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
+import { bakeAttestation, bakeCallers } from '../core/configuration/bundled-configuration.ts';
+import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
+import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { environmentNames } from '../lambdas/attest/env.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Sources } from './functions.ts';
@@ -69,7 +69,7 @@ function regionCertificates(aws: AwsAttestation | undefined): string {
   );
 }
 
-/** Each with its reason in adapters/dynamodb-table.ts. A transaction needs the rights of the writes in it. */
+/** Each with its reason in adapters/dynamodb/table.ts. A transaction needs the rights of the writes in it. */
 function rememberStatements({ tableArn }: Table): readonly PolicyStatement[] {
   const on = (sid: string, action: string, prefixes: readonly string[]): PolicyStatement =>
     new PolicyStatement({

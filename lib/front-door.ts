@@ -18,9 +18,9 @@ import { FunctionUrl, FunctionUrlAuthType } from 'aws-cdk-lib/aws-lambda';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import type { ClusterConfiguration } from '../core/configuration.ts';
-import { callerRoleName } from '../core/deployment.ts';
-import type { DeploymentConfiguration } from '../core/deployment.ts';
+import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
+import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 
 /** One route of a handler (lambdas/<to>/handler.ts); literal, since IAM is asked about the path that was called. */
 interface Route {

@@ -12,7 +12,7 @@ import type { Role } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { functionName } from '../core/deployment.ts';
+import { functionName } from '../core/configuration/resolve/deployment.ts';
 import { bundle } from './bundle.ts';
 import type { Bundle } from './bundle.ts';
 
@@ -24,7 +24,7 @@ export interface Sources {
   readonly sourceMaps: boolean;
   /** Entry points by service, relative to the root. */
   readonly entries: Readonly<Record<Service, string>>;
-  /** Only for tests: functions that obey AWS_ENDPOINT_URL and its kind, which others refuse (adapters/lambda-redirects.ts). */
+  /** Only for tests: functions that obey AWS_ENDPOINT_URL and its kind, which others refuse (adapters/lambda/redirects.ts). */
   readonly emulatedAws?: true;
 }
 

@@ -11,8 +11,8 @@ import {
   PolicyStatement,
 } from 'aws-cdk-lib/aws-iam';
 import type { IPrincipal, Role } from 'aws-cdk-lib/aws-iam';
-import type { CaConfiguration } from '../core/configuration.ts';
-import type { DeploymentConfiguration } from '../core/deployment.ts';
+import type { CaConfiguration } from '../core/configuration/model/cluster.ts';
+import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 
 /**
  * What CloudFormation needs to look after a key, and people to switch it off or stop its deletion. Not CreateGrant,

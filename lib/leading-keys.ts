@@ -1,4 +1,4 @@
-/** Items of a table by what their keys begin with (adapters/dynamodb-table.ts): `uid#…`, `once#address#…`. */
+/** Items of a table by what their keys begin with (adapters/dynamodb/table.ts): `uid#…`, `once#address#…`. */
 export function onItems(prefixes: readonly string[]): {
   readonly [operator: string]: { readonly [key: string]: string[] };
 } {

@@ -8,9 +8,9 @@ import type { App, StackProps } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
-import { attestationsTable, certificatesTable } from '../adapters/dynamodb-table.ts';
-import type { CaConfiguration, ClusterConfiguration } from '../core/configuration.ts';
-import type { DeploymentConfiguration } from '../core/deployment.ts';
+import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
+import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { caKeyPolicy } from './key-policy.ts';
 
 export interface ClusterState {

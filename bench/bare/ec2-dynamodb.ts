@@ -10,8 +10,8 @@ import {
   TransactWriteItemsCommand,
 } from '@aws-sdk/client-dynamodb';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
-import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
-import { ec2ClientConfig } from '../../adapters/ec2.ts';
+import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
+import { ec2ClientConfig } from '../../adapters/aws/ec2.ts';
 import { environmentNames } from '../../lambdas/attest/env.ts';
 
 const dynamodb = new DynamoDBClient(ledgerClientConfig);

@@ -4,8 +4,8 @@
  */
 import { DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { GetPublicKeyCommand, KMSClient, SignCommand } from '@aws-sdk/client-kms';
-import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
-import { kmsClientConfig } from '../../adapters/kms-signer.ts';
+import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
+import { kmsClientConfig } from '../../adapters/aws/kms-signer.ts';
 import { environmentNames } from '../../lambdas/sign/env.ts';
 
 const dynamodb = new DynamoDBClient(ledgerClientConfig);

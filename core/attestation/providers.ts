@@ -1,9 +1,9 @@
 /** Every attestation provider there is: a new one adds its line here. */
-import type { ClusterAttestation } from '../attestation-configuration.ts';
-import { awsProvider } from './aws.ts';
-import type { AwsPorts } from './aws-endpoints.ts';
-import { insecureProvider } from './insecure.ts';
-import type { AttestationProvider } from './provider.ts';
+import type { ClusterAttestation } from '../configuration/model/attestation.ts';
+import { awsProvider } from './aws/provider.ts';
+import type { AwsPorts } from './aws/endpoints.ts';
+import { insecureProvider } from './evidence/insecure.ts';
+import type { AttestationProvider } from './evidence/provider.ts';
 
 export interface ProviderPorts {
   /** Needed where the cluster configures `aws`. */

@@ -34,7 +34,7 @@ const require = createRequire(import.meta.url);
 
 /** What has no business on a node: the signing side, whatever is for development, the clients that are too slow to load. */
 const forbidden =
-  /^(dev|test|bench|cli|lib|deploy|lambdas)\/|^adapters\/(embedded|dynamodb|kms|ec2|lambda|kubernetes-api)|^core\/(issue|attest|ca-certificate)\.ts$|node_modules\/(@aws-sdk|@kubernetes)\//;
+  /^(dev|test|bench|cli|lib|deploy|lambdas)\/|^adapters\/(embedded|dynamodb|lambda|aws\/(kms-signer|ec2)|kubernetes\/api)|^core\/(issue|attest|x509\/ca-certificate)\.ts$|node_modules\/(@aws-sdk|@kubernetes)\//;
 
 export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));

@@ -28,7 +28,7 @@ export interface RelayBundle {
 
 /** What must never be in the image: keys that are files, the services behind the endpoint, everything for development. */
 const forbidden =
-  /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|kms)|^lambdas\/(?!watch-relay\/)|^core\/(issue|tbs-certificate|ca-certificate)\.ts$/;
+  /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|aws\/kms-signer)|^lambdas\/(?!watch-relay\/)|^core\/(issue|x509\/(tbs-certificate|ca-certificate))\.ts$/;
 
 export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));
@@ -37,7 +37,7 @@ export function intruders(sources: readonly string[]): string[] {
 /** Of the command line the one command; beside it the adapters for a cluster's objects. */
 export function tokenReconcileIntruders(sources: readonly string[]): string[] {
   const own =
-    /^(core\/|adapters\/kubernetes-|cli\/(exit|object-answers|token-rotation)\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
+    /^(core\/|adapters\/kubernetes\/|cli\/(runtime\/exit|cluster\/(object-answers|token-rotation))\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
   return sources.filter((source) => !own.test(source));
 }
 

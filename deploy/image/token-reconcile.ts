@@ -3,10 +3,10 @@
  * other commands, so that neither AWS nor anything that signs is in the image.
  */
 import { parseArgs } from 'node:util';
-import { connectObjects } from '../../adapters/kubernetes-objects.ts';
-import { CommandFailure, exitCodes } from '../../cli/exit.ts';
-import { oneLine, withoutHidden } from '../../core/quoted.ts';
-import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/token-rotation.ts';
+import { connectObjects } from '../../adapters/kubernetes/objects.ts';
+import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
+import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
+import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/cluster/token-rotation.ts';
 
 const timeoutMilliseconds = 60_000;
 

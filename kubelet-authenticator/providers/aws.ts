@@ -6,10 +6,10 @@
  * Every node and bootstrap token of the cluster can read a request. `aws/v2` therefore holds nothing that another system
  * accepts; `aws/v1`, for signing sides that do not know `aws/v2`, also holds the signed instance identity document.
  */
-import type { Imds } from '../../adapters/imds.ts';
-import type { IdentityProof } from '../../adapters/sigv4-identity.ts';
-import { partitionOf } from '../../core/attestation/aws-partition.ts';
-import { evidenceVersions } from '../settings.ts';
+import type { Imds } from '../../adapters/aws/imds.ts';
+import type { IdentityProof } from '../../adapters/aws/sigv4-identity.ts';
+import { partitionOf } from '../../core/attestation/aws/partition.ts';
+import { evidenceVersions } from '../settings/settings.ts';
 import type { EvidenceQuestion, NodeProviderPort } from './provider.ts';
 
 /** The signing side takes a proof for five minutes, and its clock may be ahead of ours. */

@@ -1,5 +1,5 @@
 /** Evidence that is none (Cluster API's proposal): whoever comes first under a node name is that node. */
-import { evidenceVersions } from '../settings.ts';
+import { evidenceVersions } from '../settings/settings.ts';
 import type { NodeProviderPort } from './provider.ts';
 
 /** It never grows old; asking anew now and then costs nobody anything and finds a request that got lost. */

@@ -1,5 +1,5 @@
 /**
- * What a provider is on the node: the other half of core/attestation/provider.ts. It says which machine this is and makes
+ * What a provider is on the node: the other half of core/attestation/evidence/provider.ts. It says which machine this is and makes
  * the evidence for one request; keys, requests and certificates are not its business. A provider is one file here named as
  * on the wire, one line in obtain.ts, one line in settings.ts.
  */

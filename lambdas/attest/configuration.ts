@@ -1,7 +1,7 @@
-import type { RegionCertificates } from '../../core/attestation/aws-endpoints.ts';
-import { readBakedCallers, readBakedCluster } from '../../core/baked-configuration.ts';
-import type { CallersAllowed } from '../../core/baked-configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import type { RegionCertificates } from '../../core/attestation/aws/endpoints.ts';
+import { readBakedCallers, readBakedCluster } from '../../core/configuration/bundled-configuration.ts';
+import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
 /**
  * JSON text of this cluster's rules (`bakeAttestation`) and of the certificates of its regions, put in by the bundler.

@@ -1,4 +1,4 @@
-import type { AttestContext } from '../../core/attest-question.ts';
+import type { AttestContext } from '../../core/attestation/attest-question.ts';
 
 export type DecodedContext =
   { readonly ok: true; readonly context: AttestContext } | { readonly ok: false; readonly message: string };

@@ -2,24 +2,25 @@
  * The attest function over HTTP: docs/signing-api.md. It reads the call, asks core/attest.ts and says what was
  * concluded; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
  */
-import type { AttestContext } from '../../core/attest-question.ts';
+import type { AttestContext } from '../../core/attestation/attest-question.ts';
 import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import { decodeBody } from '../../core/json-body.ts';
-import { decodeRequestObject, maxObjectBytes } from '../../core/kubernetes.ts';
-import type { RequestObject } from '../../core/kubernetes.ts';
-import type { Instant, JsonObject } from '../../core/ports.ts';
-import { printable } from '../../core/quoted.ts';
-import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
-import { attestCallAnswer } from '../../adapters/lambda-attest-call.ts';
-import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda-attest-call.ts';
-import { refuseCaller, unnamedCaller } from '../../adapters/lambda-caller.ts';
-import type { CallerCheck } from '../../adapters/lambda-caller.ts';
-import { decodeEvent, readHttpEvent } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer, HttpHandler, LambdaContext } from '../../adapters/lambda-http.ts';
-import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
-import type { CallLogEntry } from '../../adapters/lambda-log.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { decodeBody, maxObjectBytes } from '../../core/encoding/json-body.ts';
+import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { printable } from '../../core/outcome/printable-text.ts';
+import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
+import { attestCallAnswer } from '../../adapters/lambda/attest-call.ts';
+import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-call.ts';
+import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
+import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import { decodeEvent, readHttpEvent } from '../../adapters/lambda/http.ts';
+import type { HttpAnswer, HttpHandler, LambdaContext } from '../../adapters/lambda/http.ts';
+import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 import { decodeContext } from './context.ts';
 
 export interface AttestHandlerPorts {

@@ -1,14 +1,14 @@
 /** Wires the attest handler to what its bundle was made with, and to the environment. */
 import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { ledgerClientConfig } from '../../adapters/dynamodb-ledger.ts';
-import { connectSharedEc2, ec2Endpoint } from '../../adapters/ec2.ts';
-import { checkCaller } from '../../adapters/lambda-caller.ts';
-import type { HttpHandler } from '../../adapters/lambda-http.ts';
-import { writeLog } from '../../adapters/lambda-log.ts';
-import { refuseToServe } from '../../adapters/lambda-misconfigured.ts';
-import { madeForEmulatedAws, redirects } from '../../adapters/lambda-redirects.ts';
-import { stsEndpoint } from '../../adapters/sts.ts';
+import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
+import { connectSharedEc2, ec2Endpoint } from '../../adapters/aws/ec2.ts';
+import { checkCaller } from '../../adapters/lambda/caller.ts';
+import type { HttpHandler } from '../../adapters/lambda/http.ts';
+import { writeLog } from '../../adapters/lambda/log.ts';
+import { refuseToServe } from '../../adapters/lambda/misconfigured.ts';
+import { madeForEmulatedAws, redirects } from '../../adapters/lambda/redirects.ts';
+import { stsEndpoint } from '../../adapters/aws/sts.ts';
 import { callersAllowed, clusterConfiguration, regionCertificates } from './configuration.ts';
 import { parseSettings } from './env.ts';
 import { createAttestService } from './service.ts';

@@ -1,16 +1,16 @@
 /** The attest handler of one cluster over its table and what it may see of AWS. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
-import { readAttestCall } from '../../adapters/lambda-attest-call.ts';
-import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda-attest-call.ts';
-import type { CallerCheck } from '../../adapters/lambda-caller.ts';
-import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda-http.ts';
-import type { CallLogEntry } from '../../adapters/lambda-log.ts';
-import type { AwsPorts } from '../../core/attestation/aws-endpoints.ts';
+import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
+import { readAttestCall } from '../../adapters/lambda/attest-call.ts';
+import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-call.ts';
+import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda/http.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import { MisconfigurationError } from '../../core/ports.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { MisconfigurationError } from '../../core/ports/errors.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
 

@@ -6,8 +6,8 @@
  * The caller only ever hears "no"; why is in the log. Tokens are in neither.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-lambda-authorizer.html
  */
-import type { BakedAccess } from '../../core/baked-configuration.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { BakedAccess } from '../../core/configuration/bundled-configuration.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { clusterOf } from './call-path.ts';
 import { createKeySource } from './key-source.ts';
 import type { FetchJwks } from './key-source.ts';

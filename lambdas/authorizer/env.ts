@@ -1,5 +1,5 @@
-import { readBakedAccess } from '../../core/baked-configuration.ts';
-import type { BakedAccess } from '../../core/baked-configuration.ts';
+import { readBakedAccess } from '../../core/configuration/bundled-configuration.ts';
+import type { BakedAccess } from '../../core/configuration/bundled-configuration.ts';
 
 /**
  * JSON text of this cluster's access rules (`bakeAccess`), put in by the bundler. Policy is not read from the

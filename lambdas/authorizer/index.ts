@@ -1,6 +1,6 @@
 /** Wires the authorizer to what its bundle was made with, and to the issuer. */
-import { redirects } from '../../adapters/lambda-redirects.ts';
-import { connectIssuer } from '../../adapters/openid-issuer.ts';
+import { redirects } from '../../adapters/lambda/redirects.ts';
+import { connectIssuer } from '../../adapters/signing-api/openid-issuer.ts';
 import { createAuthorizer } from './authorizer.ts';
 import type { AuthorizerLogEntry } from './authorizer.ts';
 import { bakedAccess } from './env.ts';

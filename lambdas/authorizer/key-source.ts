@@ -4,8 +4,8 @@
  */
 import { createLocalJWKSet, errors } from 'jose';
 import type { CryptoKey, JSONWebKeySet, JWK } from 'jose';
-import type { JwtAccess } from '../../core/deployment.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 
 /** What the issuer published; looked at before it is believed. */
 export type FetchJwks = (issuer: string) => Promise<unknown>;

@@ -4,8 +4,8 @@
  */
 import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { JWTPayload } from 'jose';
-import type { JwtAccess } from '../../core/deployment.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { repeatsKey } from './json-keys.ts';
 import type { KeyAnswer, KeySource } from './key-source.ts';
 

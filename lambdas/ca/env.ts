@@ -1,5 +1,5 @@
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import { MisconfigurationError } from '../../core/ports.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { MisconfigurationError } from '../../core/ports/errors.ts';
 
 /** What the infrastructure tells the ca function. What CAs there are to be is in the bundle. */
 export const environmentNames = {

@@ -4,13 +4,13 @@
  *
  * It makes what is missing and leaves what is there, so that any call may be repeated, after whatever failure.
  */
-import type { ResourceResponse } from '../../adapters/cloudformation-response.ts';
-import { createAuthority, loadAuthority } from '../../core/ca-authority.ts';
-import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca-authority.ts';
-import { certificateFacts } from '../../core/certificate-facts.ts';
-import { toPem } from '../../core/pem.ts';
-import type { CaConfiguration } from '../../core/configuration.ts';
-import type { Instant } from '../../core/ports.ts';
+import type { ResourceResponse } from '../../adapters/aws/cloudformation-response.ts';
+import { createAuthority, loadAuthority } from '../../core/ca/authority.ts';
+import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca/authority.ts';
+import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { toPem } from '../../core/encoding/pem.ts';
+import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 
 export interface CaPorts {
   readonly cluster: string;

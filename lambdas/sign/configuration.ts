@@ -1,6 +1,6 @@
-import { readBakedCallers, readBakedCluster } from '../../core/baked-configuration.ts';
-import type { CallersAllowed } from '../../core/baked-configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { readBakedCallers, readBakedCluster } from '../../core/configuration/bundled-configuration.ts';
+import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
 /**
  * JSON text of this cluster's rules (`bakeCluster`), put in by the bundler. Policy is not read from the environment:

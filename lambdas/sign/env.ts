@@ -1,6 +1,6 @@
-import { readEnvironment } from '../../adapters/lambda-environment.ts';
-import type { LogLevel } from '../../adapters/lambda-log.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { readEnvironment } from '../../adapters/lambda/environment.ts';
+import type { LogLevel } from '../../adapters/lambda/log.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
 /** What the infrastructure tells the sign function. Policy is not among it: that is in the bundle. */
 export const environmentNames = {

@@ -2,25 +2,27 @@
  * The signing API of one or more clusters over HTTP: docs/signing-api.md. It reads the call, asks core/issue.ts and
  * says what came of it; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
  */
-import { certificateFacts } from '../../core/certificate-facts.ts';
-import { toPem } from '../../core/pem.ts';
-import type { Authority } from '../../core/certificate.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { toPem } from '../../core/encoding/pem.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { issue } from '../../core/issue.ts';
-import { decodeBody, objectTooLarge } from '../../core/json-body.ts';
-import { decodeRequestObject } from '../../core/kubernetes.ts';
-import type { LockReader } from '../../core/locks.ts';
-import type { SignOutcome } from '../../core/outcome.ts';
-import type { CertificateLedger, Instant, JsonObject } from '../../core/ports.ts';
-import type { AttestationReader } from '../../core/verdict-check.ts';
-import { printable } from '../../core/quoted.ts';
-import { refuseCaller, unnamedCaller } from '../../adapters/lambda-caller.ts';
-import type { CallerCheck } from '../../adapters/lambda-caller.ts';
-import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapters/lambda-http.ts';
-import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda-http.ts';
-import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda-answers.ts';
-import { busyAfter, logEntry, requestNames } from '../../adapters/lambda-log.ts';
-import type { CallLogEntry } from '../../adapters/lambda-log.ts';
+import { decodeBody, objectTooLarge } from '../../core/encoding/json-body.ts';
+import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { LockReader } from '../../core/ports/locks.ts';
+import type { SignOutcome } from '../../core/outcome/outcome.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import type { AttestationReader } from '../../core/attestation/check-verdict.ts';
+import { printable } from '../../core/outcome/printable-text.ts';
+import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
+import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapters/lambda/http.ts';
+import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda/http.ts';
+import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
+import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 
 export interface SignHandlerPorts {
   readonly version: string;
@@ -177,7 +179,7 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
   });
 }
 
-/** For a front that knows a body to be over the limit without reading it; the size limit is core/kubernetes.ts's. */
+/** For a front that knows a body to be over the limit without reading it; the size limit is core/kubernetes/certificate-signing-request.ts's. */
 export function tooLarge(): HttpAnswer {
   return signAnswer(rejected(objectTooLarge), undefined);
 }

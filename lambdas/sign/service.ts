@@ -2,22 +2,22 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import type { LambdaClient } from '@aws-sdk/client-lambda';
-import { invokeAttest } from '../../adapters/lambda-invocation.ts';
-import { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
-import { dynamoDbCaStore } from '../../adapters/dynamodb-ca.ts';
-import { dynamoDbLedger } from '../../adapters/dynamodb-ledger.ts';
-import { kmsKey } from '../../adapters/kms-signer.ts';
-import type { CallerCheck } from '../../adapters/lambda-caller.ts';
-import type { HttpHandler } from '../../adapters/lambda-http.ts';
-import { loadAuthority } from '../../core/ca-authority.ts';
-import type { Authority } from '../../core/certificate.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import { MisconfigurationError } from '../../core/ports.ts';
-import type { Instant } from '../../core/ports.ts';
+import { invokeAttest } from '../../adapters/lambda/invocation.ts';
+import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
+import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
+import { dynamoDbLedger } from '../../adapters/dynamodb/ledger.ts';
+import { kmsKey } from '../../adapters/aws/kms-signer.ts';
+import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { HttpHandler } from '../../adapters/lambda/http.ts';
+import { loadAuthority } from '../../core/ca/authority.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { MisconfigurationError } from '../../core/ports/errors.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { version } from '../../core/version.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
-import type { CallLogEntry } from '../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 
 export interface SignWorld {
   readonly dynamodb: DynamoDBClient;

@@ -1,19 +1,20 @@
 /** What becomes of an object that comes by, in a list or a watch. */
-import { nodesGroup, nodeUserPrefix } from '../../core/in-tree-rules.ts';
-import { isAddressable } from '../../core/kubernetes.ts';
-import type { RequestObject } from '../../core/kubernetes.ts';
-import type { Instant, JsonObject } from '../../core/ports.ts';
-import { decides } from './approval.ts';
-import type { AskedOnce } from './asked-once.ts';
-import { createdAt, judge, nameOf, sizeOf, uidOf, withoutManagedFields } from './candidate.ts';
-import type { Clock } from './clock.ts';
-import type { EventSink } from './events.ts';
-import type { createLineLimit, Log } from './log.ts';
-import type { RelayMetrics } from './metrics.ts';
-import type { ObjectCache } from './object-cache.ts';
-import type { RelayOptions } from './options.ts';
-import type { Arrival, RequestKey, RequestQueue } from './queue.ts';
-import type { Step } from './turns.ts';
+import { nodesGroup, nodeUserPrefix } from '../../core/policy/in-tree-rules.ts';
+import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { decides } from './request/approval.ts';
+import type { AskedOnce } from './request/asked-once.ts';
+import { createdAt, judge, nameOf, sizeOf, uidOf, withoutManagedFields } from './objects/request-phase.ts';
+import type { Clock } from './runtime/clock.ts';
+import type { EventSink } from './request/events.ts';
+import type { createLineLimit, Log } from './runtime/log.ts';
+import type { RelayMetrics } from './observe/metrics.ts';
+import type { ObjectCache } from './objects/object-cache.ts';
+import type { RelayOptions } from './settings/options.ts';
+import type { Arrival, RequestKey, RequestQueue } from './schedule/queue.ts';
+import type { Step } from './schedule/fair-queue.ts';
 
 /**
  * An ordinary request, with its evidence, is smaller. A larger one takes more of its requester's places: 24 requests of 190 KB at

@@ -1,13 +1,13 @@
 /** What follows from how a try went: logs, metrics, Events, and when the request comes back. */
-import type { Attention } from './attention.ts';
-import { fullJitter } from './clock.ts';
-import type { Backoff } from './clock.ts';
-import type { EventSink } from './events.ts';
-import type { RelayMetrics } from './metrics.ts';
-import type { RelayPorts } from './options.ts';
-import type { RequestQueue, Taken } from './queue.ts';
-import type { End, RetryCause, WorkResult } from './result.ts';
-import { approvedAt } from './status.ts';
+import type { Attention } from './request/alarm-policy.ts';
+import { fullJitter } from './runtime/clock.ts';
+import type { Backoff } from './runtime/clock.ts';
+import type { EventSink } from './request/events.ts';
+import type { RelayMetrics } from './observe/metrics.ts';
+import type { RelayPorts } from './settings/options.ts';
+import type { RequestQueue, Taken } from './schedule/queue.ts';
+import type { End, RetryCause, WorkResult } from './request/result.ts';
+import { approvedAt } from './objects/status.ts';
 
 /**
  * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the

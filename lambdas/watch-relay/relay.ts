@@ -4,13 +4,13 @@
  * key, and what it approves is signed only if the sign function finds the same. Read `runSession` in session.ts,
  * `relayRequest` in work.ts and `decideRequest` in approval.ts; the rest serves these.
  */
-import { createHealth } from './health.ts';
-import type { Health } from './health.ts';
-import { runAsLeader } from './leader.ts';
-import { createRelayMetrics } from './metrics.ts';
-import type { RelayMetrics } from './metrics.ts';
-import { observedApi, observedEndpoint } from './observed.ts';
-import type { RelayOptions, RelayPorts } from './options.ts';
+import { createHealth } from './observe/health.ts';
+import type { Health } from './observe/health.ts';
+import { runAsLeader } from './cluster/leader.ts';
+import { createRelayMetrics } from './observe/metrics.ts';
+import type { RelayMetrics } from './observe/metrics.ts';
+import { observedApi, observedEndpoint } from './observe/observed.ts';
+import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { runSession } from './session.ts';
 
 export interface Relay {

@@ -4,27 +4,27 @@
  */
 import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
 import type { Arrivals } from './arrivals.ts';
-import { createAskedOnce } from './asked-once.ts';
-import { causes, createAttention } from './attention.ts';
-import { deadline } from './clock.ts';
-import type { Clock } from './clock.ts';
+import { createAskedOnce } from './request/asked-once.ts';
+import { causes, createAttention } from './request/alarm-policy.ts';
+import { deadline } from './runtime/clock.ts';
+import type { Clock } from './runtime/clock.ts';
 import { comeBack, finish, isFinal, wasAnswered } from './ending.ts';
 import type { Endings } from './ending.ts';
-import { createEventSink } from './events.ts';
-import type { Health } from './health.ts';
-import { createConcurrencyLimiter } from './limiter.ts';
-import type { ConcurrencyLimiter } from './limiter.ts';
-import { createLineLimit } from './log.ts';
-import type { RelayMetrics } from './metrics.ts';
-import { createObjectCache } from './object-cache.ts';
-import type { RelayOptions, RelayPorts } from './options.ts';
-import { createRequestQueue, sumOf } from './queue.ts';
-import type { Taken } from './queue.ts';
-import { reflect } from './reflector.ts';
-import type { RetryCause, WorkResult } from './result.ts';
-import { askingSteps, byStep, steps } from './turns.ts';
-import type { AskingStep, Step } from './turns.ts';
-import { relayRequest } from './work.ts';
+import { createEventSink } from './request/events.ts';
+import type { Health } from './observe/health.ts';
+import { createConcurrencyLimiter } from './schedule/concurrency-limiter.ts';
+import type { ConcurrencyLimiter } from './schedule/concurrency-limiter.ts';
+import { createLineLimit } from './runtime/log.ts';
+import type { RelayMetrics } from './observe/metrics.ts';
+import { createObjectCache } from './objects/object-cache.ts';
+import type { RelayOptions, RelayPorts } from './settings/options.ts';
+import { createRequestQueue, sumOf } from './schedule/queue.ts';
+import type { Taken } from './schedule/queue.ts';
+import { reflect } from './cluster/reflector.ts';
+import type { RetryCause, WorkResult } from './request/result.ts';
+import { askingSteps, byStep, steps } from './schedule/fair-queue.ts';
+import type { AskingStep, Step } from './schedule/fair-queue.ts';
+import { relayRequest } from './request/work.ts';
 
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;

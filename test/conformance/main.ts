@@ -1,5 +1,5 @@
 /** `npm run conformance -- <url>`. docs/conformance.md */
-import { readToken } from '../../adapters/token-file.ts';
+import { readToken } from '../../adapters/signing-api/token-file.ts';
 import type { Result } from './check.ts';
 import { runConformance } from './conformance.ts';
 import { httpClient } from './http-client.ts';

@@ -34,15 +34,15 @@ await made.close();
 console.log(JSON.stringify(report));
 
 async function embedded() {
-  const { openEmbeddedAttestations } = await import('../../adapters/embedded-attestations.ts');
+  const { openEmbeddedAttestations } = await import('../../adapters/embedded/attestations.ts');
   const { embeddedUnderTest } = await import('./embedded-attestations.ts');
   let files = 0;
   return embeddedUnderTest(openEmbeddedAttestations, () => join(place, `${process.pid}-${++files}.sqlite`));
 }
 
 async function dynamoDb() {
-  const { dynamoDbAttestations } = await import('../../adapters/dynamodb-attestations.ts');
-  const { dynamoDbRegister } = await import('../../adapters/dynamodb-register.ts');
+  const { dynamoDbAttestations } = await import('../../adapters/dynamodb/attestations.ts');
+  const { dynamoDbRegister } = await import('../../adapters/dynamodb/register.ts');
   const { dynamoDbUnderTest } = await import('./dynamodb-attestations.ts');
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
   return dynamoDbUnderTest(

@@ -1,6 +1,6 @@
 /** Two first uses at once, of one thing, both having looked before either writes: exactly one may win. */
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
-import type { AttestationStore, Claim, Look } from '../../core/attestation-store.ts';
+import type { AttestationStore, Claim, Look } from '../../core/ports/attestation-store.ts';
 import { now, sceneOf, spent } from './attestation-scene.ts';
 import type { Scene, StoreUnderTest } from './attestation-scene.ts';
 

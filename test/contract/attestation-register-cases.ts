@@ -1,10 +1,10 @@
-/** core/attestation-store.ts, sentence by sentence, what operators do. Like attestation-store-cases.ts. */
+/** core/ports/attestation-store.ts, sentence by sentence, what operators do. Like attestation-store-cases.ts. */
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/attestation-store.ts';
-import { lockOfMachine, lockOfNode } from '../../core/locks.ts';
-import type { Lock } from '../../core/locks.ts';
-import { ulid } from '../../core/ulid.ts';
+import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
+import { lockOfMachine, lockOfNode } from '../../core/attestation/locks.ts';
+import type { Lock } from '../../core/ports/locks.ts';
+import { ulid } from '../../core/attestation/records/ulid.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 import type { Case } from './attestation-store-cases.ts';

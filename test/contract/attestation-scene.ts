@@ -9,8 +9,8 @@ import type {
   OnceKey,
   Seen,
   Verdict,
-} from '../../core/attestation-store.ts';
-import { ulid } from '../../core/ulid.ts';
+} from '../../core/ports/attestation-store.ts';
+import { ulid } from '../../core/attestation/records/ulid.ts';
 
 export interface StoreUnderTest {
   readonly store: AttestationStore;

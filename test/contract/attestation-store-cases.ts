@@ -1,11 +1,11 @@
 /**
- * core/attestation-store.ts, sentence by sentence, what attest and sign rely on. Free of a test framework: the same
+ * core/ports/attestation-store.ts, sentence by sentence, what attest and sign rely on. Free of a test framework: the same
  * cases are put to stores with planted mistakes in processes of their own.
  */
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mostAddresses } from '../../core/attestation-records.ts';
-import type { Claim, ClaimWrite, IdentityRecord, Verdict } from '../../core/attestation-store.ts';
+import { mostAddresses } from '../../core/attestation/records/stored-records.ts';
+import type { Claim, ClaimWrite, IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 

@@ -1,5 +1,5 @@
 /**
- * What every AttestationStore and AttestationRegister must do, whatever they are made of: core/attestation-store.ts as
+ * What every AttestationStore and AttestationRegister must do, whatever they are made of: core/ports/attestation-store.ts as
  * tests. The embedded store and the one in DynamoDB run the same suite.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

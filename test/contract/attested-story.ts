@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { expect } from 'vitest';
-import type { AttestationStore } from '../../core/attestation-store.ts';
+import type { AttestationStore } from '../../core/ports/attestation-store.ts';
 import { audience, awsSettings, prove, requestFor, signers } from '../harness/attested-site.ts';
 import type { AwsPlatform, Functions, Said, SiteOptions } from '../harness/attested-site.ts';
 import type { FakeInstance } from '../harness/fake-aws/instance.ts';

@@ -1,10 +1,17 @@
 /**
- * What every CertificateLedger must do, whatever it is made of: core/ports.ts as tests. The embedded store and the one
+ * What every CertificateLedger must do, whatever it is made of: core/ports/ as tests. The embedded store and the one
  * in DynamoDB run the same suite.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CertificateLedger, FreshKey, Intent, IssuingRecord, LedgerWrite, OpenWrite } from '../../core/ports.ts';
+import type {
+  CertificateLedger,
+  FreshKey,
+  Intent,
+  IssuingRecord,
+  LedgerWrite,
+  OpenWrite,
+} from '../../core/ports/certificate-ledger.ts';
 
 export interface LedgerUnderTest {
   readonly ledger: CertificateLedger;

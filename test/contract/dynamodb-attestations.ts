@@ -2,9 +2,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
-import type { dynamoDbAttestations } from '../../adapters/dynamodb-attestations.ts';
-import { keys } from '../../adapters/dynamodb-attestation-items.ts';
-import type { dynamoDbRegister } from '../../adapters/dynamodb-register.ts';
+import type { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
+import { keys } from '../../adapters/dynamodb/attestation-items.ts';
+import type { dynamoDbRegister } from '../../adapters/dynamodb/register.ts';
 import { createAttestationsTable } from '../harness/aws-tables.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
 

@@ -1,6 +1,6 @@
 /** The embedded store, as it is or with a mistake in it, ready for its cases. */
 import { DatabaseSync } from 'node:sqlite';
-import type { openEmbeddedAttestations } from '../../adapters/embedded-attestations.ts';
+import type { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
 
 export function embeddedUnderTest(open: typeof openEmbeddedAttestations, newFile: () => string): StoreUnderTest {

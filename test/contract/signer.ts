@@ -1,10 +1,10 @@
 /**
- * What every Signer must do, wherever its key lies: core/ports.ts as tests. The embedded key and the one in KMS run the
+ * What every Signer must do, wherever its key lies: core/ports/ as tests. The embedded key and the one in KMS run the
  * same suite.
  */
 import { constants, createPublicKey, randomBytes, verify } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SignatureAlgorithm, Signer } from '../../core/ports.ts';
+import type { SignatureAlgorithm, Signer } from '../../core/ports/signer.ts';
 
 export interface SignerUnderTest {
   readonly signer: Signer;

@@ -1,9 +1,9 @@
 /** The same question as in ask.ts, put to the sign handler over HTTP's own shapes, as a webhook client would. */
 import { randomBytes } from 'node:crypto';
-import { openEmbeddedLedger } from '../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../adapters/embedded-signer.ts';
-import { loopbackCaller } from '../../dev/loopback-caller.ts';
-import type { RefusalCode } from '../../core/outcome.ts';
+import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../adapters/embedded/signer.ts';
+import { loopbackCaller } from '../../dev/serve/loopback-caller.ts';
+import type { RefusalCode } from '../../core/outcome/outcome.ts';
 import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { clusterOf, leafOf } from './ask.ts';
 import type { OurAnswer, OurSigner, SignerOptions } from './ask.ts';

@@ -1,14 +1,14 @@
 /** Puts one CertificateSigningRequest object to our own signer, over the embedded store and key. */
 import { randomBytes } from 'node:crypto';
-import { openEmbeddedLedger } from '../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../adapters/embedded-signer.ts';
-import { defaultCluster } from '../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../adapters/embedded/signer.ts';
+import { defaultCluster } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { issue } from '../../core/issue.ts';
-import { decodeRequestObject } from '../../core/kubernetes.ts';
-import { refusalMessage } from '../../core/outcome.ts';
-import type { RefusalCode } from '../../core/outcome.ts';
-import type { ProfileKind } from '../../core/profiles.ts';
+import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import { refusalMessage } from '../../core/outcome/outcome.ts';
+import type { RefusalCode } from '../../core/outcome/outcome.ts';
+import type { ProfileKind } from '../../core/policy/profile.ts';
 import type { CorpusAuthority } from './authority.ts';
 import { noLocks } from '../harness/no-locks.ts';
 

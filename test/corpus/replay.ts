@@ -2,7 +2,7 @@
  * Puts every recorded request to our signer and says where its answer is not the recorded one of the reference.
  * Run as a program it prints that as JSON: so it can judge a changed copy of core/ in a process of its own.
  */
-import type { ProfileKind } from '../../core/profiles.ts';
+import type { ProfileKind } from '../../core/policy/profile.ts';
 import { ourSigner } from './ask.ts';
 import type { OurSigner } from './ask.ts';
 import { derivedKey } from './authority.ts';

@@ -1,6 +1,6 @@
 /** Address ranges as the configuration resolves them, for settings that a test writes by hand. */
-import { parseRange } from '../../core/patterns.ts';
-import type { AddressRange } from '../../core/patterns.ts';
+import { parseRange } from '../../core/policy/patterns.ts';
+import type { AddressRange } from '../../core/policy/patterns.ts';
 
 export function ranges(...texts: readonly string[]): readonly AddressRange[] {
   return texts.map((text) => {

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseConfiguration } from '../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import type { AwsPorts } from '../../core/attestation/aws-endpoints.ts';
-import type { HttpAnswer, HttpEvent } from '../../adapters/lambda-http.ts';
-import { serveHttp } from '../../dev/node-http.ts';
-import { openSignService, type SignService } from '../../dev/sign-service.ts';
+import { parseConfiguration } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
+import type { HttpAnswer, HttpEvent } from '../../adapters/lambda/http.ts';
+import { serveHttp } from '../../dev/csr-api/node-http.ts';
+import { openSignService, type SignService } from '../../dev/serve/sign-service.ts';
 import type { ApiClient } from './api-client.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import { makeRequest, newKey, type MadeRequest, type RequestSpec } from './requests.ts';

@@ -1,7 +1,7 @@
 /** What lib/app.ts is to an operator, with functions that obey AWS_ENDPOINT_URL and its kind: an emulator needs those. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseConfiguration } from '../../core/configuration.ts';
+import { parseConfiguration } from '../../core/configuration/parse.ts';
 import { createApplication, entries } from '../../lib/application.ts';
 
 const file = process.env['COUNTERSIGN_CONFIG'] ?? '';

@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-cloudformation';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { PutParameterCommand, SSMClient } from '@aws-sdk/client-ssm';
-import { parseConfiguration } from '../../core/configuration.ts';
+import { parseConfiguration } from '../../core/configuration/parse.ts';
 import { createApplication, entries } from '../../lib/application.ts';
 import type { Emulator } from './emulator.ts';
 import { temporaryFolder } from './processes.ts';

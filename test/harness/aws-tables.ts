@@ -1,5 +1,5 @@
 import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { attestationsTable, certificatesTable } from '../../adapters/dynamodb-table.ts';
+import { attestationsTable, certificatesTable } from '../../adapters/dynamodb/table.ts';
 
 /** A certificates table as a deployed stack has it, for suites that deploy none. */
 export async function createCertificatesTable(client: DynamoDBClient, tableName: string): Promise<string> {

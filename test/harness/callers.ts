@@ -1,5 +1,5 @@
 /** What the front door writes into an event about its caller, as AWS documents it, and what Lambda says beside the event. */
-import type { HttpEvent, LambdaContext } from '../../adapters/lambda-http.ts';
+import type { HttpEvent, LambdaContext } from '../../adapters/lambda/http.ts';
 
 export const functionAccount = '111122223333';
 

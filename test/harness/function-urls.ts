@@ -4,8 +4,8 @@
  * tells the function nothing. https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads
  */
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
-import type { HttpAnswer, HttpEvent } from '../../adapters/lambda-http.ts';
-import { callerRoleName, functionName } from '../../core/deployment.ts';
+import type { HttpAnswer, HttpEvent } from '../../adapters/lambda/http.ts';
+import { callerRoleName, functionName } from '../../core/configuration/resolve/deployment.ts';
 import type { AwsCredentials } from '../conformance/sigv4.ts';
 import { calledBy, iamAuthorizer } from './callers.ts';
 import type { Emulator } from './emulator.ts';

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetFunctionConfigurationCommand, LambdaClient } from '@aws-sdk/client-lambda';
-import { callerRoleName, functionName } from '../../core/deployment.ts';
+import { callerRoleName, functionName } from '../../core/configuration/resolve/deployment.ts';
 import type { Service as DeployedService } from '../../lib/functions.ts';
 import { audience, cluster, issuer, jwks, makeToken, nowSeconds, subject } from '../unit/authorizer/tokens.ts';
 import { eventOf } from '../unit/authorizer/case.ts';

@@ -2,9 +2,9 @@
  * The provider that rubber-stamps (Cluster API's proposal, kubelet-authenticator-null): who says it is a machine of the
  * platform is that machine. It exists under test/ only, and no configuration can name it.
  */
-import type { AttestationProvider, Machine, MachineState } from '../../core/attestation/provider.ts';
-import { violation } from '../../core/outcome.ts';
-import type { Violation } from '../../core/outcome.ts';
+import type { AttestationProvider, Machine, MachineState } from '../../core/attestation/evidence/provider.ts';
+import { violation } from '../../core/outcome/outcome.ts';
+import type { Violation } from '../../core/outcome/outcome.ts';
 
 export interface NullMachine {
   nodeNames: readonly string[];

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { encodeSettings } from '../../kubelet-authenticator/settings.ts';
-import { writeCredential } from '../../kubelet-authenticator/cache.ts';
+import { encodeSettings } from '../../kubelet-authenticator/settings/settings.ts';
+import { writeCredential } from '../../kubelet-authenticator/files/cache.ts';
 import { clientExtensions, createTestAuthority } from './test-certificates.ts';
 
 /** A node as it is nearly all of the time: it has joined, and its certificate is good and not yet due. */

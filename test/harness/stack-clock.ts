@@ -1,4 +1,4 @@
-import type { Clock } from '../../lambdas/watch-relay/clock.ts';
+import type { Clock } from '../../lambdas/watch-relay/runtime/clock.ts';
 
 /** Time that stands still until a test moves it: minutes of backoff and leases pass in milliseconds. */
 export interface VirtualClock {

@@ -4,8 +4,8 @@
  *   node stack-counting-server.ts PORT DATA-FOLDER COUNT-FILE
  */
 import { appendFileSync } from 'node:fs';
-import { defaultCluster } from '../../core/configuration.ts';
-import { openSignService, serveSignService } from '../../dev/sign-service.ts';
+import { defaultCluster } from '../../core/configuration/parse.ts';
+import { openSignService, serveSignService } from '../../dev/serve/sign-service.ts';
 
 const [port = '', dataFolder = '', countFile = ''] = process.argv.slice(2);
 const service = await openSignService({

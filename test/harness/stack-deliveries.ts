@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import type { HttpAnswer, HttpEvent } from '../../adapters/lambda-http.ts';
-import type { JsonObject } from '../../core/ports.ts';
+import type { HttpAnswer, HttpEvent } from '../../adapters/lambda/http.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { makeRequest } from './requests.ts';
 import { clientSigner, clusterName } from './stack-world.ts';
 

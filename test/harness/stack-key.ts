@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import type { Authority } from '../../core/certificate.ts';
-import type { Signer } from '../../core/ports.ts';
-import { embeddedSigner } from '../../adapters/embedded-signer.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import type { Signer } from '../../core/ports/signer.ts';
+import { embeddedSigner } from '../../adapters/embedded/signer.ts';
 import { createTestAuthority } from './test-certificates.ts';
 
 /** A CA whose key counts: what was signed is known at the key itself, whatever the handler believes. */

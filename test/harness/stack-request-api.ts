@@ -1,5 +1,5 @@
-import { createCsrStore, type CsrStore, type Stored } from '../../dev/csr-store.ts';
-import type { ApiAnswer, JsonObject, RequestApi, WatchEvent } from '../../core/ports.ts';
+import { createCsrStore, type CsrStore, type Stored } from '../../dev/csr-api/csr-store.ts';
+import type { ApiAnswer, JsonObject, RequestApi, WatchEvent } from '../../core/ports/kubernetes-api.ts';
 
 /**
  * The API server of in-process tests: the stand-in's own store (same rules as under `npm run dev`), asked without a

@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseAllDocuments } from 'yaml';
-import { embeddedData } from '../../adapters/embedded-data.ts';
-import { openEmbeddedLedger, type EmbeddedLedger } from '../../adapters/embedded-ledger.ts';
+import { embeddedData } from '../../adapters/embedded/data.ts';
+import { openEmbeddedLedger, type EmbeddedLedger } from '../../adapters/embedded/ledger.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { onFreePort, startProcess, temporaryFolder, waitUntilReady, type RunningProcess } from './processes.ts';
 

@@ -4,8 +4,8 @@
  * profile may have permits. Beside it an ordinary request of the same signer.
  */
 import { randomUUID } from 'node:crypto';
-import { parseConfiguration } from '../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
+import { parseConfiguration } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { makeRequest } from './requests.ts';
 import type { RequestSpec } from './requests.ts';
 

@@ -9,12 +9,12 @@ import type {
   IdentityRecord,
   MachineEntry,
   Verdict,
-} from '../../core/attestation-store.ts';
-import { checkAdoption, checkClaim, checkLook, checkObservation } from '../../core/claim-check.ts';
-import { lockOfMachine, oldestFirst, subjectsOf } from '../../core/locks.ts';
-import type { Lock, LockSubject } from '../../core/locks.ts';
-import { nameMatches } from '../../core/patterns.ts';
-import type { Instant } from '../../core/ports.ts';
+} from '../../core/ports/attestation-store.ts';
+import { checkAdoption, checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { lockOfMachine, oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import { nameMatches } from '../../core/policy/patterns.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 
 export interface SimulatedAttestations {
   readonly store: AttestationStore;

@@ -1,5 +1,5 @@
 /** A call of a port on its way there and back, and everything that can become of it. */
-import { ThrottledError } from '../../core/ports.ts';
+import { ThrottledError } from '../../core/ports/errors.ts';
 import { fates } from './coverage.ts';
 import type { Fault } from './coverage.ts';
 import type { Random } from './random.ts';

@@ -2,8 +2,8 @@
  * What a run has met: each fault at each call, everything else that goes wrong, each way a request ended, each step of a
  * record. A simulation that never meets something says nothing about it.
  */
-import { refusalCodes } from '../../core/outcome.ts';
-import type { RefusalCode } from '../../core/outcome.ts';
+import { refusalCodes } from '../../core/outcome/outcome.ts';
+import type { RefusalCode } from '../../core/outcome/outcome.ts';
 
 /** How often, by what. */
 export type Counts = Map<string, number>;

@@ -1,8 +1,9 @@
 /** The way from a client to the functions: calls that are lost, repeated and answered by whoever stands between. */
-import { interpretAttest, interpretSign } from '../../adapters/signer-answers.ts';
-import type { RawAnswer } from '../../adapters/signer-answers.ts';
-import { ThrottledError } from '../../core/ports.ts';
-import type { JsonObject, SigningEndpoint } from '../../core/ports.ts';
+import { interpretAttest, interpretSign } from '../../adapters/signing-api/answers.ts';
+import type { RawAnswer } from '../../adapters/signing-api/answers.ts';
+import { ThrottledError } from '../../core/ports/errors.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
 import { call, within } from './call.ts';
 import { nameOf } from './function-ports.ts';
 import type { Part } from './function-ports.ts';
@@ -12,7 +13,7 @@ import type { Process, Stage } from './stage.ts';
 /** For one client. */
 export type Connect = (client: Process) => SigningEndpoint;
 
-/** adapters/signer-http.ts */
+/** adapters/signing-api/client.ts */
 const clientMilliseconds = 29_000;
 
 export function createEndpoint(stage: Stage, invoke: Invoke): Connect {

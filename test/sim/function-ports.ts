@@ -1,7 +1,8 @@
 /** The stores as one call of a function sees them: each call of theirs can fail, and whoever judges hears of each. */
-import type { RawAnswer } from '../../adapters/signer-answers.ts';
-import type { AttestationStore, IdentityRecord } from '../../core/attestation-store.ts';
-import type { CertificateLedger, FreshKey, Intent, JsonObject, OpenWrite } from '../../core/ports.ts';
+import type { RawAnswer } from '../../adapters/signing-api/answers.ts';
+import type { AttestationStore, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { CertificateLedger, FreshKey, Intent, OpenWrite } from '../../core/ports/certificate-ledger.ts';
 import { call } from './call.ts';
 import type { Process, Stage } from './stage.ts';
 

@@ -2,14 +2,14 @@
  * The sign and attest functions of a simulation: each call is a process of its own, as a function that was just started
  * or has forgotten everything, with the real handlers over ports that can fail at every call.
  */
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda-http.ts';
-import type { CallLogEntry } from '../../adapters/lambda-log.ts';
-import type { RawAnswer } from '../../adapters/signer-answers.ts';
-import { loopbackCaller } from '../../dev/loopback-caller.ts';
-import type { AttestationProvider } from '../../core/attestation/provider.ts';
-import type { AttestationStore } from '../../core/attestation-store.ts';
-
-import type { CertificateLedger, JsonObject } from '../../core/ports.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda/http.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import type { RawAnswer } from '../../adapters/signing-api/answers.ts';
+import { loopbackCaller } from '../../dev/serve/loopback-caller.ts';
+import type { AttestationProvider } from '../../core/attestation/evidence/provider.ts';
+import type { AttestationStore } from '../../core/ports/attestation-store.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
 import { createAttestHandler } from '../../lambdas/attest/handler.ts';
 import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { call, within } from './call.ts';
@@ -32,7 +32,7 @@ export interface FunctionPorts {
 /** Runs one call until it answers. Rejects when it dies before, or its time is over. */
 export type Invoke = (part: Part, object: JsonObject, body: JsonObject) => Promise<RawAnswer>;
 
-/** The service's own limits: lambdas/sign and adapters/lambda-invocation.ts. */
+/** The service's own limits: lambdas/sign and adapters/lambda/invocation.ts. */
 const functionMilliseconds = 25_000;
 const invokeMilliseconds = 18_000;
 

@@ -2,12 +2,12 @@
  * What holds in one seed: who approves, which signers demand which proof, under which CA, and what of it changes while
  * everything runs. A part that starts goes by what is in force then, until it ends.
  */
-import type { ClusterAttestation, ProfileAttestation } from '../../core/attestation-configuration.ts';
-import { defaultCluster } from '../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import type { Profile } from '../../core/profiles.ts';
-import type { Reserved } from '../../core/reserved-names.ts';
-import type { SignerPolicy } from '../../lambdas/watch-relay/approval.ts';
+import type { ClusterAttestation } from '../../core/configuration/model/attestation.ts';
+import type { ProfileAttestation, Profile } from '../../core/policy/profile.ts';
+import { defaultCluster } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { Reserved } from '../../core/policy/reserved-names.ts';
+import type { SignerPolicy } from '../../lambdas/watch-relay/settings/options.ts';
 import { ownProfile, ownSigner } from './own-profile.ts';
 import type { Random } from './random.ts';
 import { ranges } from '../harness/address-ranges.ts';

@@ -1,7 +1,7 @@
 /** The judge of locks: what was locked before a call began, and still is, that call may not sign, give out or approve. */
-import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/locks.ts';
-import type { Lock, LockSubject } from '../../core/locks.ts';
-import { nodeUserPrefix } from '../../core/in-tree-rules.ts';
+import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import { nodeUserPrefix } from '../../core/policy/in-tree-rules.ts';
 import type { Process, Stage } from './stage.ts';
 import type { Truth } from './truth.ts';
 

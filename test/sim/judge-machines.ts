@@ -1,6 +1,6 @@
 /** The judge of machines: who is let in, as whom, with which key and under which names. */
-import type { Claim, IdentityRecord } from '../../core/attestation-store.ts';
-import { secondLookAfter } from '../../core/second-look.ts';
+import type { Claim, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import { secondLookAfter } from '../../core/attestation/second-look.ts';
 import type { Invocation } from './function-ports.ts';
 import { insecureSigner, rangePrefix, reservedAddress, servingSigners } from './house.ts';
 import type { Bench } from './judge.ts';

@@ -2,8 +2,8 @@
  * What must be true after every step, whatever happened: told by somebody who sees everything at once, the requests as
  * they were meant included. Nothing here is asked of the parts that are judged.
  */
-import { interpretAttest, interpretSign } from '../../adapters/signer-answers.ts';
-import type { RawAnswer } from '../../adapters/signer-answers.ts';
+import { interpretAttest, interpretSign } from '../../adapters/signing-api/answers.ts';
+import type { RawAnswer } from '../../adapters/signing-api/answers.ts';
 import type { SimulatedAttestations } from './attestations.ts';
 import type { FunctionEvents, Invocation } from './function-ports.ts';
 import { nameOf } from './function-ports.ts';

@@ -1,5 +1,12 @@
 /** A certificate ledger in plain memory: no file, no thread, no time of its own. test/contract/certificate-ledger.ts holds it to the port. */
-import type { CertificateLedger, FreshKey, Intent, IssuingRecord, LedgerWrite, OpenWrite } from '../../core/ports.ts';
+import type {
+  CertificateLedger,
+  FreshKey,
+  Intent,
+  IssuingRecord,
+  LedgerWrite,
+  OpenWrite,
+} from '../../core/ports/certificate-ledger.ts';
 
 export interface SimulatedLedger extends CertificateLedger {
   /** As it stands, for whoever judges the simulation. */

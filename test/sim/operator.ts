@@ -1,7 +1,7 @@
 /** The operator: `countersign tofu`, `countersign machines`, and bindings that are taken away and given back. */
-import type { Lock } from '../../core/locks.ts';
-import { ulid } from '../../core/ulid.ts';
-import type { AuditItem } from '../../core/attestation-store.ts';
+import type { Lock } from '../../core/ports/locks.ts';
+import { ulid } from '../../core/attestation/records/ulid.ts';
+import type { AuditItem } from '../../core/ports/attestation-store.ts';
 import { boundGroups } from './authorizer.ts';
 import type { Machines } from './machines.ts';
 import { nodes } from './town.ts';

@@ -1,6 +1,6 @@
 /** A signer of the operator's own, with a limit of every kind. */
-import type { ClusterConfiguration } from '../../core/configuration.ts';
-import type { Profile } from '../../core/profiles.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { Profile } from '../../core/policy/profile.ts';
 import { ranges } from '../harness/address-ranges.ts';
 
 export const ownSigner = 'k8s.example.com/web';

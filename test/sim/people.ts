@@ -1,5 +1,5 @@
 /** People: they ask for themselves, approve, deny and delete, and now and then ask for what nobody signs. */
-import { maxRelayedBytes } from '../../core/kubernetes.ts';
+import { maxRelayedBytes } from '../../core/kubernetes/certificate-signing-request.ts';
 import { handApproved, insecureSigner, nodeSigner, userSigner } from './house.ts';
 import { junk, keyOf, nodeRequest, nonsense, nonsenseRequest, tooLarge, userRequest } from './requests.ts';
 import { etcdBytes } from './stored.ts';

@@ -1,8 +1,8 @@
 /** Two replicas of the relay, which die, are replaced and stopped, and the lease between them. */
-import { maxRelayedBytes } from '../../core/kubernetes.ts';
-import type { ApiAnswer, JsonObject, SigningEndpoint } from '../../core/ports.ts';
-import type { LeaseStore } from '../../lambdas/watch-relay/leader.ts';
-import type { RelayOptions } from '../../lambdas/watch-relay/options.ts';
+import { maxRelayedBytes } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
+import type { LeaseStore, RelayOptions } from '../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../lambdas/watch-relay/relay.ts';
 import type { Connect } from './endpoint.ts';
 import { policiesOf } from './house.ts';

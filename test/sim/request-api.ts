@@ -2,7 +2,7 @@
  * The API server of a simulation: one truth with a history, as many watches on it as there are replicas, and somebody
  * who says who may do what. Lists are stale, and the past is compacted.
  */
-import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi } from '../../core/ports.ts';
+import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi } from '../../core/ports/kubernetes-api.ts';
 import { call } from './call.ts';
 import type { PortCall } from './call.ts';
 import type { Process, Stage } from './stage.ts';

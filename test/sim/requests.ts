@@ -1,12 +1,12 @@
 /** Keys, CAs and requests: made once for a whole run of simulations, since no decision hangs on their bytes. */
 import { createPublicKey, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { caValidity, issueCaCertificate } from '../../core/ca-certificate.ts';
-import type { Authority } from '../../core/certificate.ts';
-import { defaultCluster } from '../../core/configuration.ts';
-import { evidenceLabels } from '../../core/evidence.ts';
-import { serialFrom } from '../../core/lifetime.ts';
-import type { Signer } from '../../core/ports.ts';
+import { caValidity, issueCaCertificate } from '../../core/x509/ca-certificate.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../core/configuration/parse.ts';
+import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
+import { serialFrom } from '../../core/x509/validity.ts';
+import type { Signer } from '../../core/ports/signer.ts';
 import * as der from '../harness/der-writer.ts';
 import type { NullEvidence } from '../harness/null-provider.ts';
 import { makeRequest, newKey, pemBlock, registeredId } from '../harness/requests.ts';

@@ -2,8 +2,8 @@
  * What a simulated part stands on: time, chance, the faults of this seed, and the story that is being told. A process
  * can die at any of its calls; whatever it had waited for never comes, and whatever it had sent is on its way.
  */
-import type { Instant } from '../../core/ports.ts';
-import type { Clock } from '../../lambdas/watch-relay/clock.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import type { Clock } from '../../lambdas/watch-relay/runtime/clock.ts';
 import { count } from './coverage.ts';
 import type { Counts } from './coverage.ts';
 import type { Random } from './random.ts';

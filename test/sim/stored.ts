@@ -1,5 +1,5 @@
 /** An object of the simulated API server, and one of its states. */
-import type { JsonObject } from '../../core/ports.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 
 export type Stored = JsonObject & {
   readonly metadata: JsonObject & { readonly name: string; readonly uid: string; readonly resourceVersion: string };

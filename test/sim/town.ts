@@ -1,8 +1,8 @@
 /** What those who live in a simulated cluster have in common: the world, what is true of it, and ways to ask and decide. */
 import { createHash } from 'node:crypto';
-import { decodeRequestObject } from '../../core/kubernetes.ts';
-import type { JsonObject } from '../../core/ports.ts';
-import { requestDigest } from '../../core/request-digest.ts';
+import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { requestDigest } from '../../core/kubernetes/request-digest.ts';
 import type { NullPlatform } from '../harness/null-provider.ts';
 import type { SimulatedAttestations } from './attestations.ts';
 import type { Authorizer } from './authorizer.ts';

@@ -6,7 +6,7 @@ export interface Truth {
   /** Its name and what it is, for people. */
   readonly what: string;
   readonly signerName: string;
-  /** The request digest (core/request-digest.ts) of the object in the API server. */
+  /** The request digest (core/kubernetes/request-digest.ts) of the object in the API server. */
   readonly digest: string;
   readonly spkiSha256: string;
   readonly requestSha256: string;

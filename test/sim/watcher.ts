@@ -2,7 +2,7 @@
  * A watch on the simulated API server: it tells late, twice, and of different objects in another order; it breaks, ends
  * and falls silent. What the port promises stays true: every change comes, or the watch ends so that its client knows.
  */
-import type { WatchEvent } from '../../core/ports.ts';
+import type { WatchEvent } from '../../core/ports/kubernetes-api.ts';
 import { bytesOf, short } from './stored.ts';
 import type { Change } from './stored.ts';
 import type { Process, Stage } from './stage.ts';

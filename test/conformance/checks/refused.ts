@@ -1,6 +1,6 @@
 /** What a request gets that its signer does not permit: a refusal for good, in words that help, and never a 2xx. */
 import { randomBytes } from 'node:crypto';
-import { refusalCodes } from '../../../core/outcome.ts';
+import { refusalCodes } from '../../../core/outcome/outcome.ts';
 import { newKey, otherName, pemBlock } from '../../harness/requests.ts';
 import type { SanSpec } from '../../harness/requests.ts';
 import * as der from '../../harness/der-writer.ts';

@@ -2,9 +2,9 @@
  * One EC2 instance, everybody who wants to be taken for it, and an STS that believes no signature unverified: what the
  * cases of this folder vary. Nothing here is the product's, and nothing listens.
  */
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
-import type { StsAnswer, StsRequest } from '../../../core/attestation/aws-endpoints.ts';
-import type { AwsAttestation } from '../../../core/attestation-configuration.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
+import type { StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
+import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
 import { createRegionKey } from './cms-writer.ts';
 

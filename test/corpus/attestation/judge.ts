@@ -1,8 +1,8 @@
 /** Puts one case to the provider, from the evidence as sent to the machine as told. */
-import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws-endpoints.ts';
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
-import type { AttestationProvider, Machine } from '../../../core/attestation/provider.ts';
-import type { AwsAttestation } from '../../../core/attestation-configuration.ts';
+import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
+import type { AttestationProvider, Machine } from '../../../core/attestation/evidence/provider.ts';
+import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
 import { presign, stsToken } from '../../harness/fake-aws/presign.ts';
 import type { PresignOptions } from '../../harness/fake-aws/presign.ts';
 import * as world from './aws-machine.ts';

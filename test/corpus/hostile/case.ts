@@ -1,6 +1,6 @@
 /** What a hostile case is: a name, an input, and what may be answered. */
-import type { RefusalCode } from '../../../core/outcome.ts';
-import type { HttpEvent } from '../../../adapters/lambda-http.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
+import type { HttpEvent } from '../../../adapters/lambda/http.ts';
 
 /** The end a case may come to: issued, or the code of the first violation, or the outcome that has no code. */
 export type Ending = 'issued' | 'ignored' | 'invalid' | 'notFound' | 'methodNotAllowed' | 'answered' | RefusalCode;

@@ -1,5 +1,5 @@
 /** HTTP events as API Gateway would hand them over, around objects as an API server would send them. */
-import type { HttpEvent } from '../../../adapters/lambda-http.ts';
+import type { HttpEvent } from '../../../adapters/lambda/http.ts';
 
 export const clusterName = 'demo';
 export const signPath = `/v1/clusters/${clusterName}/sign`;

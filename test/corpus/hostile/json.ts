@@ -1,5 +1,5 @@
 /** The object as JSON text: what JSON parsers differ in, and how large, deep and odd it can be. */
-import { maxObjectBytes } from '../../../core/kubernetes.ts';
+import { maxObjectBytes } from '../../../core/encoding/json-body.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { bytesEvent } from './event.ts';
 import { bodyCase, object, replaced, request, text } from './object.ts';

@@ -3,7 +3,7 @@
  * The API server takes the first block it finds and does not look further (measured), so all of this can arrive.
  */
 import { makeRequest, pemBlock } from '../../harness/requests.ts';
-import { maxRequestBytes } from '../../../core/kubernetes.ts';
+import { maxRequestBytes } from '../../../core/x509/certificate-request.ts';
 import { requestCase, type Ending, type HostileCase } from './case.ts';
 
 const label = 'CERTIFICATE REQUEST';

@@ -17,7 +17,7 @@ import {
   registeredId,
 } from '../../harness/requests.ts';
 import type { AttributeSpec, RequestSpec, SanSpec } from '../../harness/requests.ts';
-import type { RefusalCode } from '../../../core/outcome.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
 
 export interface Deviation {
   /** In docs/signers.md. */

@@ -2,7 +2,7 @@
  * Random names, as many in one request as a certificate may well hold: of those that we accept, every single one must
  * be accepted by the reference too and come out of it as it comes out of us.
  */
-import { decodeRequest } from '../../../core/csr.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import * as der from '../../harness/der-writer.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { AttributeSpec, RequestSpec } from '../../harness/requests.ts';

@@ -4,7 +4,7 @@
  * names no signer.
  */
 import { makeRequest } from '../../harness/requests.ts';
-import { knownUsages } from '../../../core/usages.ts';
+import { knownUsages } from '../../../core/x509/key-usages.ts';
 import { freeSanTypes } from './cases.ts';
 import type { CorpusCase } from './cases.ts';
 import { corpusKeyKinds } from './keys.ts';

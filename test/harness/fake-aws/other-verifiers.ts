@@ -4,8 +4,8 @@
  * read in the systems' sources; the calls go to the fake STS, which believes no signature unverified.
  */
 import { createHash } from 'node:crypto';
-import type { PinnedCertificate } from '../../../core/attestation/cms.ts';
-import { verifySignedData } from '../../../core/attestation/cms.ts';
+import type { PinnedCertificate } from '../../../core/attestation/aws/cms.ts';
+import { verifySignedData } from '../../../core/attestation/aws/cms.ts';
 import { sendTo } from './sts-endpoint.ts';
 
 /** A signed GetCallerIdentity request that somebody else is to send. */

@@ -1,12 +1,12 @@
 /** One request of each kind and its certificate, for all of a run: the relay looks at both, and no decision hangs on more. */
 import { sign } from 'node:crypto';
-import { caValidity, issueCaCertificate } from '../../../core/ca-certificate.ts';
-import { assembleCertificate, buildTbs } from '../../../core/certificate.ts';
-import { toPem } from '../../../core/pem.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import { decodeRequest } from '../../../core/csr.ts';
-import { serialFrom } from '../../../core/lifetime.ts';
+import { caValidity, issueCaCertificate } from '../../../core/x509/ca-certificate.ts';
+import { assembleCertificate, buildTbs } from '../../../core/x509/leaf-certificate.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import { serialFrom } from '../../../core/x509/validity.ts';
 import { makeRequest, newKey } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { epoch } from '../stage.ts';

@@ -1,5 +1,6 @@
 /** The signing endpoint of one cluster: front door, both functions with their environments, and what they ask. */
-import type { AttestAnswer, AttestVerdict, JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { AttestAnswer, AttestVerdict, SignAnswer, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Account, World } from './account.ts';
 import { Throttled } from './account.ts';
 import type { Concluded } from './attest-function.ts';
@@ -42,7 +43,7 @@ export function createEndpoint(
     kind: 'busy',
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
-  /** As adapters/lambda-log.ts says it. */
+  /** As adapters/lambda/log.ts says it. */
   const later = (error: unknown): Busy =>
     error instanceof Throttled
       ? { kind: 'busy', why: 'Throttled', retryAfterSeconds: 1 }
@@ -94,7 +95,7 @@ export function createEndpoint(
     const work = account.within(lambda.workMilliseconds);
     await account.wait(work / 2);
     if (!environment.loaded) {
-      // core/ca-authority.ts: the two items of the CA, and at the same time the key's own word.
+      // core/ca/authority.ts: the two items of the CA, and at the same time the key's own word.
       const items = async (): Promise<void> => {
         await table.read(1);
         await table.read(1);
@@ -162,7 +163,7 @@ export function createEndpoint(
     return deed;
   }
 
-  /** As adapters/signer-http.ts. */
+  /** As adapters/signing-api/client.ts. */
   function post<T>(
     object: JsonObject,
     signal: AbortSignal,

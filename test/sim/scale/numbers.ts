@@ -9,7 +9,7 @@ export const kms = {
   /** A quota of its own. */
   publicKeysPerSecond: 2_000,
   milliseconds: [5, 40],
-  /** adapters/kms-signer.ts */
+  /** adapters/aws/kms-signer.ts */
   attempts: 1,
   patienceMilliseconds: 4_000,
 } as const;
@@ -32,7 +32,7 @@ export const lambda = {
 
 /** Of relay, front door and function, one way. */
 export const networkMilliseconds = [2, 6] as const;
-/** adapters/signer-http.ts */
+/** adapters/signing-api/client.ts */
 export const clientMilliseconds = 29_000;
 
 export const dynamodb = {
@@ -49,24 +49,24 @@ export const dynamodb = {
   /** A partition that refuses something in each of so many minutes in a row becomes two. AWS says no number. */
   splitsAfterMinutes: 10,
   milliseconds: [3, 9],
-  /** adapters/dynamodb-ledger.ts: the SDK's standard mode. */
+  /** adapters/dynamodb/ledger.ts: the SDK's standard mode. */
   attempts: 3,
   /** The SDK's, for a throttled call: half of it on average, doubled for the one after. */
   throttledDelayMilliseconds: 1_000,
   /** Of an intent and of a record that is issued: what is written by one `open` or `complete`, in kilobytes begun. */
   intentUnits: 2,
   recordUnits: 3,
-  /** Keys of the index by expiry on one day: adapters/dynamodb-table.ts. */
+  /** Keys of the index by expiry on one day: adapters/dynamodb/table.ts. */
   expiryKeys: 16,
 } as const;
 
 /** Of an account in a region, every tool of the account together. */
 export const ec2 = {
-  /** DescribeInstances with a filter: the bucket of the other Describe* actions, 10 and 50 without one. adapters/ec2.ts */
+  /** DescribeInstances with a filter: the bucket of the other Describe* actions, 10 and 50 without one. adapters/aws/ec2.ts */
   describesPerSecond: 20,
   describesAtOnce: 100,
   milliseconds: [60, 200],
-  /** Of a throttled call: adapters/ec2.ts. */
+  /** Of a throttled call: adapters/aws/ec2.ts. */
   attempts: 1,
 } as const;
 
@@ -77,9 +77,9 @@ export const sts = {
 } as const;
 
 export const attestation = {
-  /** core/attestation/sts-token.ts: how old evidence may be. */
+  /** core/attestation/aws/sts-token.ts: how old evidence may be. */
   freshMilliseconds: 300_000,
-  /** kubelet-authenticator/obtain.ts: after so long without a decision a node asks with evidence of then. */
+  /** kubelet-authenticator/credential/obtain.ts: after so long without a decision a node asks with evidence of then. */
   patienceMilliseconds: 240_000,
   /** After a refusal for its age: at once. */
   againMilliseconds: 1_000,

@@ -1,7 +1,7 @@
 /** One scenario from its first request until all are signed, in virtual time. */
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
-import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
-import type { Clock } from '../../../lambdas/watch-relay/clock.ts';
+import type { SignerPolicy } from '../../../lambdas/watch-relay/settings/options.ts';
+import type { Clock } from '../../../lambdas/watch-relay/runtime/clock.ts';
 import { createRandom } from '../random.ts';
 import { epoch } from '../stage.ts';
 import { createTimeline } from '../timeline.ts';

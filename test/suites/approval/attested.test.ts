@@ -1,7 +1,7 @@
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ec2Endpoint } from '../../../adapters/ec2.ts';
-import { stsEndpoint } from '../../../adapters/sts.ts';
+import { ec2Endpoint } from '../../../adapters/aws/ec2.ts';
+import { stsEndpoint } from '../../../adapters/aws/sts.ts';
 import type { ApiClient } from '../../harness/api-client.ts';
 import { postNodeRequest, startApprovalStack, stateOf, type ApprovalStack } from '../../harness/approval-stack.ts';
 import { startFakeEc2, type FakeEc2 } from '../../harness/fake-aws/ec2.ts';

@@ -1,9 +1,9 @@
 import { createHmac, createPublicKey } from 'node:crypto';
 import type { JsonWebKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectIssuer } from '../../../adapters/openid-issuer.ts';
-import type { BakedAccess } from '../../../core/baked-configuration.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { connectIssuer } from '../../../adapters/signing-api/openid-issuer.ts';
+import type { BakedAccess } from '../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent, AuthorizerLogEntry } from '../../../lambdas/authorizer/authorizer.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { dynamoDbAttestations } from '../../../adapters/dynamodb-attestations.ts';
-import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import { dynamoDbRegister } from '../../../adapters/dynamodb-register.ts';
+import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
+import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import { dynamoDbRegister } from '../../../adapters/dynamodb/register.ts';
 import { raceKinds, raceMany } from '../../contract/attestation-races.ts';
 import type { StoreUnderTest } from '../../contract/attestation-scene.ts';
 import { dynamoDbUnderTest } from '../../contract/dynamodb-attestations.ts';

@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { dynamoDbAttestations } from '../../../adapters/dynamodb-attestations.ts';
-import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import { dynamoDbRegister } from '../../../adapters/dynamodb-register.ts';
-import type { Claim } from '../../../core/attestation-store.ts';
-import { ThrottledError } from '../../../core/ports.ts';
+import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
+import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import { dynamoDbRegister } from '../../../adapters/dynamodb/register.ts';
+import type { Claim } from '../../../core/ports/attestation-store.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
 import { hour, now, sceneOf, spent } from '../../contract/attestation-scene.ts';
 import type { Scene, StoreUnderTest } from '../../contract/attestation-scene.ts';
 import { attestationStoreContract } from '../../contract/attestation-store.ts';

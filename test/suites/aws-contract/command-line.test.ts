@@ -8,8 +8,8 @@ import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { environmentNames } from '../../../lambdas/ca/env.ts';
-import { bakeCluster } from '../../../core/baked-configuration.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { bakeCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import { createCertificatesTable } from '../../harness/aws-tables.ts';
 import { zip } from '../../harness/zip.ts';

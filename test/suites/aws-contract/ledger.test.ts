@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DynamoDBClient, GetItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import { ThrottledError } from '../../../core/ports.ts';
-import type { CertificateLedger, Intent, LedgerWrite } from '../../../core/ports.ts';
+import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
+import type { CertificateLedger, Intent, LedgerWrite } from '../../../core/ports/certificate-ledger.ts';
 import { certificateLedgerContract, intentFixture } from '../../contract/certificate-ledger.ts';
 import { startAwsProxy } from '../../harness/aws-proxy.ts';
 import type { AwsFault, AwsProxy } from '../../harness/aws-proxy.ts';

@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { httpClient, type ClientOptions } from '../../conformance/http-client.ts';
 import { ask, questionFor } from '../../conformance/questions.ts';
 import { signAws } from '../../conformance/sigv4.ts';
-import { functionName } from '../../../core/deployment.ts';
+import { functionName } from '../../../core/configuration/resolve/deployment.ts';
 import type { ClusterSettings, MiniStackDeployment } from '../../harness/aws-ministack-deployment.ts';
 import { invokeByUrl } from '../../harness/function-urls.ts';
 import type { ReceivedRequest } from '../../harness/sigv4-verifier.ts';

@@ -1,6 +1,6 @@
 /** The stacks as synthesised, in an AWS that checks signatures and permissions: who gets in by the HTTP API, and who does not. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createSigV4 } from '../../../adapters/sigv4.ts';
+import { createSigV4 } from '../../../adapters/aws/sigv4.ts';
 import { runConformance } from '../../conformance/conformance.ts';
 import { httpClient } from '../../conformance/http-client.ts';
 import type { ClientOptions } from '../../conformance/http-client.ts';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { signersIn } from '../../../lambdas/watch-relay/signers.ts';
-import type { SignerOptions } from '../../../lambdas/watch-relay/signers.ts';
+import { signersIn } from '../../../lambdas/watch-relay/settings/signers.ts';
+import type { SignerOptions } from '../../../lambdas/watch-relay/settings/signers.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { chart, example, objects, podTemplate, template } from './helm.ts';
 

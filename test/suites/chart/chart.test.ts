@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { helpText, parseSettings } from '../../../lambdas/watch-relay/env.ts';
+import { helpText, parseSettings } from '../../../lambdas/watch-relay/settings/settings.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, podTemplate, release, template } from './helm.ts';
 import { folder, manifests } from './manifests.ts';

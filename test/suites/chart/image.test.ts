@@ -56,8 +56,8 @@ describe('the bundle', () => {
   });
 
   test.each([
-    'adapters/embedded-signer.ts',
-    'adapters/kms-signer.ts',
+    'adapters/embedded/signer.ts',
+    'adapters/aws/kms-signer.ts',
     'lambdas/sign/handler.ts',
     'dev/serve.ts',
     'core/issue.ts',

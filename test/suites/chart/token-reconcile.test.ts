@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildTokenReconcile, tokenReconcileIntruders, tokenReconcileName } from '../../../deploy/image/build.ts';
 import type { RelayBundle } from '../../../deploy/image/build.ts';
-import { generateBootstrapToken, secretOfToken } from '../../../core/bootstrap-token.ts';
+import { generateBootstrapToken, secretOfToken } from '../../../core/kubernetes/bootstrap-token.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { temporaryFolder } from '../../harness/processes.ts';
 import { requireTools } from '../../tools/tools.ts';
@@ -39,14 +39,14 @@ describe('the bundle', () => {
   afterAll(() => folder.remove());
 
   test('holds one command, and nothing of AWS, the signer or the other commands', () => {
-    expect(bundle.sources).toContain('cli/token-rotation.ts');
+    expect(bundle.sources).toContain('cli/cluster/token-rotation.ts');
     expect(tokenReconcileIntruders(bundle.sources)).toEqual([]);
     expect(bundle.packages.join(' ')).not.toMatch(/@aws|@smithy|commander/);
     for (const source of [
-      'cli/tofu.ts',
-      'cli/io.ts',
+      'cli/commands/tofu.ts',
+      'cli/world.ts',
       'core/../lambdas/sign/handler.ts',
-      'adapters/ec2.ts',
+      'adapters/aws/ec2.ts',
       'node_modules/@aws-sdk/client-ec2/x.js',
     ])
       expect(tokenReconcileIntruders([source.replace('core/../', '')])).toHaveLength(1);

@@ -1,6 +1,6 @@
 /** One process of the race over one file: looks when told to, says so, and claims when told to. */
-import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
-import type { Claim, ClaimWrite, Look, Seen } from '../../../core/attestation-store.ts';
+import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
+import type { Claim, ClaimWrite, Look, Seen } from '../../../core/ports/attestation-store.ts';
 import { now } from '../../contract/attestation-scene.ts';
 
 export type ToRacer = { readonly look: Look } | { readonly claim: Claim };

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
+import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
 import { judge, raceKinds, racersFor } from '../../contract/attestation-races.ts';
 import { sceneOf } from '../../contract/attestation-scene.ts';
 import type { StoreUnderTest } from '../../contract/attestation-scene.ts';

@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda-http.ts';
-import { loopbackCaller } from '../../../dev/loopback-caller.ts';
+import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda/http.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import { leaseMilliseconds } from '../../../core/issue.ts';
-import type { CertificateLedger, LedgerWrite, Signer } from '../../../core/ports.ts';
+import type { CertificateLedger, LedgerWrite } from '../../../core/ports/certificate-ledger.ts';
+import type { Signer } from '../../../core/ports/signer.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { createBarrier } from '../../harness/stack-barrier.ts';
 import { certificateOf, postEvent, signedObject } from '../../harness/stack-deliveries.ts';

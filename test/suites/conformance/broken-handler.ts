@@ -1,10 +1,10 @@
 /** Ways to break one thing about the real handler: what it hears, what it answers, what its certificates say. */
 import { X509Certificate } from 'node:crypto';
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
-import { assembleCertificate } from '../../../core/certificate.ts';
-import { toPem } from '../../../core/pem.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { errorAnswer } from '../../../adapters/lambda-answers.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
+import { assembleCertificate } from '../../../core/x509/leaf-certificate.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { errorAnswer } from '../../../adapters/lambda/answers.ts';
 import { fieldsOf } from '../../corpus/certificate-fields.ts';
 import type { CertificateFields } from '../../corpus/certificate-fields.ts';
 import * as der from '../../harness/der-writer.ts';

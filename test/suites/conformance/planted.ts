@@ -3,9 +3,9 @@
  * and no others: a check that fails for somebody else's fault would send people looking in the wrong place.
  */
 import { createHash, randomUUID, X509Certificate } from 'node:crypto';
-import type { HttpEvent } from '../../../adapters/lambda-http.ts';
-import { toPem } from '../../../core/pem.ts';
-import { errorAnswer } from '../../../adapters/lambda-answers.ts';
+import type { HttpEvent } from '../../../adapters/lambda/http.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
+import { errorAnswer } from '../../../adapters/lambda/answers.ts';
 import * as der from '../../harness/der-writer.ts';
 import { encodeSubject, newKey } from '../../harness/requests.ts';
 import {

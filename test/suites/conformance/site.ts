@@ -1,10 +1,10 @@
 /** A sign service of its own on loopback, its handler wrapped, with a key as slow as KMS so that deliveries overlap. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Authority } from '../../../core/certificate.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
-import { serveHttp } from '../../../dev/node-http.ts';
-import { openSignService } from '../../../dev/sign-service.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { serveHttp } from '../../../dev/csr-api/node-http.ts';
+import { openSignService } from '../../../dev/serve/sign-service.ts';
 import { tooLarge } from '../../../lambdas/sign/handler.ts';
 import type { Wrap } from './broken-handler.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../core/ports.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import { createFaults, visitEveryFault, type Call, type Faults, type VisitedPlan } from '../../contract/faulty.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { contents, createCountingAuthority, tbsOf, type CountingAuthority } from '../../harness/stack-key.ts';

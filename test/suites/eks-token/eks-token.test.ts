@@ -3,9 +3,9 @@
  * what it is answered it understands, and our presigned requests are the same, byte for byte.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { partitionOf } from '../../../core/attestation/aws-partition.ts';
-import { readCaller } from '../../../core/attestation/sts-response.ts';
-import { rebuildStsRequest } from '../../../core/attestation/sts-token.ts';
+import { partitionOf } from '../../../core/attestation/aws/partition.ts';
+import { readCaller } from '../../../core/attestation/aws/sts-response.ts';
+import { rebuildStsRequest } from '../../../core/attestation/aws/sts-token.ts';
 import { startFakeEc2, type FakeEc2 } from '../../harness/fake-aws/ec2.ts';
 import { startFakeImds } from '../../harness/fake-aws/imds.ts';
 import { makeNodeEvidence } from '../../harness/fake-aws/node-evidence.ts';

@@ -1,5 +1,5 @@
 /** What the test and its workers say to one another. */
-import type { HttpEvent } from '../../../adapters/lambda-http.ts';
+import type { HttpEvent } from '../../../adapters/lambda/http.ts';
 
 /** Faults made on purpose, to prove that the runner sees them and goes on. */
 export const plants = [

@@ -19,7 +19,7 @@ import {
   type Path,
   type Tlv,
 } from '../../corpus/hostile/tlv-tree.ts';
-import { refusalCodes } from '../../../core/outcome.ts';
+import { refusalCodes } from '../../../core/outcome/outcome.ts';
 
 /** What is done to a node of the tree; `at` and `from` are taken modulo the number of nodes. */
 type Step =

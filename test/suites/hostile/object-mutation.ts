@@ -1,6 +1,6 @@
 /** A valid request object with fields of any type and value, and its JSON text with any byte changed. */
 import * as fc from 'fast-check';
-import { refusalCodes } from '../../../core/outcome.ts';
+import { refusalCodes } from '../../../core/outcome/outcome.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { Ending, HostileCase } from '../../corpus/hostile/case.ts';
 import { approvedObject, bytesEvent, signEvent } from '../../corpus/hostile/event.ts';

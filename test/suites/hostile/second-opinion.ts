@@ -9,7 +9,8 @@ import 'reflect-metadata';
 import { CertificationRequest } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate, Extensions, SubjectAlternativeName, type Name } from '@peculiar/asn1-x509';
-import { decodeRequest, type CertificateRequest } from '../../../core/csr.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import type { CertificateRequest } from '../../../core/x509/model.ts';
 
 interface Names {
   readonly subject: readonly (readonly [type: string, value: string])[];

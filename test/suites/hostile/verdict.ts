@@ -1,5 +1,5 @@
 /** Whether an answer is one that a hostile request may get: said once for the corpus, the mutations and the long run. */
-import { isRefusalCode } from '../../../core/outcome.ts';
+import { isRefusalCode } from '../../../core/outcome/outcome.ts';
 import type { Ending } from '../../corpus/hostile/case.ts';
 import type { FromWorker } from './messages.ts';
 import type { Report } from './pool.ts';

@@ -3,13 +3,13 @@
  * table, a changed prototype) meets the next one, as in a warm Lambda.
  */
 import { X509Certificate, randomBytes } from 'node:crypto';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
-import { loopbackCaller } from '../../../dev/loopback-caller.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import { decodeRequest } from '../../../core/csr.ts';
-import { decodePem } from '../../../core/pem.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import { decodePem } from '../../../core/encoding/pem.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { clusterName, signEvent, approvedObject } from '../../corpus/hostile/event.ts';
 import { makeRequest } from '../../harness/requests.ts';

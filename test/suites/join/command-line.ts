@@ -1,5 +1,5 @@
 /** The operators' commands against a real cluster, with the real time and nothing of the caller's environment. */
-import { processIo } from '../../../cli/io.ts';
+import { processIo } from '../../../cli/world.ts';
 import { main } from '../../../cli/main.ts';
 
 export async function countersign(kubeconfig: string, ...argv: string[]) {

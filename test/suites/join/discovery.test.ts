@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { detachedSignature, parseBootstrapToken, secretOfToken } from '../../../core/bootstrap-token.ts';
-import type { BootstrapToken } from '../../../core/bootstrap-token.ts';
-import { caCertificates } from '../../../core/cluster-info.ts';
-import type { DiscoveryRefusal } from '../../../kubelet-authenticator/discovery.ts';
-import { resolveSettings } from '../../../kubelet-authenticator/settings.ts';
+import { detachedSignature, parseBootstrapToken, secretOfToken } from '../../../core/kubernetes/bootstrap-token.ts';
+import type { BootstrapToken } from '../../../core/kubernetes/bootstrap-token.ts';
+import { caCertificates } from '../../../core/kubernetes/cluster-info.ts';
+import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery.ts';
+import { resolveSettings } from '../../../kubelet-authenticator/settings/settings.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { firstToken, nodeFolder, removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';
 import type { KubeadmCluster } from './kubeadm-cluster.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { explain } from '../../../cli/explanation.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
-import type { RequestObject } from '../../../core/kubernetes.ts';
+import { explain } from '../../../cli/output/explanation.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { startKubeControllerManager } from '../../harness/controller-manager.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { join } from 'node:path';
-import { parseBootstrapToken } from '../../../core/bootstrap-token.ts';
+import { parseBootstrapToken } from '../../../core/kubernetes/bootstrap-token.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { countersign } from './command-line.ts';
 import { removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';

@@ -3,7 +3,7 @@
  * its part.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decodeRequest } from '../../../core/csr.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import { cacheFiles, printed, type Printed } from '../../harness/authenticator-output.ts';
 import { startAuthenticatorSite, type AuthenticatorSite, type Node } from '../../harness/authenticator-site.ts';
 

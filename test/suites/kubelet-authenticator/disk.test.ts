@@ -173,19 +173,19 @@ test('the call of every hour loads a handful of files of ours, no AWS SDK and no
   };
   // The hook sees what it should: the first call needs all that.
   const first = await list();
-  expect(first).toContain('kubelet-authenticator/obtain.ts');
+  expect(first).toContain('kubelet-authenticator/credential/obtain.ts');
   expect(first.some((url) => url.includes('node_modules/@smithy/signature-v4'))).toBe(true);
   expect(first.filter((url) => url.includes('@kubernetes/client-node'))).toEqual([]);
   expect(await list()).toEqual([
-    'core/quoted.ts',
-    'kubelet-authenticator/cache.ts',
-    'kubelet-authenticator/certificate.ts',
-    'kubelet-authenticator/credential.ts',
-    'kubelet-authenticator/exec-credential.ts',
+    'core/outcome/printable-text.ts',
+    'kubelet-authenticator/files/cache.ts',
+    'kubelet-authenticator/files/check-credential.ts',
+    'kubelet-authenticator/credential/credential.ts',
+    'kubelet-authenticator/credential/exec-credential.ts',
     'kubelet-authenticator/kubelet-authenticator.ts',
     'kubelet-authenticator/main.ts',
-    'kubelet-authenticator/own-files.ts',
-    'kubelet-authenticator/settings.ts',
+    'kubelet-authenticator/files/own-files.ts',
+    'kubelet-authenticator/settings/settings.ts',
     'node:crypto',
     'node:path',
     'node:util',

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { decodeRequest } from '../../../core/csr.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import { cacheFiles, printed, secretsOf } from '../../harness/authenticator-output.ts';
 import {
   bootstrapToken,
@@ -288,9 +288,9 @@ describe('a cluster that wants fresh keys', () => {
 
 async function purposeOf({ settingsFile }: { readonly settingsFile: string }): Promise<string> {
   const [{ purposeOf: purpose }, { resolveSettings }, { clientUsages }] = await Promise.all([
-    import('../../../kubelet-authenticator/work.ts'),
-    import('../../../kubelet-authenticator/settings.ts'),
-    import('../../../kubelet-authenticator/request.ts'),
+    import('../../../kubelet-authenticator/credential/work.ts'),
+    import('../../../kubelet-authenticator/settings/settings.ts'),
+    import('../../../kubelet-authenticator/request/request.ts'),
   ]);
   const resolved = resolveSettings(readFileSync(settingsFile, 'utf8'));
   if (!resolved.ok) throw new Error(resolved.problems.join());

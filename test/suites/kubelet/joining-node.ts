@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { placesOf } from '../../../kubelet-authenticator/join-files.ts';
+import { placesOf } from '../../../kubelet-authenticator/join/join-files.ts';
 import type { AwsPlatform } from '../../harness/attested-site.ts';
 import type { ControlPlane } from '../../harness/control-plane.ts';
 import { startFakeImds } from '../../harness/fake-aws/imds.ts';

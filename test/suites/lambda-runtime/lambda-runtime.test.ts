@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuthorizerAnswer } from '../../../lambdas/authorizer/authorizer.ts';
-import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
+import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
 import type { OperatorAnswer } from '../../../lambdas/ca/handler.ts';
 import {
   attestEvent,

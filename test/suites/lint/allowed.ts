@@ -3,7 +3,7 @@
  * would sign something else than was asked for and approved. Every entry was looked at; one that no longer occurs, or
  * occurs without its cause, fails the suite.
  */
-import type { CertificateRequest } from '../../../core/csr.ts';
+import type { CertificateRequest } from '../../../core/x509/model.ts';
 
 /** A request as far as it can be a cause. */
 export interface Asked {

@@ -4,12 +4,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded-signer.ts';
-import { caValidity, issueCaCertificate } from '../../../core/ca-certificate.ts';
-import type { CaSubject } from '../../../core/ca-certificate.ts';
-import type { KeySpec } from '../../../core/configuration-schema.ts';
-import { decodeRequest } from '../../../core/csr.ts';
-import { serialFrom, serialOctets } from '../../../core/lifetime.ts';
+import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded/signer.ts';
+import { caValidity, issueCaCertificate } from '../../../core/x509/ca-certificate.ts';
+import type { CaSubject } from '../../../core/x509/ca-certificate.ts';
+import type { KeySpec } from '../../../core/configuration/schema/cluster.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import { serialFrom, serialOctets } from '../../../core/x509/validity.ts';
 import { ourSigner } from '../../corpus/ask.ts';
 import type { CorpusAuthority } from '../../corpus/authority.ts';
 import { clockOf, readRecording, recordedAuthority, settings } from '../../corpus/reference.ts';

@@ -6,10 +6,10 @@
 import { registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { join } from 'node:path';
-import type { AttestationProvider } from '../../../core/attestation/provider.ts';
-import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
-import type { AwsAttestation } from '../../../core/attestation-configuration.ts';
+import type { AttestationProvider } from '../../../core/attestation/evidence/provider.ts';
+import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
+import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
 import * as world from '../../corpus/attestation/aws-machine.ts';
 import { casesBySubject } from '../../corpus/attestation/cases.ts';
 import { createRegionKey } from '../../corpus/attestation/cms-writer.ts';
@@ -25,7 +25,7 @@ export interface Tried {
 
 type ProviderOf = (policy: AwsAttestation, ports: AwsPorts) => AttestationProvider;
 
-const folder = pathToFileURL(join(import.meta.dirname, '../../../core/attestation')).href;
+const folder = pathToFileURL(join(import.meta.dirname, '../../../core')).href;
 const removals = findRemovals();
 const marker = '?without=';
 
@@ -113,7 +113,7 @@ async function describe(
 
 async function load(number: number | undefined): Promise<ProviderOf> {
   const query = number === undefined ? '' : `${marker}${number}`;
-  return ((await import(`${folder}/aws.ts${query}`)) as { awsProvider: ProviderOf }).awsProvider;
+  return ((await import(`${folder}/attestation/aws/provider.ts${query}`)) as { awsProvider: ProviderOf }).awsProvider;
 }
 
 const [part = 0, of = 1] = process.argv.slice(2).map(Number);

@@ -20,18 +20,18 @@ export const equivalent: readonly Equivalent[] = [
       'an approval on record has an identity; of a field that is undefined and one that is absent, the answer tells the same',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: 'serving → true',
     because: 'the profiles of node client certificates refuse names before this, so there are none to look for',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: "'renewal'",
     check: "case 'renewal':",
     because: 'what is not said to be a first key is none',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: "'restart'",
     check: "case 'restart': return false;",
     because: 'likewise',
@@ -42,22 +42,22 @@ export const equivalent: readonly Equivalent[] = [
     because: 'who is let in brings no observation: the type does not know',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: 'observed === undefined → false',
     because: 'of a field that is undefined and one that is absent, whoever reads it takes the same',
   },
   {
-    file: 'second-look.ts',
+    file: 'attestation/second-look.ts',
     without: 'mark !== undefined',
     because: 'the distance from undefined is no number, and compares to nothing: the type does not know',
   },
   {
-    file: 'second-look.ts',
+    file: 'attestation/second-look.ts',
     without: 'startedAt === undefined',
     because: 'nothing is later than undefined: the comparison is false, and the type does not know',
   },
   {
-    file: 'second-look.ts',
+    file: 'attestation/second-look.ts',
     without: 'record.startedAt === undefined',
     because: 'likewise',
   },
@@ -79,13 +79,13 @@ export const equivalent: readonly Equivalent[] = [
     because: 'where something is attested, something is recalled: the type does not say so',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: '→ true',
     check: 'allowRestart: provider.restartWindow !== undefined',
     because: 'a provider without a window has one of no length, in which no restart is let in',
   },
   {
-    file: 'admission.ts',
+    file: 'attestation/admission.ts',
     without: 'unfit !== undefined',
     because:
       'of a stock kubelet: the holder of a node name is active, since one transaction retires a machine and passes its name on',

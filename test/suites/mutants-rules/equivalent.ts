@@ -9,12 +9,12 @@ export const equivalent: readonly Equivalent[] = [
     because: 'a first key is reported together with its identity only: the type does not say so',
   },
   {
-    file: 'csr.ts',
+    file: 'x509/certificate-request.ts',
     without: "'problem' in element",
     because: 'what could not be read has no tag either, and the tag is compared next',
   },
   {
-    file: 'subject.ts',
+    file: 'x509/distinguished-name.ts',
     without: String.raw`/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffc\ufffd]|(?! )\p{Zs}/u`,
     because: 'it is evaluated when the module is loaded, before any check is removed; its use is removed instead',
   },

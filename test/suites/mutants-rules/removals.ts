@@ -4,33 +4,34 @@ import { planted, removalsIn, sourceOf } from '../../harness/removals/check-remo
 import type { Removal } from '../../harness/removals/check-removals.ts';
 
 export const files = [
-  'triage.ts',
+  'kubernetes/triage.ts',
   'issue.ts',
-  'profiles.ts',
-  'custom-rules.ts',
-  'subject-rules.ts',
-  'serving-rules.ts',
-  'reserved-names.ts',
-  'in-tree-rules.ts',
-  'patterns.ts',
-  'csr.ts',
-  'pem.ts',
-  'subject.ts',
-  'subject-alt-names.ts',
-  'keys.ts',
-  'self-signature.ts',
-  'certificate-check.ts',
-  'certificate-facts.ts',
-  'lifetime.ts',
+  'policy/check-profile.ts',
+  'policy/general-rules.ts',
+  'policy/custom-rules.ts',
+  'policy/subject-rules.ts',
+  'policy/serving-rules.ts',
+  'policy/reserved-names.ts',
+  'policy/in-tree-rules.ts',
+  'policy/patterns.ts',
+  'x509/certificate-request.ts',
+  'encoding/pem.ts',
+  'x509/distinguished-name.ts',
+  'x509/subject-alt-names.ts',
+  'x509/public-key.ts',
+  'x509/proof-of-possession.ts',
+  'x509/check-issued.ts',
+  'x509/read-certificate.ts',
+  'x509/validity.ts',
 ] as const;
 
 export const folder = join(import.meta.dirname, '../../../core');
 
 /** Lists that are checks: each entry is removed where the list is looked at. */
 const lists: readonly (readonly [file: string, list: string, within: string, entry: string])[] = [
-  ['serving-rules.ts', 'neverHosts', '[...neverHosts, ', 'entry'],
-  ['serving-rules.ts', 'neverAddresses', '[...neverAddresses, ', 'entry.text'],
-  ['reserved-names.ts', 'controlPlaneNames', 'controlPlaneNames.some(isMatch)', 'entry'],
+  ['policy/serving-rules.ts', 'neverHosts', '[...neverHosts, ', 'entry'],
+  ['policy/serving-rules.ts', 'neverAddresses', '[...neverAddresses, ', 'entry.text'],
+  ['policy/reserved-names.ts', 'controlPlaneNames', 'controlPlaneNames.some(isMatch)', 'entry'],
 ];
 
 export function findRemovals(): readonly Removal[] {

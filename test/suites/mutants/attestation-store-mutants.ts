@@ -17,7 +17,7 @@ function mutantsOf(store: StoreMutant['store'], file: string, mutants: Planted):
 }
 
 const embedded = [
-  ...mutantsOf('embedded', 'embedded-attestations.ts', [
+  ...mutantsOf('embedded', 'attestations.ts', [
     [
       'a later verdict replaces the first',
       "if (found !== undefined) return { written: false, why: 'verdict', found };",
@@ -83,7 +83,6 @@ const embedded = [
     ],
     ['verdicts are not kept', 'putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));', ''],
     ['nobody hears of what a claim did', 'for (const item of audit) records.audit(item);', ''],
-    ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
     [
       'whoever asks is told as somebody else',
       'holder === undefined || holder.identity === identity ? {}',
@@ -109,7 +108,10 @@ const embedded = [
       'WHERE ? IS NOT NULL AND beginning = ?',
     ],
   ]),
-  ...mutantsOf('embedded', 'embedded-register.ts', [
+  ...mutantsOf('embedded', 'identity-statements.ts', [
+    ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
+  ]),
+  ...mutantsOf('embedded', 'register.ts', [
     [
       'a reset is of whatever record is there',
       'const found = records.still(record);',
@@ -149,7 +151,7 @@ const embedded = [
 const anyhow = "{ expression: 'attribute_exists(pk) OR attribute_not_exists(pk)' }";
 
 const dynamoDb = [
-  ...mutantsOf('dynamodb', 'dynamodb-attestations.ts', [
+  ...mutantsOf('dynamodb', 'attestations.ts', [
     [
       'what is observed is written over anything',
       'const still = isStillActive({ ...record, rev: record.rev - 1 });',
@@ -186,7 +188,7 @@ const dynamoDb = [
     ['a proof may be spent by anybody', 'isNoneBy(now, proof.requestSha256)', anyhow],
     ['a proof may not be spent by the same bytes', 'isNoneBy(now, proof.requestSha256)', 'isNoneBy(now)'],
     ['any use replaces the record', 'isStillActive({ ...record, rev: rev - 1 })', anyhow],
-    ['a retired machine goes on', '  isStillActive,\n', '  isStill as isStillActive,\n'],
+    ['a retired machine goes on', 'isOf, isStillActive, keys', 'isOf, isStill as isStillActive, keys'],
     ['a name may be anybody’s in a later use', '      writes.check(keys.node(nodeName), isOf(identity)),\n', ''],
     ['addresses of a later use are not claimed', '      ...writes.occupy(newAddresses, identity),\n', ''],
     ['addresses stay with the machine that is gone', ', ...writes.free(left, retire.identity)]', ']'],
@@ -211,7 +213,7 @@ const dynamoDb = [
     ],
     ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
   ]),
-  ...mutantsOf('dynamodb', 'dynamodb-attestation-items.ts', [
+  ...mutantsOf('dynamodb', 'attestation-items.ts', [
     [
       'a machine may be used first twice',
       'put(keys.identity(identity), itemFrom(record), isNew)',
@@ -249,7 +251,7 @@ const dynamoDb = [
       `{ ...itemFrom(item), ...writer }, ${anyhow})`,
     ],
   ]),
-  ...mutantsOf('dynamodb', 'dynamodb-register.ts', [
+  ...mutantsOf('dynamodb', 'register.ts', [
     [
       'a reset is of whatever record is there',
       'writes.remove(keys.identity(identity), isStill(record))',

@@ -84,7 +84,7 @@ async function outcomeOf(work: () => Promise<CasesReport>): Promise<CasesReport 
 
 async function checkMutant(tree: string, mutant: StoreMutant, place: string): Promise<CasesReport> {
   const { file, find, replace, store } = mutant;
-  const path = join(tree, 'adapters', file);
+  const path = join(tree, 'adapters', store, file);
   const original = readFileSync(path, 'utf8');
   const [before, after, ...more] = original.split(find);
   if (before === undefined || after === undefined || more.length > 0)

@@ -17,20 +17,23 @@ function mutantsOf(file: string, ...mutants: readonly (readonly [breaks: string,
   return mutants.map(([breaks, find, replace]): Mutant => ({ breaks, file, find, replace }));
 }
 
-/** profiles.ts and what it is split into. */
+/** check-profile.ts and what it is split into. */
 const profileMutants: readonly Mutant[] = [
   ...mutantsOf(
-    'profiles.ts',
-    ['kube-apiserver-client has no in-tree rules', '[...apiServerClientInTree, ', '['],
+    'policy/general-rules.ts',
     ['RSA keys may be short', 'publicKey.bits >= 2048', 'publicKey.bits >= 1024'],
     ['any kind of key will do', 'publicKey.kind !== undefined && profile.keys.includes(publicKey.kind)', 'true'],
     ['SHA-1 is as good as SHA-256', "['SHA-256', 'SHA-384', 'SHA-512'].includes(hash)", "hash !== 'MD5'"],
     ['names of other types are dropped in silence', 'atMost(request.sans.unsupported,', 'atMost([],'],
     ['no usages are as good as any', "unless(usages.length > 0, 'usages are empty')", "unless(true, '')"],
+  ),
+  ...mutantsOf(
+    'policy/check-profile.ts',
+    ['kube-apiserver-client has no in-tree rules', '[...apiServerClientInTree, ', '['],
     ['kubelet-serving is never the default', 'if (passes(kubeletServingInTree))', 'if (false)'],
   ),
   ...mutantsOf(
-    'subject-rules.ts',
+    'policy/subject-rules.ts',
     [
       'any reserved name is given',
       'return !isReservedName(profile.reserved, name) || profile.allowReserved.includes(name);',
@@ -45,7 +48,7 @@ const profileMutants: readonly Mutant[] = [
     ['a certificate may name nobody', 'hasSubject(subject) || hasNames(sans),', 'true,'],
   ),
   ...mutantsOf(
-    'reserved-names.ts',
+    'policy/reserved-names.ts',
     ['letter case makes another name', ".normalize('NFKC').toLowerCase()", ".normalize('NFKC')"],
     ['full-width letters make another name', "name.normalize('NFKC')", 'name'],
     [
@@ -55,7 +58,7 @@ const profileMutants: readonly Mutant[] = [
     ],
   ),
   ...mutantsOf(
-    'serving-rules.ts',
+    'policy/serving-rules.ts',
     ['kubelets serve under wildcards', "if (name.includes('*')) return 'is a wildcard';", ''],
     ['kubelets serve under names of services', "  '*.svc',\n", ''],
     ['kubelets serve under loopback', '[...neverAddresses, ...addresses]', '[...addresses]'],
@@ -65,13 +68,13 @@ const profileMutants: readonly Mutant[] = [
       'return undefined;',
     ],
   ),
-  ...mutantsOf('subject-alt-names.ts', [
+  ...mutantsOf('x509/subject-alt-names.ts', [
     'there may be any number of names',
     'if (names.length > maxSubjectAltNames)',
     'if (names.length > 100_000)',
   ]),
   ...mutantsOf(
-    'in-tree-rules.ts',
+    'policy/in-tree-rules.ts',
     ['further organizations pass', 'subject.organizations.length === 1 && ', ''],
     [
       'the case of the common name does not count',
@@ -90,7 +93,7 @@ const profileMutants: readonly Mutant[] = [
 /** certificate.ts and what it is split into. */
 const certificateMutants: readonly Mutant[] = [
   ...mutantsOf(
-    'certificate.ts',
+    'x509/leaf-certificate.ts',
     [
       'names of a certificate without subject are not critical',
       'extensionType.subjectAltName, subjectIsEmpty,',
@@ -108,13 +111,13 @@ const certificateMutants: readonly Mutant[] = [
       'undefined',
     ],
   ),
-  ...mutantsOf('certificate-check.ts', [
+  ...mutantsOf('x509/check-issued.ts', [
     'what was made is not looked at',
     "if (facts === undefined || certificate === undefined) return ['it cannot be read back'];",
     'if (facts !== undefined) return [];',
   ]),
   ...mutantsOf(
-    'tbs-certificate.ts',
+    'x509/tbs-certificate.ts',
     ['key usage bits end anywhere', 'bitString(octets, 7 - (highest & 7))', 'bitString(octets)'],
     ['key usage is not critical', '(extensionType.keyUsage, true,', '(extensionType.keyUsage, false,'],
     [
@@ -125,7 +128,7 @@ const certificateMutants: readonly Mutant[] = [
     ['the key identifier is of another hash', "hash('sha256', key,", "hash('sha1', key,"],
   ),
   ...mutantsOf(
-    'subject.ts',
+    'x509/distinguished-name.ts',
     ['the subject has another order', "'2.5.4.6', '2.5.4.8', '2.5.4.7'", "'2.5.4.6', '2.5.4.7', '2.5.4.8'"],
     [
       'the first common name counts',
@@ -143,7 +146,7 @@ const certificateMutants: readonly Mutant[] = [
     ['an empty name passes', "if (name === '') return 'an empty';", ''],
   ),
   ...mutantsOf(
-    'subject-alt-names.ts',
+    'x509/subject-alt-names.ts',
     [
       'mail names come first',
       '    ...dns.map((name) => implicit(dnsTag, text(name))),\n    ...email.map((name) => implicit(emailTag, text(name))),\n',
@@ -159,14 +162,14 @@ const certificateMutants: readonly Mutant[] = [
     ['any text is a URI', 'const match = uriPattern.exec(uri);', 'const match = /(?:)/.exec(uri);'],
   ),
   ...mutantsOf(
-    'der-encoder.ts',
+    'encoding/der-writer.ts',
     ['an asterisk is a PrintableString character', ',\\-./:=?]*$/', ',\\-./:=?*]*$/'],
     ['a SET OF keeps its order', '[...parts].sort((a, b) => Buffer.compare(a, b))', '[...parts]'],
     ['years after 2049 have two digits', 'year < 2050', 'year < 2150'],
     ['128 octets have a short length', 'length < 0x80 ? 0', 'length <= 0x80 ? 0'],
   ),
   ...mutantsOf(
-    'usages.ts',
+    'x509/key-usages.ts',
     ['"signing" is another bit', 'signing: { keyUsageBit: 0 }', 'signing: { keyUsageBit: 1 }'],
     [
       '"s/mime" is another purpose',
@@ -175,7 +178,7 @@ const certificateMutants: readonly Mutant[] = [
     ],
   ),
   ...mutantsOf(
-    'lifetime.ts',
+    'x509/validity.ts',
     ['eight hours are short', 'ttl < short ?', 'ttl <= short ?'],
     ['certificates start now', 'const backdate = 5 * 60;', 'const backdate = 0;'],
     ['leaves outlive their CA', 'Math.min(end * 1000, caNotAfter)', 'end * 1000'],

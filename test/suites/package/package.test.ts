@@ -184,8 +184,8 @@ describe.each([
 
 describe('what is on a node', () => {
   test('holds nothing of the signing side, of development, no AWS SDK and no Kubernetes client', () => {
-    expect(script.sources).toContain('kubelet-authenticator/obtain.ts');
-    expect(script.sources).toContain('kubelet-authenticator/join.ts');
+    expect(script.sources).toContain('kubelet-authenticator/credential/obtain.ts');
+    expect(script.sources).toContain('kubelet-authenticator/join/join.ts');
     expect(intruders(script.sources)).toEqual([]);
     expect(script.bytes).toBeLessThan(400 * 1_024);
     const licenses = readFileSync(join(out, 'licenses.txt'), 'utf8');
@@ -195,10 +195,10 @@ describe('what is on a node', () => {
   });
 
   test.each([
-    'adapters/embedded-signer.ts',
-    'adapters/kubernetes-api.ts',
+    'adapters/embedded/signer.ts',
+    'adapters/kubernetes/api.ts',
     'core/issue.ts',
-    'dev/stand-in-aws.ts',
+    'dev/aws/stand-in-aws.ts',
     'lambdas/attest/handler.ts',
     'node_modules/@aws-sdk/client-sts/dist-es/index.js',
   ])('a planted %s is caught', (source) => {

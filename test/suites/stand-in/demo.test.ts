@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { main } from '../../../dev/demo.ts';
-import { createTerminal } from '../../../dev/terminal.ts';
+import { createTerminal } from '../../../dev/demo/terminal.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { requireTools } from '../../tools/tools.ts';
 

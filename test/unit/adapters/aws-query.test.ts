@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { AwsRefusal, callerArn, stackOutput } from '../../../adapters/aws-query.ts';
-import type { AwsQueryOptions } from '../../../adapters/aws-query.ts';
+import { AwsRefusal, callerArn, stackOutput } from '../../../adapters/aws/query-api.ts';
+import type { AwsQueryOptions } from '../../../adapters/aws/query-api.ts';
 import { startFakeSts, type FakeSts } from '../../harness/fake-aws/sts.ts';
 import { createFakeAws, type Credential } from '../../harness/fake-aws/world.ts';
 

@@ -6,12 +6,12 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { afterAll, describe, test, vi } from 'vitest';
-import { dynamoDbAttestations } from '../../../adapters/dynamodb-attestations.ts';
-import type { DynamoDbAttestationsOptions } from '../../../adapters/dynamodb-attestations.ts';
-import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/ec2.ts';
-import { kmsClientConfig, kmsSigner } from '../../../adapters/kms-signer.ts';
-import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
+import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
+import type { DynamoDbAttestationsOptions } from '../../../adapters/dynamodb/attestations.ts';
+import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/aws/ec2.ts';
+import { kmsClientConfig, kmsSigner } from '../../../adapters/aws/kms-signer.ts';
+import { MisconfigurationError, ThrottledError } from '../../../core/ports/errors.ts';
 
 /** Whose login it takes, how many connections it has, and its end. */
 async function silentServer() {

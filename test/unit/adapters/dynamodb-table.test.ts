@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { expiryPartition, itemKey, tableError } from '../../../adapters/dynamodb-table.ts';
-import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
+import { expiryPartition, itemKey, tableError } from '../../../adapters/dynamodb/table.ts';
+import { MisconfigurationError, ThrottledError } from '../../../core/ports/errors.ts';
 
 test('no two values make one key', () => {
   expect(itemKey('uid', 'd3b07384-d113-4ec6-a7d2-3b1f6a8e9c55')).toBe('uid#d3b07384-d113-4ec6-a7d2-3b1f6a8e9c55');

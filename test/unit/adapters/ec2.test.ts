@@ -1,8 +1,8 @@
 /** What EC2 says of an instance, by the real SDK from a strict EC2 and STS: mapped right, and never mistaken for an answer. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { connectEc2, connectSharedEc2, ec2Endpoint } from '../../../adapters/ec2.ts';
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
-import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
+import { connectEc2, connectSharedEc2, ec2Endpoint } from '../../../adapters/aws/ec2.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
+import { MisconfigurationError, ThrottledError } from '../../../core/ports/errors.ts';
 import { startFakeEc2 } from '../../harness/fake-aws/ec2.ts';
 import type { FakeEc2 } from '../../harness/fake-aws/ec2.ts';
 import { networkInterface } from '../../harness/fake-aws/instance.ts';

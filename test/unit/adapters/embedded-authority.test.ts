@@ -20,11 +20,11 @@ import {
   createEmbeddedCa,
   loadEmbeddedCa,
   temporaryCa,
-} from '../../../adapters/embedded-authority.ts';
-import type { CaFiles } from '../../../adapters/embedded-authority.ts';
-import type { CaOrigin } from '../../../core/ca-authority.ts';
-import type { CaConfiguration } from '../../../core/configuration.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
+} from '../../../adapters/embedded/authority.ts';
+import type { CaFiles } from '../../../adapters/embedded/authority.ts';
+import type { CaOrigin } from '../../../core/ca/authority.ts';
+import type { CaConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { visitEveryFault } from '../../contract/faulty.ts';
 import { signatureVerifies } from '../../contract/signer.ts';
 
@@ -211,7 +211,7 @@ describe('while it is being made', () => {
 
   test('by several processes at once, all end up with the same one', async () => {
     const dir = newFolder();
-    const adapter = JSON.stringify(join(import.meta.dirname, '../../../adapters/embedded-authority.ts'));
+    const adapter = JSON.stringify(join(import.meta.dirname, '../../../adapters/embedded/authority.ts'));
     const source = `
       import { randomBytes } from 'node:crypto';
       import { createEmbeddedCa } from ${adapter};

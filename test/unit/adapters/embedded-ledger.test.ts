@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import type { EmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import type { EmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
 import { certificateLedgerContract, intentFixture, type LedgerUnderTest } from '../../contract/certificate-ledger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'countersign-ledger-'));
@@ -209,7 +209,7 @@ describe('several processes on one file', () => {
 
   /** A child that runs `body` with `ledger`, `file` and `n` (its number), prints lines, and may read its stdin. */
   function startChild(file: string, n: number, body: string): ChildProcess {
-    const adapter = JSON.stringify(join(import.meta.dirname, '../../../adapters/embedded-ledger.ts'));
+    const adapter = JSON.stringify(join(import.meta.dirname, '../../../adapters/embedded/ledger.ts'));
     const source = `
       import { openEmbeddedLedger } from ${adapter};
       const n = ${n};

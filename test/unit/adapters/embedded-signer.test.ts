@@ -1,8 +1,8 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded-signer.ts';
-import type { KeySpec } from '../../../core/configuration-schema.ts';
-import type { SignatureAlgorithm } from '../../../core/ports.ts';
+import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded/signer.ts';
+import type { KeySpec } from '../../../core/configuration/schema/cluster.ts';
+import type { SignatureAlgorithm } from '../../../core/ports/signer.ts';
 import { createFaults } from '../../contract/faulty.ts';
 import { signatureAlgorithms, signerContract } from '../../contract/signer.ts';
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeList } from '../../../adapters/kubernetes-list.ts';
-import type { JsonObject } from '../../../core/ports.ts';
+import { decodeList } from '../../../adapters/kubernetes/list.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 
 const enough = 1_000_000;
 

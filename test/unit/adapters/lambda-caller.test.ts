@@ -1,7 +1,7 @@
 /** Whom a deployed sign or attest function takes for a caller of its cluster, by what the front door writes into the event. */
 import { describe, expect, test } from 'vitest';
-import { checkCaller } from '../../../adapters/lambda-caller.ts';
-import type { LambdaContext } from '../../../adapters/lambda-http.ts';
+import { checkCaller } from '../../../adapters/lambda/caller.ts';
+import type { LambdaContext } from '../../../adapters/lambda/http.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn, tokenAuthorizer } from '../../harness/callers.ts';
 import { eventFixture } from '../sign/stack.ts';
 

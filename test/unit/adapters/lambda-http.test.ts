@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { decodeEvent, jsonAnswer } from '../../../adapters/lambda-http.ts';
-import type { HttpEvent } from '../../../adapters/lambda-http.ts';
+import { decodeEvent, jsonAnswer } from '../../../adapters/lambda/http.ts';
+import type { HttpEvent } from '../../../adapters/lambda/http.ts';
 
 function event(change: Partial<HttpEvent>): HttpEvent {
   return {

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { invocationClientConfig, invokeAttest } from '../../../adapters/lambda-invocation.ts';
+import { invocationClientConfig, invokeAttest } from '../../../adapters/lambda/invocation.ts';
 
 let server: Server;
 let endpoint: string;

@@ -4,9 +4,14 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { redirects } from '../../../adapters/lambda-redirects.ts';
-import { bakeAccess, bakeAttestation, bakeCallers, bakeCluster } from '../../../core/baked-configuration.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { redirects } from '../../../adapters/lambda/redirects.ts';
+import {
+  bakeAccess,
+  bakeAttestation,
+  bakeCallers,
+  bakeCluster,
+} from '../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { entries } from '../../../lib/application.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Service } from '../../../lib/functions.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { connectIssuer } from '../../../adapters/openid-issuer.ts';
+import { connectIssuer } from '../../../adapters/signing-api/openid-issuer.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 import type { KeyAndCertificate, TestAuthority } from '../../harness/test-certificates.ts';
 

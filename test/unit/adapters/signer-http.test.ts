@@ -3,9 +3,9 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { connectSigner, signUrl } from '../../../adapters/signer-http.ts';
-import type { Credentials, SignerHttpOptions } from '../../../adapters/signer-http.ts';
-import type { SignAnswer } from '../../../core/ports.ts';
+import { connectSigner, signUrl } from '../../../adapters/signing-api/client.ts';
+import type { Credentials, SignerHttpOptions } from '../../../adapters/signing-api/client.ts';
+import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
 import { serveImpatiently, tooMuchToSend } from '../../harness/impatient-server.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 

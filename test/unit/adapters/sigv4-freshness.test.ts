@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { keepFresh } from '../../../adapters/sigv4-freshness.ts';
-import type { RoleCredentials } from '../../../adapters/sigv4-freshness.ts';
+import { keepFresh } from '../../../adapters/aws/sigv4-freshness.ts';
+import type { RoleCredentials } from '../../../adapters/aws/sigv4-freshness.ts';
 
 /** STS whose answers come when the test says, an hour's each, on a clock that the test sets. */
 function world() {

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectSigner } from '../../../adapters/signer-http.ts';
-import { createSigV4, endpointOf, sessionNameOf } from '../../../adapters/sigv4.ts';
+import { connectSigner } from '../../../adapters/signing-api/client.ts';
+import { createSigV4, endpointOf, sessionNameOf } from '../../../adapters/aws/sigv4.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
 import { projectedToken, startPodIdentityAgent } from '../../harness/fake-aws/pod-identity.ts';
 import type { PodIdentity } from '../../harness/fake-aws/pod-identity.ts';
@@ -241,7 +241,7 @@ function loadedBy(code: string): string[] {
 }
 
 test('the SDK is loaded for the first call, and not before', () => {
-  const sigv4 = JSON.stringify(join(import.meta.dirname, '../../../adapters/sigv4.ts'));
+  const sigv4 = JSON.stringify(join(import.meta.dirname, '../../../adapters/aws/sigv4.ts'));
   const made = `import { createSigV4 } from ${sigv4};
     const sign = createSigV4({ url: 'https://a.execute-api.eu-west-1.amazonaws.com/', roleArn: 'r', sessionName: 's' },
       { now: Date.now, assume: async () => ({ accessKeyId: 'a', secretAccessKey: 's' }) });`;

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { bearerFromFile } from '../../../adapters/token-file.ts';
+import { bearerFromFile } from '../../../adapters/signing-api/token-file.ts';
 import { temporaryFolder } from '../../harness/processes.ts';
 
 const folder = temporaryFolder('token-file');

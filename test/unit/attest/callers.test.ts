@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { attestCall, readAttestCall } from '../../../adapters/lambda-attest-call.ts';
-import { checkCaller } from '../../../adapters/lambda-caller.ts';
-import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
-import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
-import type { JsonObject } from '../../../core/ports.ts';
+import { attestCall, readAttestCall } from '../../../adapters/lambda/attest-call.ts';
+import { checkCaller } from '../../../adapters/lambda/caller.ts';
+import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
+import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import { createAttestService } from '../../../lambdas/attest/service.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../harness/callers.ts';
 import { eventFixture, outcomeOf } from '../sign/stack.ts';

@@ -1,8 +1,8 @@
 /** The attest handler over a world of tests: what is posted, what is answered, what is logged. */
 import { randomBytes } from 'node:crypto';
-import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda-http.ts';
-import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
-import { loopbackCaller } from '../../../dev/loopback-caller.ts';
+import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda/http.ts';
+import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
 import type { AttestHandler, AttestHandlerPorts } from '../../../lambdas/attest/handler.ts';
 import { eventFixture } from '../sign/stack.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultCluster } from '../../../core/configuration.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { environmentNames, parseSettings } from '../../../lambdas/attest/env.ts';
 
 const cluster = {

@@ -6,7 +6,7 @@
 import { Sha256 } from '@aws-crypto/sha256-js';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { pinCertificate } from '../../../core/attestation/cms.ts';
+import { pinCertificate } from '../../../core/attestation/aws/cms.ts';
 import {
   account,
   audience,

@@ -1,10 +1,10 @@
 /** The attest function over HTTP: what it takes, and how each of its ends is answered and logged. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { verdictAnswer } from '../../../adapters/lambda-answers.ts';
-import { maxObjectBytes } from '../../../core/kubernetes.ts';
-import { violation } from '../../../core/outcome.ts';
-import { MisconfigurationError, ThrottledError } from '../../../core/ports.ts';
+import { verdictAnswer } from '../../../adapters/lambda/answers.ts';
+import { maxObjectBytes } from '../../../core/encoding/json-body.ts';
+import { violation } from '../../../core/outcome/outcome.ts';
+import { MisconfigurationError, ThrottledError } from '../../../core/ports/errors.ts';
 import { maxCallBytes } from '../../../lambdas/attest/handler.ts';
 import { newKey } from '../../harness/requests.ts';
 import { errorIn, outcomeOf } from '../sign/stack.ts';

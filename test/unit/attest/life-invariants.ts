@@ -4,9 +4,9 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { IdentityRecord, Verdict } from '../../../core/attestation-store.ts';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
-import { requestDigest } from '../../../core/request-digest.ts';
+import type { IdentityRecord, Verdict } from '../../../core/ports/attestation-store.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import { requestDigest } from '../../../core/kubernetes/request-digest.ts';
 import type { NullMachine } from '../../harness/null-provider.ts';
 import { newKey } from '../../harness/requests.ts';
 import { sha256Hex } from './world.ts';

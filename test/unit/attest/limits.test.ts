@@ -1,7 +1,14 @@
 /** How much one machine and one requester may have attest do (docs/attestation.md, Limits). */
 import { afterEach, describe, expect, test } from 'vitest';
-import { countUse, mostRefusals, mostUses, refusalCountOf, refusedTooOften, usedUp } from '../../../core/limits.ts';
-import { LaterError } from '../../../core/ports.ts';
+import {
+  countUse,
+  mostRefusals,
+  mostUses,
+  refusalCountOf,
+  refusedTooOften,
+  usedUp,
+} from '../../../core/attestation/request-limits.ts';
+import { LaterError } from '../../../core/ports/errors.ts';
 import { newKey } from '../../harness/requests.ts';
 import { createWorld, requestOf, said, servingSigner } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';

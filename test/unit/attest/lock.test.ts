@@ -1,6 +1,6 @@
 /** A locked node or machine gets nothing, of no signer, at once, and all of it again when the lock is ended. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { LockReader } from '../../../core/locks.ts';
+import type { LockReader } from '../../../core/ports/locks.ts';
 import { newKey } from '../../harness/requests.ts';
 import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
@@ -207,7 +207,7 @@ describe('lock: a machine', () => {
 });
 
 test('lock: spec.extra that that is no map of lists is invalid', async () => {
-  const { decodeRequestObject } = await import('../../../core/kubernetes.ts');
+  const { decodeRequestObject } = await import('../../../core/kubernetes/certificate-signing-request.ts');
   const name = 'authentication.kubernetes.io/node-name';
   const decoded = (extra: unknown) => {
     const object = requestOf();

@@ -3,9 +3,9 @@
  * the tables, no check of core/attest.ts and of what it calls can go unnoticed (test/suites/mutants-heart).
  */
 import { afterEach, describe, expect, test } from 'vitest';
-import { decodeEvidence, evidenceLabels } from '../../../core/evidence.ts';
-import { violation } from '../../../core/outcome.ts';
-import { ThrottledError } from '../../../core/ports.ts';
+import { decodeEvidence, evidenceLabels } from '../../../core/attestation/evidence/evidence.ts';
+import { violation } from '../../../core/outcome/outcome.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { NullMachine } from '../../harness/null-provider.ts';
 import { makeRequest, newKey, pemBlock } from '../../harness/requests.ts';
 import { adopt, approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';

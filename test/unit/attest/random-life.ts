@@ -4,8 +4,8 @@
  */
 import { array, boolean, constant, constantFrom, integer, nat, oneof, record, tuple } from 'fast-check';
 import type { Arbitrary } from 'fast-check';
-import type { IdentityRecord, Verdict } from '../../../core/attestation-store.ts';
-import { LaterError, ThrottledError } from '../../../core/ports.ts';
+import type { IdentityRecord, Verdict } from '../../../core/ports/attestation-store.ts';
+import { LaterError, ThrottledError } from '../../../core/ports/errors.ts';
 import { checkStep, hour, keys } from './life-invariants.ts';
 import type { Answered, Ask, Memory, Snapshot } from './life-invariants.ts';
 import {

@@ -1,7 +1,7 @@
 /** What needs two observations apart in time: the tables of docs/attestation.md, row by row. */
 import { describe, expect, test } from 'vitest';
-import type { IdentityRecord } from '../../../core/attestation-store.ts';
-import type { MachineState } from '../../../core/attestation/provider.ts';
+import type { IdentityRecord } from '../../../core/ports/attestation-store.ts';
+import type { MachineState } from '../../../core/attestation/evidence/provider.ts';
 import {
   checkHolderGone,
   checkRestarted,
@@ -10,8 +10,8 @@ import {
   holderTooEarly,
   restartTooEarly,
   secondLookAfter,
-} from '../../../core/second-look.ts';
-import type { Change } from '../../../core/second-look.ts';
+} from '../../../core/attestation/second-look.ts';
+import type { Change } from '../../../core/attestation/second-look.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

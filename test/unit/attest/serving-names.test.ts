@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkNames, rangeAddresses } from '../../../core/serving-names.ts';
-import type { NamesQuestion } from '../../../core/serving-names.ts';
+import { checkNames, rangeAddresses } from '../../../core/attestation/serving-names.ts';
+import type { NamesQuestion } from '../../../core/attestation/serving-names.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 
 const machine = {

@@ -1,7 +1,7 @@
 /** core/attest.ts and sign's look at its verdict, over the real embedded stores. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { bindingDigest } from '../../../core/binding.ts';
-import { LaterError } from '../../../core/ports.ts';
+import { bindingDigest } from '../../../core/attestation/evidence/binding-digest.ts';
+import { LaterError } from '../../../core/ports/errors.ts';
 import { newKey } from '../../harness/requests.ts';
 import { approvedOf, clientSigner, createWorld, forget, requestOf, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';

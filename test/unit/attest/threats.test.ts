@@ -4,7 +4,7 @@
  * adapters, the strict fake AWS. The table is complete by its type, and is the page's by a test.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { RefusalCode } from '../../../core/outcome.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
 import { openSite, provedRequest, requestFor, signers, startAwsPlatform } from '../../harness/attested-site.ts';
 import type { AttestedSite, AwsPlatform } from '../../harness/attested-site.ts';
 import { codesIn, tableUnder } from './security-page.ts';

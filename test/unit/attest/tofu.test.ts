@@ -1,8 +1,8 @@
 /** The decision table of trust on first use, row by row (docs/attestation.md). */
 import { describe, expect, test } from 'vitest';
-import type { IdentityRecord } from '../../../core/attestation-store.ts';
-import { decideFirstUse, firstRecord, seenRecord, usedRecord } from '../../../core/tofu.ts';
-import type { FirstUse, FirstUseQuestion } from '../../../core/tofu.ts';
+import type { IdentityRecord } from '../../../core/ports/attestation-store.ts';
+import { decideFirstUse, firstRecord, seenRecord, usedRecord } from '../../../core/attestation/first-use.ts';
+import type { FirstUse, FirstUseQuestion } from '../../../core/attestation/first-use.ts';
 
 const hour = 3_600_000;
 const now = Date.UTC(2026, 0, 2);

@@ -5,8 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
+import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import { openSite, requestFor } from '../../harness/attested-site.ts';
 import type { AttestedSite } from '../../harness/attested-site.ts';
 import { verifySigV4 } from '../../harness/sigv4-verifier.ts';

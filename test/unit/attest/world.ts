@@ -1,28 +1,28 @@
 /** attest and issue over the embedded stores, a real key and the null provider, with time in the test's hands. */
 import { createHash, randomBytes, randomUUID, X509Certificate } from 'node:crypto';
-import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { ClusterAttestation, ProfileAttestation } from '../../../core/attestation-configuration.ts';
-import type { AttestContext } from '../../../core/attest-question.ts';
+import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { ClusterAttestation } from '../../../core/configuration/model/attestation.ts';
+import type { ProfileAttestation, Profile } from '../../../core/policy/profile.ts';
+import type { AttestContext } from '../../../core/attestation/attest-question.ts';
 import type {
   AttestationRegister,
   AttestationStore,
   AuditItem,
   IdentityRecord,
-} from '../../../core/attestation-store.ts';
+} from '../../../core/ports/attestation-store.ts';
 import { attest } from '../../../core/attest.ts';
 import type { AttestOutcome } from '../../../core/attest.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
-import { evidenceLabels } from '../../../core/evidence.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { evidenceLabels } from '../../../core/attestation/evidence/evidence.ts';
 import { issue } from '../../../core/issue.ts';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
-import type { RequestObject } from '../../../core/kubernetes.ts';
-import type { SignOutcome } from '../../../core/outcome.ts';
-import type { CertificateLedger } from '../../../core/ports.ts';
-import type { Profile } from '../../../core/profiles.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { SignOutcome } from '../../../core/outcome/outcome.ts';
+import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import * as der from '../../harness/der-writer.ts';
 import { createNullPlatform } from '../../harness/null-provider.ts';
 import type { NullEvidence, NullOptions, NullPlatform } from '../../harness/null-provider.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent, AuthorizerLogEntry } from '../../../lambdas/authorizer/authorizer.ts';
-import type { BakedAccess } from '../../../core/baked-configuration.ts';
+import type { BakedAccess } from '../../../core/configuration/bundled-configuration.ts';
 import { access, eventOf } from './case.ts';
 import { cases } from './cases.ts';
 import { cluster, jwks, makeToken, now, otherSubject, subject } from './tokens.ts';

@@ -1,4 +1,4 @@
-import type { BakedAccess } from '../../../core/baked-configuration.ts';
+import type { BakedAccess } from '../../../core/configuration/bundled-configuration.ts';
 import type { AuthorizerEvent, Refusal } from '../../../lambdas/authorizer/authorizer.ts';
 import { audience, claims, cluster, issuer, jwks, otherSubject, subject } from './tokens.ts';
 import type { TokenSpec } from './tokens.ts';

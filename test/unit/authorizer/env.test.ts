@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
-import { bakeAccess } from '../../../core/baked-configuration.ts';
+import { bakeAccess } from '../../../core/configuration/bundled-configuration.ts';
 import { usableAccess } from '../../../lambdas/authorizer/env.ts';
 import { access, eventOf, signPath } from './case.ts';
 import { audience, cluster, issuer, makeToken, subject } from './tokens.ts';

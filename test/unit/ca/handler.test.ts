@@ -1,10 +1,10 @@
 import { createHash, randomBytes, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded-signer.ts';
-import type { ResourceResponse } from '../../../adapters/cloudformation-response.ts';
-import type { CaKey, CaRecord, CaStore } from '../../../core/ca-authority.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import { MisconfigurationError } from '../../../core/ports.ts';
+import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded/signer.ts';
+import type { ResourceResponse } from '../../../adapters/aws/cloudformation-response.ts';
+import type { CaKey, CaRecord, CaStore } from '../../../core/ca/authority.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import { MisconfigurationError } from '../../../core/ports/errors.ts';
 import { createCaHandler } from '../../../lambdas/ca/handler.ts';
 import type { CaAnswer, CaHandler, CaLogEntry, CaPorts, OperatorAnswer } from '../../../lambdas/ca/handler.ts';
 import { createFaults, visitEveryFault } from '../../contract/faulty.ts';

@@ -1,10 +1,10 @@
 /** Machines that run already, over the adapter for EC2, from an EC2 that refuses what the real one does. */
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ec2Endpoint, ec2Fleet } from '../../../adapters/ec2.ts';
-import { processIo } from '../../../cli/io.ts';
-import type { OpenRegister, RegisterPlace } from '../../../cli/register-place.ts';
-import { decideFirstUse } from '../../../core/tofu.ts';
+import { ec2Endpoint, ec2Fleet } from '../../../adapters/aws/ec2.ts';
+import { processIo } from '../../../cli/world.ts';
+import type { OpenRegister, RegisterPlace } from '../../../cli/runtime/io.ts';
+import { decideFirstUse } from '../../../core/attestation/first-use.ts';
 import { startFakeEc2, type FakeEc2 } from '../../harness/fake-aws/ec2.ts';
 import type { FakeInstance, InstanceSpec } from '../../harness/fake-aws/instance.ts';
 import { createFakeAws } from '../../harness/fake-aws/world.ts';

@@ -1,6 +1,6 @@
 /** What a command that cannot begin tells its operator to do. */
 import { expect, test } from 'vitest';
-import { awsFailure, notAsked } from '../../../cli/aws-failure.ts';
+import { awsFailure, notAsked } from '../../../cli/aws/aws-failure.ts';
 import { run } from './run.ts';
 
 test.each([

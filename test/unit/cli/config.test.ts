@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configurationReference } from '../../../cli/configuration-reference.ts';
-import { configurationSchema, defaultCluster } from '../../../core/configuration.ts';
-import { signerDocuments } from '../../../core/signer-documents.ts';
+import { configurationReference } from '../../../cli/output/configuration-reference.ts';
+import { configurationSchema, defaultCluster } from '../../../core/configuration/parse.ts';
+import { signerDocuments } from '../../../core/configuration/signer-documents.ts';
 import { run } from './run.ts';
-import { defaultTtlSeconds } from '../../../core/configuration-resolution.ts';
+import { defaultTtlSeconds } from '../../../core/configuration/resolve/cluster.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const example = join(root, 'examples/countersign.yaml');

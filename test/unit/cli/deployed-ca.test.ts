@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { temporaryCa } from '../../../adapters/embedded-authority.ts';
-import type { FunctionCall } from '../../../cli/function-call.ts';
-import { caConfiguration } from '../../../core/configuration.ts';
-import { toPem } from '../../../core/pem.ts';
+import { temporaryCa } from '../../../adapters/embedded/authority.ts';
+import type { FunctionCall } from '../../../cli/runtime/io.ts';
+import { caConfiguration } from '../../../core/configuration/parse.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
 import { now, run } from './run.ts';
 
 const checked = caConfiguration('nodes', { subject: { commonName: 'prod nodes' } });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { exitCodes } from '../../../cli/exit.ts';
+import { exitCodes } from '../../../cli/runtime/exit.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { run } from './run.ts';
 

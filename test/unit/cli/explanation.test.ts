@@ -1,16 +1,16 @@
 /** The dry run must say what the story does: the same requests go through both. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { temporaryCa } from '../../../adapters/embedded-authority.ts';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { explain } from '../../../cli/explanation.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { CaConfiguration } from '../../../core/configuration.ts';
+import { temporaryCa } from '../../../adapters/embedded/authority.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import { explain } from '../../../cli/output/explanation.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { CaConfiguration } from '../../../core/configuration/model/cluster.ts';
 import { issue } from '../../../core/issue.ts';
-import type { Condition, RequestObject } from '../../../core/kubernetes.ts';
-import { refusalMessage, refusalReason } from '../../../core/outcome.ts';
-import type { SignOutcome } from '../../../core/outcome.ts';
-import { triage } from '../../../core/triage.ts';
+import type { Condition, RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts';
+import type { SignOutcome } from '../../../core/outcome/outcome.ts';
+import { triage } from '../../../core/kubernetes/triage.ts';
 import { makeRequest, otherName } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { now } from './run.ts';

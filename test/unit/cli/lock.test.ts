@@ -1,8 +1,8 @@
 /** `countersign lock`, `unlock` and `locks` over the real embedded store. */
 import { userInfo } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { processIo } from '../../../cli/io.ts';
-import type { OpenRegister } from '../../../cli/register-place.ts';
+import { processIo } from '../../../cli/world.ts';
+import type { OpenRegister } from '../../../cli/runtime/io.ts';
 import { audited, hour, machine, newFolder, recordOf, used } from './register.ts';
 import { now, run } from './run.ts';
 

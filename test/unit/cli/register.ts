@@ -4,13 +4,13 @@ import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openEmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
-import type { EmbeddedAttestations } from '../../../adapters/embedded-attestations.ts';
-import { embeddedData } from '../../../adapters/embedded-data.ts';
-import { gather } from '../../../cli/register-place.ts';
-import type { AuditItem, IdentityRecord, Verdict } from '../../../core/attestation-store.ts';
-import { violation } from '../../../core/outcome.ts';
-import type { RefusalCode } from '../../../core/outcome.ts';
+import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
+import type { EmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
+import { embeddedData } from '../../../adapters/embedded/data.ts';
+import { gather } from '../../../cli/register/place.ts';
+import type { AuditItem, IdentityRecord, Verdict } from '../../../core/ports/attestation-store.ts';
+import { violation } from '../../../core/outcome/outcome.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
 import { now } from './run.ts';
 
 export interface Folder extends EmbeddedAttestations {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ApiAnswer } from '../../../core/ports.ts';
+import type { ApiAnswer } from '../../../core/ports/kubernetes-api.ts';
 import { hour, judged, newFolder, recordOf, used, verdictOf } from './register.ts';
 import { now, run } from './run.ts';
 

@@ -1,6 +1,6 @@
 /** Runs the command line's main function with files of the test, and gives back all it said. */
-import { processIo } from '../../../cli/io.ts';
-import type { Io } from '../../../cli/io.ts';
+import { processIo } from '../../../cli/world.ts';
+import type { Io } from '../../../cli/runtime/io.ts';
 import { main } from '../../../cli/main.ts';
 
 export interface Ran {

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { json, yaml } from '../../../cli/output.ts';
-import { printable, printableUpTo, withoutHidden } from '../../../core/quoted.ts';
+import { json, yaml } from '../../../cli/output/output.ts';
+import { printable, printableUpTo, withoutHidden } from '../../../core/outcome/printable-text.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { audited, newFolder, recordOf, used } from './register.ts';
 import { run } from './run.ts';
@@ -18,7 +18,7 @@ const hostile =
   'a\u001b[31mb\u001b]0;owned\u0007\u009b2J\u202ec\u200b\u2028\u2029\u3164\ufe0f\u00a0\u007f\r\b\t\ud800"\\ünd\u0301€𝄞';
 const long = `${hostile}${'y'.repeat(20_000)}`;
 
-/** Independent of core/quoted.ts: all that a terminal may obey, reorder or hide. */
+/** Independent of core/outcome/printable-text.ts: all that a terminal may obey, reorder or hide. */
 function expectPlain(text: string): void {
   const inLines = text.replaceAll('\n', '');
   expect(inLines).not.toMatch(/\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}|\u00a0|\u3164|\ufe0f/u);

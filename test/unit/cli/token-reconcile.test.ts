@@ -1,10 +1,10 @@
 /** What `token reconcile` does when the cluster it asks is the wrong one, or answers for some Machines only. */
 import { describe, expect, test } from 'vitest';
-import type { ObjectApi } from '../../../adapters/kubernetes-objects.ts';
-import { reconcileTokens, reconciledText } from '../../../cli/token-rotation.ts';
-import { secretOfToken } from '../../../core/bootstrap-token.ts';
-import type { TokenOwner } from '../../../core/bootstrap-token.ts';
-import type { ApiAnswer, JsonObject } from '../../../core/ports.ts';
+import type { ObjectApi } from '../../../adapters/kubernetes/objects.ts';
+import { reconcileTokens, reconciledText } from '../../../cli/cluster/token-rotation.ts';
+import { secretOfToken } from '../../../core/kubernetes/bootstrap-token.ts';
+import type { TokenOwner } from '../../../core/kubernetes/bootstrap-token.ts';
+import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import { now } from './run.ts';
 
 type Found = JsonObject | 'gone' | 'forbidden' | 'silent';

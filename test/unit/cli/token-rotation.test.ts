@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { controllerIsOn, flagsOf } from '../../../cli/controller-manager.ts';
-import { goSeconds, tokenFate } from '../../../cli/token-rotation.ts';
-import type { OwnerFacts } from '../../../cli/token-rotation.ts';
+import { controllerIsOn, flagsOf } from '../../../cli/cluster/controller-manager.ts';
+import { goSeconds, tokenFate } from '../../../cli/cluster/token-rotation.ts';
+import type { OwnerFacts } from '../../../cli/cluster/token-rotation.ts';
 
 describe('the fate of a token', () => {
   const nodeRef = { name: 'n' };

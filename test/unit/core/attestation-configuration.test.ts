@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
-import { toPem } from '../../../core/pem.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { toPem } from '../../../core/encoding/pem.ts';
 import { recordedCa } from './recorded-ca.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 

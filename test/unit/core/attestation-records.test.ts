@@ -5,8 +5,8 @@ import {
   machineEntryFrom,
   providerAndName,
   verdictFrom,
-} from '../../../core/attestation-records.ts';
-import type { Plain } from '../../../core/attestation-records.ts';
+} from '../../../core/attestation/records/stored-records.ts';
+import type { Plain } from '../../../core/attestation/records/stored-records.ts';
 
 const record: Plain = {
   identity: 'aws#i',

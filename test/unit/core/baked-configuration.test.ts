@@ -7,9 +7,9 @@ import {
   bakeCluster,
   readBakedAccess,
   readBakedCluster,
-} from '../../../core/baked-configuration.ts';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { Configuration } from '../../../core/configuration.ts';
+} from '../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { Configuration } from '../../../core/configuration/model/cluster.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 
 function configuration(file: string): Configuration {

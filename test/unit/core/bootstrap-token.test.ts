@@ -8,8 +8,8 @@ import {
   secretOfToken,
   tokenOfSecret,
   usageProblem,
-} from '../../../core/bootstrap-token.ts';
-import type { TokenRecord } from '../../../core/bootstrap-token.ts';
+} from '../../../core/kubernetes/bootstrap-token.ts';
+import type { TokenRecord } from '../../../core/kubernetes/bootstrap-token.ts';
 
 const token = { id: 'abcdef', secret: '0123456789abcdef' };
 

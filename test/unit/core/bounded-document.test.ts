@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { maxYamlCharacters, readBoundedDocument } from '../../../core/bounded-document.ts';
+import { maxYamlCharacters, readBoundedDocument } from '../../../core/encoding/bounded-document.ts';
 
 /** Texts of one length each, made of what costs a YAML parser most. */
 const shapes: Readonly<Record<string, (length: number) => string>> = {

@@ -1,11 +1,11 @@
 import { X509Certificate, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { buildCaTbs, caValidity, checkCaCertificate, issueCaCertificate } from '../../../core/ca-certificate.ts';
-import type { CaTemplate } from '../../../core/ca-certificate.ts';
-import { certificateFacts } from '../../../core/certificate-facts.ts';
-import { assembleCertificate } from '../../../core/certificate.ts';
-import { serialFrom } from '../../../core/lifetime.ts';
-import type { SignatureAlgorithm, Signer } from '../../../core/ports.ts';
+import { buildCaTbs, caValidity, checkCaCertificate, issueCaCertificate } from '../../../core/x509/ca-certificate.ts';
+import type { CaTemplate } from '../../../core/x509/ca-certificate.ts';
+import { certificateFacts } from '../../../core/x509/read-certificate.ts';
+import { assembleCertificate } from '../../../core/x509/leaf-certificate.ts';
+import { serialFrom } from '../../../core/x509/validity.ts';
+import type { SignatureAlgorithm, Signer } from '../../../core/ports/signer.ts';
 import * as der from '../../harness/der-writer.ts';
 import { encodeSubject, newKey, sharedKey } from '../../harness/requests.ts';
 import type { TestKey } from '../../harness/requests.ts';

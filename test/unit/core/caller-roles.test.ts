@@ -1,6 +1,6 @@
 /** The roles in `access.iam.principals`, held against what the file says of the machines that may join. */
 import { describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 
 const account = '111122223333';
 const worker = `arn:aws:iam::${account}:role/prod-worker`;

@@ -1,7 +1,7 @@
 /** Certificates that a strict reader refuses: each is an ordinary one with one thing wrong. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { certificateFacts, CertificateUnreadableError } from '../../../core/certificate-facts.ts';
+import { certificateFacts, CertificateUnreadableError } from '../../../core/x509/read-certificate.ts';
 import * as der from '../../harness/der-writer.ts';
 import { encodeSubject, sharedKey } from '../../harness/requests.ts';
 

@@ -1,6 +1,6 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { caCertificates, clusterEntry, parsePins, pinnedOf } from '../../../core/cluster-info.ts';
+import { caCertificates, clusterEntry, parsePins, pinnedOf } from '../../../core/kubernetes/cluster-info.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
 
 const hex = 'AB'.repeat(32);

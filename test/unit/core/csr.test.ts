@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { decodeRequest } from '../../../core/csr.ts';
-import type { CertificateRequest } from '../../../core/csr.ts';
-import { encodingOf, readDer } from '../../../core/der.ts';
-import type { RefusalCode } from '../../../core/outcome.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import type { CertificateRequest } from '../../../core/x509/model.ts';
+import { encodingOf, readDer } from '../../../core/encoding/der-reader.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
 import * as der from '../../harness/der-writer.ts';
 import {
   attribute,

@@ -3,8 +3,8 @@
  * rules for every signer are in profiles.test.ts.
  */
 import { describe, expect, test } from 'vitest';
-import { parseRange } from '../../../core/patterns.ts';
-import { checkProfile } from '../../../core/profiles.ts';
+import { parseRange } from '../../../core/policy/patterns.ts';
+import { checkProfile } from '../../../core/policy/check-profile.ts';
 import { customProfile, object, request } from './questions.ts';
 import type { Asked } from './questions.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { ParsedConfiguration } from '../../../core/configuration.ts';
-import type { DeploymentConfiguration } from '../../../core/deployment.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ParsedConfiguration } from '../../../core/configuration/parse.ts';
+import type { DeploymentConfiguration } from '../../../core/configuration/model/deployment.ts';
 
 const role = 'arn:aws:iam::111122223333:role/relay';
 

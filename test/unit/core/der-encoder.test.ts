@@ -1,8 +1,8 @@
 import * as asn1js from 'asn1js';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import * as write from '../../../core/der-encoder.ts';
-import { encodingOf, readDer } from '../../../core/der.ts';
+import * as write from '../../../core/encoding/der-writer.ts';
+import { encodingOf, readDer } from '../../../core/encoding/der-reader.ts';
 
 /** asn1js writes the same value by code of its own. */
 function opinion(block: asn1js.BaseBlock): string {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodingOf, oidOf, readDer } from '../../../core/der.ts';
-import type { DerElement } from '../../../core/der.ts';
+import { encodingOf, oidOf, readDer } from '../../../core/encoding/der-reader.ts';
+import type { DerElement } from '../../../core/encoding/der-reader.ts';
 import * as der from '../../harness/der-writer.ts';
 
 function problemOf(bytes: Uint8Array): string | undefined {

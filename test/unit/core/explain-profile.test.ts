@@ -1,6 +1,6 @@
 /** The values that `csr explain` shows beside each check, where they are more than the request's own text. */
 import { describe, expect, test } from 'vitest';
-import { explainProfile } from '../../../core/profiles.ts';
+import { explainProfile } from '../../../core/policy/check-profile.ts';
 import { customRules, object, profile, request } from './questions.ts';
 import type { Asked } from './questions.ts';
 

@@ -1,7 +1,7 @@
 /** Names that look like others: hidden characters, blanks at the ends, nothing at all. No signer reads a request with one. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeRequest } from '../../../core/csr.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import * as der from '../../harness/der-writer.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { ourSigner } from '../../corpus/ask.ts';
 import { derivedKey, makeAuthority } from '../../corpus/authority.ts';
 import type { HostileCase } from '../../corpus/hostile/case.ts';

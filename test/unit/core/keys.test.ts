@@ -1,7 +1,7 @@
 /** RSA keys whose numbers would make a signature worthless, or verifying it expensive. None of them needs a signature. */
 import { describe, expect, test } from 'vitest';
-import { readDer } from '../../../core/der.ts';
-import { decodePublicKey } from '../../../core/keys.ts';
+import { readDer } from '../../../core/encoding/der-reader.ts';
+import { decodePublicKey } from '../../../core/x509/public-key.ts';
 import * as der from '../../harness/der-writer.ts';
 import { sharedKey } from '../../harness/requests.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 
 function objectWith(metadata: Readonly<Record<string, unknown>>): unknown {
   return {

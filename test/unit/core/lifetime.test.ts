@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { notAfterOf, serialFrom, validity } from '../../../core/lifetime.ts';
+import { notAfterOf, serialFrom, validity } from '../../../core/x509/validity.ts';
 import { recordedCa } from './recorded-ca.ts';
 
 const minute = 60;

@@ -11,7 +11,7 @@ import {
   parseRange,
   rangeHolds,
   uriMatches,
-} from '../../../core/patterns.ts';
+} from '../../../core/policy/patterns.ts';
 
 describe('names', () => {
   test.each([

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodePem, toPem } from '../../../core/pem.ts';
+import { decodePem, toPem } from '../../../core/encoding/pem.ts';
 import { pemBlock } from '../../harness/requests.ts';
 
 const labels = ['ONE', 'TWO', 'THREE'];

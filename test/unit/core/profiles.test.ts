@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkProfile, defaultSignerName, explainProfile } from '../../../core/profiles.ts';
-import type { Profile, ProfileKind } from '../../../core/profiles.ts';
-import { knownUsages } from '../../../core/usages.ts';
+import { checkProfile, defaultSignerName, explainProfile } from '../../../core/policy/check-profile.ts';
+import type { Profile, ProfileKind } from '../../../core/policy/profile.ts';
+import { knownUsages } from '../../../core/x509/key-usages.ts';
 import { acceptable, customProfile, customRules, object, profile, request } from './questions.ts';
 import type { Asked } from './questions.ts';
 import { ranges } from '../../harness/address-ranges.ts';

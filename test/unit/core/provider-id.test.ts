@@ -1,6 +1,6 @@
 /** The provider ID extension of a request: it is compared with what a provider proves, so only one form of it counts. */
 import { describe, expect, test } from 'vitest';
-import { decodeRequest, providerIdType } from '../../../core/csr.ts';
+import { decodeRequest, providerIdType } from '../../../core/x509/certificate-request.ts';
 import * as der from '../../harness/der-writer.ts';
 import { makeRequest } from '../../harness/requests.ts';
 

@@ -1,7 +1,7 @@
 /** Requests and profiles as plain values, for tests of the rules: what decoding makes of bytes is tested elsewhere. */
-import type { CertificateRequest, KeyKind, PublicKey, SubjectAltNames } from '../../../core/csr.ts';
-import type { RequestObject } from '../../../core/kubernetes.ts';
-import type { CustomRules, Profile, ProfileKind, SubjectLimits } from '../../../core/profiles.ts';
+import type { CertificateRequest, KeyKind, PublicKey, SubjectAltNames } from '../../../core/x509/model.ts';
+import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { CustomRules, Profile, ProfileKind, SubjectLimits } from '../../../core/policy/profile.ts';
 
 export interface Asked {
   readonly commonName?: string;

@@ -1,12 +1,12 @@
 /** Prints how many steps of core/ each of these requests takes, as JSON: for request-cost.test.ts. */
 import { randomBytes, X509Certificate } from 'node:crypto';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { Authority } from '../../../core/certificate.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
 import { issue } from '../../../core/issue.ts';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
-import { judgeUnattested } from '../../../lambdas/watch-relay/own-judgement.ts';
-import type { AddressRange } from '../../../core/patterns.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import { judgeUnattested } from '../../../lambdas/watch-relay/request/policy-only-review.ts';
+import type { AddressRange } from '../../../core/policy/patterns.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 import { startCounting } from '../../harness/steps.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';

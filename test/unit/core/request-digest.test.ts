@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { RequestObject } from '../../../core/kubernetes.ts';
-import { requestDigest } from '../../../core/request-digest.ts';
+import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import { requestDigest } from '../../../core/kubernetes/request-digest.ts';
 
 const request: RequestObject = {
   apiVersion: 'certificates.k8s.io/v1',

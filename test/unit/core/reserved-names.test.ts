@@ -1,10 +1,10 @@
 /** Which names a signer for users gives: from the configuration file and the bytes of the request to the refusal. */
 import { describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import { decodeRequest } from '../../../core/csr.ts';
-import type { Violation } from '../../../core/outcome.ts';
-import { checkProfile } from '../../../core/profiles.ts';
-import type { Profile } from '../../../core/profiles.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import type { Violation } from '../../../core/outcome/outcome.ts';
+import { checkProfile } from '../../../core/policy/check-profile.ts';
+import type { Profile } from '../../../core/policy/profile.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { object } from './questions.ts';

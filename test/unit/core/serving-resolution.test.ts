@@ -1,7 +1,8 @@
 /** What countersign.yaml may say about kubelet serving certificates: approval without a proof, and exact reserved names. */
 import { describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { ClusterConfiguration, Problem } from '../../../core/configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { Problem } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 
 const serving = 'kubernetes.io/kubelet-serving';
 const clients = '      kubernetes.io/kube-apiserver-client-kubelet: { attestation: { providers: [aws] } }';

@@ -1,9 +1,9 @@
 /** Names that no kubelet serves under, attested or not: what the profile refuses before anything is asked about a machine. */
 import { describe, expect, test } from 'vitest';
-import type { SubjectAltNames } from '../../../core/csr.ts';
-import { checkProfile } from '../../../core/profiles.ts';
-import type { Profile } from '../../../core/profiles.ts';
-import { isRefusedToKubelets } from '../../../core/serving-rules.ts';
+import type { SubjectAltNames } from '../../../core/x509/model.ts';
+import { checkProfile } from '../../../core/policy/check-profile.ts';
+import type { Profile } from '../../../core/policy/profile.ts';
+import { isRefusedToKubelets } from '../../../core/policy/serving-rules.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 import { acceptable, object, profile, request } from './questions.ts';
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { defaultCluster, parseConfiguration } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
-import { signerDocuments } from '../../../core/signer-documents.ts';
-import { defaultTtlSeconds } from '../../../core/configuration-resolution.ts';
+import { defaultCluster, parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { signerDocuments } from '../../../core/configuration/signer-documents.ts';
+import { defaultTtlSeconds } from '../../../core/configuration/resolve/cluster.ts';
 
 const page = join(import.meta.dirname, '../../../docs/signers.md');
 
@@ -43,8 +43,9 @@ test('docs/signers.md has a place for every deviation the rules name', () => {
   const text = readFileSync(page, 'utf8');
   const numbered = [...text.matchAll(/^(\d+)\. \*\*/gm)].map(([, number]) => Number(number));
   expect(numbered).toEqual(Array.from({ length: numbered.length }, (_, index) => index + 1));
-  const rules = ['profiles', 'subject-rules', 'serving-rules'].map((file) =>
-    readFileSync(join(import.meta.dirname, `../../../core/${file}.ts`), 'utf8'),
+  const folder = join(import.meta.dirname, '../../../core/policy');
+  const rules = ['check-profile', 'general-rules', 'subject-rules', 'serving-rules'].map((file) =>
+    readFileSync(join(folder, `${file}.ts`), 'utf8'),
   );
   const named = [...rules.join('').matchAll(/[Dd]eviations? ((?:\d+(?:, | and )?)+)/g)].flatMap(([, list = '']) =>
     (list.match(/\d+/g) ?? []).map(Number),

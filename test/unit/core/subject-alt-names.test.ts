@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeSubjectAltNames, encodeSubjectAltNames, ipOctets, ipText } from '../../../core/subject-alt-names.ts';
+import {
+  decodeSubjectAltNames,
+  encodeSubjectAltNames,
+  ipOctets,
+  ipText,
+} from '../../../core/x509/subject-alt-names.ts';
 import { encodeSans, ipOctets as octetsOf } from '../../harness/requests.ts';
 
 describe('IP addresses', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { triage, triagePending } from '../../../core/triage.ts';
+import { triage, triagePending } from '../../../core/kubernetes/triage.ts';
 import { object } from './questions.ts';
 
 const condition = (type: string, status: string | undefined = 'True') => ({

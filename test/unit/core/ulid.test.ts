@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { ulid } from '../../../core/ulid.ts';
+import { ulid } from '../../../core/attestation/records/ulid.ts';
 
 test('the specification’s own example of a time', () => {
   // github.com/ulid/spec: 1469918176385 is 01ARYZ6S41.

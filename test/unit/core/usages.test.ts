@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isExtendedUsage, isKnownUsage, knownUsages, usageTable } from '../../../core/usages.ts';
+import { isExtendedUsage, isKnownUsage, knownUsages, usageTable } from '../../../core/x509/key-usages.ts';
 
 /** RFC 5280 §4.2.1.3, in the order of the BIT STRING, by the names Kubernetes gives them. */
 const bits = [

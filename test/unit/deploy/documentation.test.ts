@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
-import { parseConfiguration } from '../../../core/configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
 
 const docs = resolve(import.meta.dirname, '../../../docs');
 const pages = ['deploy.md', 'kubeadm.md', 'gcp-controller-manager.md', 'eks.md', 'cost.md', 'emulators.md'];

@@ -3,9 +3,9 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { joinHelp, planOf } from '../../../kubelet-authenticator/join-flags.ts';
-import { placesOf } from '../../../kubelet-authenticator/join-files.ts';
-import type { DiscoveryRefusal } from '../../../kubelet-authenticator/discovery.ts';
+import { joinHelp, planOf } from '../../../kubelet-authenticator/join/join-flags.ts';
+import { placesOf } from '../../../kubelet-authenticator/join/join-files.ts';
+import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const folder = join(root, 'examples/join');

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
-import { generateBootstrapToken, tokenText } from '../../../core/bootstrap-token.ts';
-import { startApiFront } from '../../../dev/api-front.ts';
-import { startCsrApi } from '../../../dev/csr-api.ts';
+import { generateBootstrapToken, tokenText } from '../../../core/kubernetes/bootstrap-token.ts';
+import { startApiFront } from '../../../dev/csr-api/api-front.ts';
+import { startCsrApi } from '../../../dev/csr-api/csr-api.ts';
 import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
 

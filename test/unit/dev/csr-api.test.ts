@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startCsrApi } from '../../../dev/csr-api.ts';
-import type { CsrApi } from '../../../dev/csr-api.ts';
+import { startCsrApi } from '../../../dev/csr-api/csr-api.ts';
+import type { CsrApi } from '../../../dev/csr-api/csr-api.ts';
 import { csrApiContract } from '../../contract/csr-api.ts';
 import type { CsrApiUnderTest } from '../../contract/csr-api.ts';
 import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';

@@ -3,12 +3,12 @@ import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } f
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { checkIssued } from '../../../dev/certificate-checks.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { checkIssued } from '../../../dev/demo/certificate-checks.ts';
 import { main } from '../../../dev/demo.ts';
 import type { DemoOverrides } from '../../../dev/demo.ts';
-import { createTerminal } from '../../../dev/terminal.ts';
+import { createTerminal } from '../../../dev/demo/terminal.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { certificatesIn, csrFixture, startStack } from '../sign/stack.ts';
 

@@ -1,13 +1,13 @@
 /** The story of the two machines, and that it can end badly: with each part of the platform lying, and each part of ours failing. */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws-endpoints.ts';
-import type { InstanceDescription } from '../../../core/attestation/aws-instance.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
+import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import { main } from '../../../dev/demo.ts';
 import type { DemoOverrides } from '../../../dev/demo.ts';
-import { createStandInAws } from '../../../dev/stand-in-aws.ts';
-import { createTerminal } from '../../../dev/terminal.ts';
+import { createStandInAws } from '../../../dev/aws/stand-in-aws.ts';
+import { createTerminal } from '../../../dev/demo/terminal.ts';
 
 /** `told`: the text so far. */
 type Planted = (told: () => string) => DemoOverrides;

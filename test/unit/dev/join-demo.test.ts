@@ -1,13 +1,13 @@
 /** The story of the machine that joins, and that it can end badly: with each part of the platform and of ours failing. */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
 import { main } from '../../../dev/demo.ts';
 import type { DemoOverrides } from '../../../dev/demo.ts';
-import { createTerminal } from '../../../dev/terminal.ts';
-import { createStandInAws } from '../../../dev/stand-in-aws.ts';
-import { startStandInImds } from '../../../dev/stand-in-imds.ts';
-import { connectImds } from '../../../adapters/imds.ts';
+import { createTerminal } from '../../../dev/demo/terminal.ts';
+import { createStandInAws } from '../../../dev/aws/stand-in-aws.ts';
+import { startStandInImds } from '../../../dev/aws/stand-in-imds.ts';
+import { connectImds } from '../../../adapters/aws/imds.ts';
 
 /** A key that is not the CA's; after its second try, which tells why, patience ends. */
 function otherCaKey(): DemoOverrides {

@@ -2,9 +2,9 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { request } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
-import { serveHttp } from '../../../dev/node-http.ts';
-import type { HttpService } from '../../../dev/node-http.ts';
+import type { HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
+import { serveHttp } from '../../../dev/csr-api/node-http.ts';
+import type { HttpService } from '../../../dev/csr-api/node-http.ts';
 import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 
 const services: HttpService[] = [];

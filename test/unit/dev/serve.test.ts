@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { loadEmbeddedCa } from '../../../adapters/embedded-authority.ts';
+import { loadEmbeddedCa } from '../../../adapters/embedded/authority.ts';
 import { main } from '../../../dev/serve.ts';
 import { csrFixture } from '../sign/stack.ts';
 

@@ -1,7 +1,12 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import { checkCredential, nodeSubject, renewalMoment, splitPem } from '../../../kubelet-authenticator/certificate.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import {
+  checkCredential,
+  nodeSubject,
+  renewalMoment,
+  splitPem,
+} from '../../../kubelet-authenticator/files/check-credential.ts';
 import {
   createTestAuthority,
   clientExtensions,

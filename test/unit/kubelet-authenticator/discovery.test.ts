@@ -2,11 +2,11 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { detachedSignature } from '../../../core/bootstrap-token.ts';
-import { caCertificates } from '../../../core/cluster-info.ts';
-import { discoverByToken, maxAnswerBytes } from '../../../kubelet-authenticator/discovery.ts';
-import type { DiscoveryCall } from '../../../kubelet-authenticator/discovery.ts';
-import { processJoinWorld } from '../../../kubelet-authenticator/join.ts';
+import { detachedSignature } from '../../../core/kubernetes/bootstrap-token.ts';
+import { caCertificates } from '../../../core/kubernetes/cluster-info.ts';
+import { discoverByToken, maxAnswerBytes } from '../../../kubelet-authenticator/join/discovery.ts';
+import type { DiscoveryCall } from '../../../kubelet-authenticator/join/discovery.ts';
+import { processJoinWorld } from '../../../kubelet-authenticator/join/join.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../harness/test-certificates.ts';
 import type { TestAuthority } from '../../harness/test-certificates.ts';
 

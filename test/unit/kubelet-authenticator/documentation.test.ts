@@ -3,14 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { renewalMoment } from '../../../kubelet-authenticator/certificate.ts';
+import { renewalMoment } from '../../../kubelet-authenticator/files/check-credential.ts';
 import {
   defaultCacheDirectory,
   defaultSettingsFile,
   defaultSignerName,
   keyKinds,
   settingFlags,
-} from '../../../kubelet-authenticator/settings.ts';
+} from '../../../kubelet-authenticator/settings/settings.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const file = join(root, 'docs/kubelet-authenticator.md');

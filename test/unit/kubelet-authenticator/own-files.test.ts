@@ -13,12 +13,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { makeDirectory, readCredentials, readWork, writeWork } from '../../../kubelet-authenticator/cache.ts';
-import type { Slot } from '../../../kubelet-authenticator/cache.ts';
-import { conflicts, writeFiles } from '../../../kubelet-authenticator/join-files.ts';
-import { lockFile, takeLock } from '../../../kubelet-authenticator/lock.ts';
-import { bootstrapLogin } from '../../../kubelet-authenticator/login.ts';
-import { checkOwnDirectory, readGivenFile, readOwnFile } from '../../../kubelet-authenticator/own-files.ts';
+import { makeDirectory, readCredentials, readWork, writeWork } from '../../../kubelet-authenticator/files/cache.ts';
+import type { Slot } from '../../../kubelet-authenticator/files/cache.ts';
+import { conflicts, writeFiles } from '../../../kubelet-authenticator/join/join-files.ts';
+import { lockFile, takeLock } from '../../../kubelet-authenticator/files/lock.ts';
+import { bootstrapLogin } from '../../../kubelet-authenticator/request/login.ts';
+import { checkOwnDirectory, readGivenFile, readOwnFile } from '../../../kubelet-authenticator/files/own-files.ts';
 import { temporaryFolder } from '../../harness/processes.ts';
 
 /** Another user, and not a member of a group that we are in. */
@@ -166,7 +166,7 @@ describe('finding 11: files that are believed', () => {
   });
 
   test('a token may come through a pipe', () => {
-    const module = join(import.meta.dirname, '../../../kubelet-authenticator/own-files.ts');
+    const module = join(import.meta.dirname, '../../../kubelet-authenticator/files/own-files.ts');
     const program = `import { readGivenFile } from ${JSON.stringify(module)}; process.stdout.write(readGivenFile('/dev/stdin'))`;
     const command = 'printf token | "$0" --input-type=module -e "$1"';
     const ran = spawnSync('sh', ['-c', command, process.execPath, program], { encoding: 'utf8' });

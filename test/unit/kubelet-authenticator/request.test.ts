@@ -1,11 +1,11 @@
 import { createHash, createPrivateKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { bindingDigest } from '../../../core/binding.ts';
-import { decodeRequest } from '../../../core/csr.ts';
-import { decodeEvidence } from '../../../core/evidence.ts';
+import { bindingDigest } from '../../../core/attestation/evidence/binding-digest.ts';
+import { decodeRequest } from '../../../core/x509/certificate-request.ts';
+import { decodeEvidence } from '../../../core/attestation/evidence/evidence.ts';
 import { awsProvider } from '../../../kubelet-authenticator/providers/aws.ts';
-import { makeRequest, newKey, requestObject } from '../../../kubelet-authenticator/request.ts';
-import { keyKinds, resolveSettings } from '../../../kubelet-authenticator/settings.ts';
+import { makeRequest, newKey, requestObject } from '../../../kubelet-authenticator/request/request.ts';
+import { keyKinds, resolveSettings } from '../../../kubelet-authenticator/settings/settings.ts';
 import { settingsFile } from './settings-file.ts';
 
 const resolved = resolveSettings(JSON.stringify(settingsFile));

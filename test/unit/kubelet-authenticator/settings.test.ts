@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { decodeExecInfo, encodeExecCredential } from '../../../kubelet-authenticator/exec-credential.ts';
-import { encodeSettings, resolveSettings, servingFile } from '../../../kubelet-authenticator/settings.ts';
+import { decodeExecInfo, encodeExecCredential } from '../../../kubelet-authenticator/credential/exec-credential.ts';
+import { encodeSettings, resolveSettings, servingFile } from '../../../kubelet-authenticator/settings/settings.ts';
 import { settingsFile } from './settings-file.ts';
 
 const settings = (change: object = {}, flags: Parameters<typeof resolveSettings>[1] = {}) => {

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readBakedCluster } from '../../../core/baked-configuration.ts';
+import { readBakedCluster } from '../../../core/configuration/bundled-configuration.ts';
 import { parseSettings as parseAttestSettings } from '../../../lambdas/attest/env.ts';
 import { parseSettings as parseSignSettings } from '../../../lambdas/sign/env.ts';
 import { createApplication } from '../../../lib/application.ts';

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bakeAccess, bakeCluster } from '../../../core/baked-configuration.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
+import { bakeAccess, bakeCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { entries } from '../../../lib/application.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Bundle, BundleOptions } from '../../../lib/bundle.ts';
@@ -74,7 +74,7 @@ describe('the functions of this project', () => {
     (service) => {
       const { inputs } = of(service);
       const strange =
-        /adapters\/(embedded|kubernetes)|core\/(configuration|configuration-schema|deployment-schema)\.ts|node_modules\/(yaml|zod|@kubernetes|@peculiar|aws-cdk-lib|pino|prom-client|commander)\//;
+        /adapters\/(embedded|kubernetes)\/|core\/configuration\/(parse\.ts|resolve\/|schema\/)|node_modules\/(yaml|zod|@kubernetes|@peculiar|aws-cdk-lib|pino|prom-client|commander)\//;
       expect(inputs.filter((input) => strange.test(input))).toEqual([]);
     },
   );

@@ -1,6 +1,6 @@
 /** Functions, ways in and what each role may: resource by resource, statement by statement. */
 import { describe, expect, test } from 'vitest';
-import { loopbackCaller } from '../../../dev/loopback-caller.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import { parseSettings } from '../../../lambdas/sign/env.ts';
 import { readSettings } from '../../../lambdas/ca/env.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';

@@ -2,8 +2,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { Configuration } from '../../../core/configuration.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { Configuration } from '../../../core/configuration/model/cluster.ts';
 import { Validations } from 'aws-cdk-lib';
 import { createApplication, entries } from '../../../lib/application.ts';
 import type { Sources } from '../../../lib/functions.ts';

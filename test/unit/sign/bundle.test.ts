@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bakeCallers, bakeCluster } from '../../../core/baked-configuration.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
+import { bakeCallers, bakeCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { version } from '../../../core/version.ts';
 import manifest from '../../../package.json' with { type: 'json' };
 
@@ -46,10 +46,10 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test('holds no stand-in, nothing of another service, and no parser of files it does not read', () => {
-    expect(inputs).toContain('core/ca-authority.ts');
+    expect(inputs).toContain('core/ca/authority.ts');
     const foreign = inputs.filter(
       (file) =>
-        /^adapters\/embedded-|stand-in|^(dev|cli|lib|test|bench)\//.test(file) ||
+        /^adapters\/embedded\/|stand-in|^(dev|cli|lib|test|bench)\//.test(file) ||
         (file.startsWith('lambdas/') && !file.startsWith(`lambdas/${service}/`)) ||
         /node_modules\/(@kubernetes|yaml|zod|commander|pino|prom-client|jose|@peculiar|asn1js|pvtsutils|pvutils|aws-cdk-lib|constructs)\//.test(
           file,

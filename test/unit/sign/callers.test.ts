@@ -1,7 +1,7 @@
 /** The sign handler with the check of a deployed function before it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { checkCaller } from '../../../adapters/lambda-caller.ts';
-import { interpretSign } from '../../../adapters/signer-answers.ts';
+import { checkCaller } from '../../../adapters/lambda/caller.ts';
+import { interpretSign } from '../../../adapters/signing-api/answers.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../harness/callers.ts';
 import { csrFixture, errorIn, eventFixture, outcomeOf, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';

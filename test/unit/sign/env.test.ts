@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultCluster } from '../../../core/configuration.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { parseSettings } from '../../../lambdas/sign/env.ts';
 
 const cluster = defaultCluster('prod', { maxTtlSeconds: 3_600 });

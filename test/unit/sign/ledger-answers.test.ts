@@ -4,13 +4,13 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 import { leaseMilliseconds } from '../../../core/issue.ts';
-import type { CertificateLedger } from '../../../core/ports.ts';
-import type { Profile } from '../../../core/profiles.ts';
+import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
+import type { Profile } from '../../../core/policy/profile.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
 import { certificatesIn, csrFixture, errorIn, outcomeOf, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';

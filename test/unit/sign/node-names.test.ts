@@ -3,9 +3,9 @@
  * configured as wide as it can be, is asked for a control-plane node and for the group above all authorization.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseConfiguration } from '../../../core/configuration.ts';
-import type { ClusterConfiguration } from '../../../core/configuration.ts';
-import { knownUsages } from '../../../core/usages.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { knownUsages } from '../../../core/x509/key-usages.ts';
 import { csrFixture, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';
 

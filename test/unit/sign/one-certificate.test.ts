@@ -1,10 +1,10 @@
 /** One certificate per UID: delivered a hundred times at once, and through every failure of every port. */
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { HttpAnswer } from '../../../adapters/lambda-http.ts';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
+import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
 import { leaseMilliseconds } from '../../../core/issue.ts';
-import type { CertificateLedger, IssuingRecord, LedgerWrite } from '../../../core/ports.ts';
+import type { CertificateLedger, IssuingRecord, LedgerWrite } from '../../../core/ports/certificate-ledger.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { visitEveryFault } from '../../contract/faulty.ts';
 import type { Faults } from '../../contract/faulty.ts';

@@ -1,15 +1,16 @@
 /** The sign handler over the embedded store and a real key, with everything observable. */
 import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
-import { openEmbeddedLedger } from '../../../adapters/embedded-ledger.ts';
-import { embeddedSigner } from '../../../adapters/embedded-signer.ts';
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda-http.ts';
-import { loopbackCaller } from '../../../dev/loopback-caller.ts';
-import type { Authority } from '../../../core/certificate.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { CertificateLedger, Signer } from '../../../core/ports.ts';
+import { openEmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
+import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
+import type { Authority } from '../../../core/x509/leaf-certificate.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
+import type { Signer } from '../../../core/ports/signer.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import type { SignHandlerPorts } from '../../../lambdas/sign/handler.ts';
-import type { CallLogEntry } from '../../../adapters/lambda-log.ts';
+import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';

@@ -1,9 +1,9 @@
 /** The modelled attest function, call by call beside the real one over the real adapters, stores and evidence. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sharedRetries } from '../../../adapters/ec2.ts';
-import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import type { AttestationStore } from '../../../core/attestation-store.ts';
-import type { AwsPorts } from '../../../core/attestation/aws-endpoints.ts';
+import { sharedRetries } from '../../../adapters/aws/ec2.ts';
+import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
+import type { AwsPorts } from '../../../core/attestation/aws/endpoints.ts';
 import { storyClusters } from '../../contract/attested-story.ts';
 import { openSite, provedRequest, startAwsPlatform } from '../../harness/attested-site.ts';
 import type { AwsPlatform } from '../../harness/attested-site.ts';

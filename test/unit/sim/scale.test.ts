@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { kmsClientConfig } from '../../../adapters/kms-signer.ts';
-import { ledgerClientConfig } from '../../../adapters/dynamodb-ledger.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
+import { kmsClientConfig } from '../../../adapters/aws/kms-signer.ts';
+import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { issue, leaseMilliseconds as realLease } from '../../../core/issue.ts';
-import { decodeRequestObject } from '../../../core/kubernetes.ts';
-import type { CertificateLedger } from '../../../core/ports.ts';
+import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
 import { createSimulatedLedger } from '../../sim/ledger.ts';
 import { authorityWith, createAuthorities, userRequest } from '../../sim/requests.ts';
 import { dynamodb, kms } from '../../sim/scale/numbers.ts';

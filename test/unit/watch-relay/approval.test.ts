@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { ProfileAttestation } from '../../../core/attestation-configuration.ts';
-import { defaultCluster } from '../../../core/configuration.ts';
-import type { AttestAnswer, AttestVerdict, JsonObject } from '../../../core/ports.ts';
-import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
-import { createAskedOnce } from '../../../lambdas/watch-relay/asked-once.ts';
-import { relayRequest } from '../../../lambdas/watch-relay/work.ts';
+import type { ProfileAttestation } from '../../../core/policy/profile.ts';
+import { defaultCluster } from '../../../core/configuration/parse.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { AttestAnswer, AttestVerdict } from '../../../core/ports/signing-endpoint.ts';
+import type { SignerPolicy } from '../../../lambdas/watch-relay/settings/options.ts';
+import { createAskedOnce } from '../../../lambdas/watch-relay/request/asked-once.ts';
+import { relayRequest } from '../../../lambdas/watch-relay/request/work.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import type { RequestSpec } from '../../harness/requests.ts';
 import { approved, denied, key, object } from './fixtures.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { AttestAnswer, JsonObject } from '../../../core/ports.ts';
-import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
-import type { RelayOptions } from '../../../lambdas/watch-relay/options.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { AttestAnswer } from '../../../core/ports/signing-endpoint.ts';
+import type { SignerPolicy, RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { approved, certificateFor, denied, key, object, recordingLog } from './fixtures.ts';

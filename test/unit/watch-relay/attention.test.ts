@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { causes, createAttention, lastingMilliseconds } from '../../../lambdas/watch-relay/attention.ts';
-import type { Attention } from '../../../lambdas/watch-relay/attention.ts';
-import type { RetryCause } from '../../../lambdas/watch-relay/result.ts';
+import { causes, createAttention, lastingMilliseconds } from '../../../lambdas/watch-relay/request/alarm-policy.ts';
+import type { Attention } from '../../../lambdas/watch-relay/request/alarm-policy.ts';
+import type { RetryCause } from '../../../lambdas/watch-relay/request/result.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 let clock: ReturnType<typeof createVirtualClock>;

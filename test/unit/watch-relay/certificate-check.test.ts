@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { certificateProblem } from '../../../lambdas/watch-relay/certificate-check.ts';
+import { certificateProblem } from '../../../lambdas/watch-relay/objects/check-relayed-certificate.ts';
 import { makeRequest, newKey } from '../../harness/requests.ts';
 import type { TestKeyKind } from '../../harness/requests.ts';
 import { caCertificate, caPem, certificateFor, goodPem, newCa, otherPem, request, testCa } from './fixtures.ts';

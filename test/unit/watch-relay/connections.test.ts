@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Server } from 'node:net';
 import { expect, test } from 'vitest';
-import { boundConnections } from '../../../lambdas/watch-relay/connections.ts';
+import { boundConnections } from '../../../lambdas/watch-relay/runtime/connections.ts';
 
 /** Sockets of any address, which one machine has not. */
 function setUp(total: number, perAddress: number) {

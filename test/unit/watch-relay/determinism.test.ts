@@ -9,9 +9,9 @@ const wiring = new Set([
   'index.ts',
   'system-clock.ts',
   'probe-server.ts',
-  'webhook-server.ts',
+  'server.ts',
   'connections.ts',
-  'webhook-files.ts',
+  'files.ts',
   'process-log.ts',
 ]);
 
@@ -46,7 +46,7 @@ function machineUse(file: string, text: string): string[] {
 }
 
 test('time, chance and the environment reach the relay only as arguments', () => {
-  const files = globSync('*.ts', { cwd: folder });
+  const files = globSync('**/*.ts', { cwd: folder });
   expect(files.length).toBeGreaterThan(15);
   const found = files
     .filter((file) => !wiring.has(basename(file)))

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { defaultSignerNames, endpointConnections, helpText, parseSettings } from '../../../lambdas/watch-relay/env.ts';
+import {
+  defaultSignerNames,
+  endpointConnections,
+  helpText,
+  parseSettings,
+} from '../../../lambdas/watch-relay/settings/settings.ts';
 
 const inCluster = { KUBERNETES_SERVICE_HOST: '10.0.0.1' };
 

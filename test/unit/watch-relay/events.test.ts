@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEventSink } from '../../../lambdas/watch-relay/events.ts';
+import { createEventSink } from '../../../lambdas/watch-relay/request/events.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 

@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
-import type { JsonObject } from '../../../core/ports.ts';
-import type { Log } from '../../../lambdas/watch-relay/log.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { Log } from '../../../lambdas/watch-relay/runtime/log.ts';
 import { makeRequest, newKey } from '../../harness/requests.ts';
 import type { TestKey } from '../../harness/requests.ts';
 

@@ -1,5 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
-import { leaseMilliseconds, renewDeadlineMilliseconds, runAsLeader } from '../../../lambdas/watch-relay/leader.ts';
+import {
+  leaseMilliseconds,
+  renewDeadlineMilliseconds,
+  runAsLeader,
+} from '../../../lambdas/watch-relay/cluster/leader.ts';
 import { recordingLog } from './fixtures.ts';
 import { createSimulatedLease } from './simulated-lease.ts';
 import type { LeaseFault } from './simulated-lease.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { fullJitter } from '../../../lambdas/watch-relay/clock.ts';
-import { createConcurrencyLimiter } from '../../../lambdas/watch-relay/limiter.ts';
-import { createObjectCache } from '../../../lambdas/watch-relay/object-cache.ts';
+import { fullJitter } from '../../../lambdas/watch-relay/runtime/clock.ts';
+import { createConcurrencyLimiter } from '../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
+import { createObjectCache } from '../../../lambdas/watch-relay/objects/object-cache.ts';
 import { createVirtualClock, seededRandom } from './virtual-clock.ts';
 
 function setUp(maximum = 16) {

@@ -1,8 +1,7 @@
 /** One requester who makes objects too large: what the others, the operator and the API server notice of it. */
 import { afterEach, describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../core/ports.ts';
-import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
-import type { RelayOptions } from '../../../lambdas/watch-relay/options.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { SignerPolicy, RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import { makeRequest } from '../../harness/requests.ts';
 import { approved, certificateFor, key, object, recordingLog } from './fixtures.ts';

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { createHealth } from '../../../lambdas/watch-relay/health.ts';
-import { createRelayMetrics } from '../../../lambdas/watch-relay/metrics.ts';
-import { serveProbes } from '../../../lambdas/watch-relay/probe-server.ts';
+import { createHealth } from '../../../lambdas/watch-relay/observe/health.ts';
+import { createRelayMetrics } from '../../../lambdas/watch-relay/observe/metrics.ts';
+import { serveProbes } from '../../../lambdas/watch-relay/observe/probe-server.ts';
 import { statusOf, strangeTargets } from '../../harness/raw-requests.ts';
 
 const closes: (() => Promise<void>)[] = [];

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 
-const module = join(import.meta.dirname, '../../../lambdas/watch-relay/process-log.ts');
+const module = join(import.meta.dirname, '../../../lambdas/watch-relay/runtime/process-log.ts');
 const started: ChildProcess[] = [];
 afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createRequestQueue } from '../../../lambdas/watch-relay/queue.ts';
+import { createRequestQueue } from '../../../lambdas/watch-relay/schedule/queue.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 /** Everything that nobody can reach any more is gone when it returns. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createRequestQueue, crowd, sumOf } from '../../../lambdas/watch-relay/queue.ts';
-import type { Arrival } from '../../../lambdas/watch-relay/queue.ts';
+import { createRequestQueue, crowd, sumOf } from '../../../lambdas/watch-relay/schedule/queue.ts';
+import type { Arrival } from '../../../lambdas/watch-relay/schedule/queue.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 function setUp() {

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
-import type { ApiRefusal } from '../../../core/ports.ts';
-import { nameOf } from '../../../lambdas/watch-relay/candidate.ts';
-import { reflect } from '../../../lambdas/watch-relay/reflector.ts';
-import type { RestartReason } from '../../../lambdas/watch-relay/reflector.ts';
+import type { ApiRefusal } from '../../../core/ports/kubernetes-api.ts';
+import { nameOf } from '../../../lambdas/watch-relay/objects/request-phase.ts';
+import { reflect } from '../../../lambdas/watch-relay/cluster/reflector.ts';
+import type { RestartReason } from '../../../lambdas/watch-relay/cluster/reflector.ts';
 import { object, recordingLog, signerName } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault, Verb } from './simulated-api.ts';

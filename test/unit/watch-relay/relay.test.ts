@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { SignAnswer } from '../../../core/ports.ts';
-import type { RelayOptions } from '../../../lambdas/watch-relay/options.ts';
+import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
+import type { RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import { approved, denied, goodPem, object, otherPem, recordingLog, signerName } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { signersIn, signersOf } from '../../../lambdas/watch-relay/signers.ts';
+import { signersIn, signersOf } from '../../../lambdas/watch-relay/settings/signers.ts';
 
 const file = 'examples/attestation.yaml';
 const text = readFileSync(resolve(import.meta.dirname, '../../..', file), 'utf8');

@@ -1,6 +1,13 @@
-import { ThrottledError } from '../../../core/ports.ts';
-import type { AccessQuestion, ApiAnswer, ApiRefusal, JsonObject, RequestApi, WatchEvent } from '../../../core/ports.ts';
-import { sizeOf, withoutManagedFields } from '../../../lambdas/watch-relay/candidate.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
+import type {
+  AccessQuestion,
+  ApiAnswer,
+  ApiRefusal,
+  JsonObject,
+  RequestApi,
+  WatchEvent,
+} from '../../../core/ports/kubernetes-api.ts';
+import { sizeOf, withoutManagedFields } from '../../../lambdas/watch-relay/objects/request-phase.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** What can go wrong with one call. The first two look alike from outside; the write of `after` has been done. */

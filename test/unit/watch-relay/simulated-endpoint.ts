@@ -1,4 +1,5 @@
-import type { AttestAnswer, JsonObject, SignAnswer, SigningEndpoint } from '../../../core/ports.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { AttestAnswer, SignAnswer, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import { goodPem } from './fixtures.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 

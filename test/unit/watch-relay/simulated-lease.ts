@@ -1,5 +1,5 @@
-import type { ApiAnswer, JsonObject } from '../../../core/ports.ts';
-import type { LeaseStore } from '../../../lambdas/watch-relay/leader.ts';
+import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { LeaseStore } from '../../../lambdas/watch-relay/settings/options.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 export type LeaseFault = 'before' | 'after' | 'Forbidden' | 'hang';

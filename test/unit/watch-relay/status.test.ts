@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { violation } from '../../../core/outcome.ts';
-import { judge } from '../../../lambdas/watch-relay/candidate.ts';
+import { violation } from '../../../core/outcome/outcome.ts';
+import { judge } from '../../../lambdas/watch-relay/objects/request-phase.ts';
 import {
   approvedAt,
   certificateOf,
@@ -10,7 +10,7 @@ import {
   truncate,
   withCertificate,
   withFailed,
-} from '../../../lambdas/watch-relay/status.ts';
+} from '../../../lambdas/watch-relay/objects/status.ts';
 import { approved, object } from './fixtures.ts';
 
 test('a certificate is added as base64, and nothing else changes, __proto__ included', () => {

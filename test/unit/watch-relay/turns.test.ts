@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
-import { askingSteps, begunInARow, createTurns, renewalsInARow, steps } from '../../../lambdas/watch-relay/turns.ts';
-import type { Line, Step, Turn } from '../../../lambdas/watch-relay/turns.ts';
+import {
+  askingSteps,
+  begunInARow,
+  createTurns,
+  renewalsInARow,
+  steps,
+} from '../../../lambdas/watch-relay/schedule/fair-queue.ts';
+import type { Line, Step, Turn } from '../../../lambdas/watch-relay/schedule/fair-queue.ts';
 import { seededRandom } from './virtual-clock.ts';
 
 const turn = (requester: string, signerName = 's', line: Line = 'other', step: Step = 'decide'): Turn => ({

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../lambdas/watch-relay/clock.ts';
+import type { Clock } from '../../../lambdas/watch-relay/runtime/clock.ts';
 
 /** Time that stands still until told to go on. Timers fire in order of their time, then of their making. */
 export interface VirtualClock extends Clock {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { ThrottledError } from '../../../core/ports.ts';
-import type { ApiAnswer, JsonObject, SignAnswer } from '../../../core/ports.ts';
-import { withoutManagedFields } from '../../../lambdas/watch-relay/candidate.ts';
-import { createWebhookProxy } from '../../../lambdas/watch-relay/webhook-proxy.ts';
-import type { WebhookCall } from '../../../lambdas/watch-relay/webhook-proxy.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
+import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
+import { withoutManagedFields } from '../../../lambdas/watch-relay/objects/request-phase.ts';
+import { createWebhookProxy } from '../../../lambdas/watch-relay/webhook/proxy.ts';
+import type { WebhookCall } from '../../../lambdas/watch-relay/webhook/proxy.ts';
 import { approved, denied, goodPem, object, otherPem } from './fixtures.ts';
 import { issued, refusal } from './simulated-endpoint.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject, SignAnswer } from '../../../core/ports.ts';
-import type { SignerPolicy } from '../../../lambdas/watch-relay/approval.ts';
-import { createAskedOnce } from '../../../lambdas/watch-relay/asked-once.ts';
-import { relayRequest } from '../../../lambdas/watch-relay/work.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
+import type { SignerPolicy } from '../../../lambdas/watch-relay/settings/options.ts';
+import { createAskedOnce } from '../../../lambdas/watch-relay/request/asked-once.ts';
+import { relayRequest } from '../../../lambdas/watch-relay/request/work.ts';
 import { approved, caPem, denied, goodPem, object, otherPem, signerName } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault } from './simulated-api.ts';

@@ -1,6 +1,6 @@
 /** What somebody tries, what it must be refused with, and the deployment in which it is tried. */
-import type { AttestationStore } from '../../../../core/attestation-store.ts';
-import type { RefusalCode } from '../../../../core/outcome.ts';
+import type { AttestationStore } from '../../../../core/ports/attestation-store.ts';
+import type { RefusalCode } from '../../../../core/outcome/outcome.ts';
 import { audience, awsSettings, prove, requestFor, signers } from '../../../harness/attested-site.ts';
 import type { AttestedSite, AwsPlatform, Proved, SiteOptions } from '../../../harness/attested-site.ts';
 import type { FakeInstance } from '../../../harness/fake-aws/instance.ts';

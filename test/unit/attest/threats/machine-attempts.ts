@@ -1,5 +1,5 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
-import type { AttestationStore, ChangeWrite, IdentityRecord } from '../../../../core/attestation-store.ts';
+import type { AttestationStore, ChangeWrite, IdentityRecord } from '../../../../core/ports/attestation-store.ts';
 import { prove, requestFor, signers } from '../../../harness/attested-site.ts';
 import type { AwsPlatform, Proved } from '../../../harness/attested-site.ts';
 import type { FakeInstance } from '../../../harness/fake-aws/instance.ts';

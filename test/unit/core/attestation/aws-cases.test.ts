@@ -1,6 +1,6 @@
 /** Every case of test/corpus/attestation, from the evidence as sent to the machine as told, and what was asked of AWS on the way. */
 import { describe, expect, test } from 'vitest';
-import { awsProvider } from '../../../../core/attestation/aws.ts';
+import { awsProvider } from '../../../../core/attestation/aws/provider.ts';
 import * as world from '../../../corpus/attestation/aws-machine.ts';
 import { casesBySubject } from '../../../corpus/attestation/cases.ts';
 import { dataOf, isAsExpected, judge } from '../../../corpus/attestation/judge.ts';

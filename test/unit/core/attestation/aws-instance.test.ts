@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { NodeNameRule } from '../../../../core/attestation-configuration.ts';
-import { describeMachine } from '../../../../core/attestation/aws-instance.ts';
-import type { InstanceDescription } from '../../../../core/attestation/aws-instance.ts';
+import type { NodeNameRule } from '../../../../core/configuration/model/attestation.ts';
+import { describeMachine } from '../../../../core/attestation/aws/instance.ts';
+import type { InstanceDescription } from '../../../../core/attestation/aws/instance.ts';
 import { account, instance, instanceId, region } from '../../../corpus/attestation/aws-machine.ts';
 
 const expected = { identity: 'aws#…', account, region, instanceId };

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { awsProvider } from '../../../../core/attestation/aws.ts';
-import type { AwsPorts } from '../../../../core/attestation/aws-endpoints.ts';
-import type { InstanceDescription } from '../../../../core/attestation/aws-instance.ts';
+import { awsProvider } from '../../../../core/attestation/aws/provider.ts';
+import type { AwsPorts } from '../../../../core/attestation/aws/endpoints.ts';
+import type { InstanceDescription } from '../../../../core/attestation/aws/instance.ts';
 import * as world from '../../../corpus/attestation/aws-machine.ts';
 import { dataOf, judge } from '../../../corpus/attestation/judge.ts';
 

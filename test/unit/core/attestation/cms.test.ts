@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { pinCertificate, verifySignedData } from '../../../../core/attestation/cms.ts';
+import { pinCertificate, verifySignedData } from '../../../../core/attestation/aws/cms.ts';
 import { document, forged, now } from '../../../corpus/attestation/aws-machine.ts';
 import { createRegionKey, signedMessage } from '../../../corpus/attestation/cms-writer.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ClusterAttestation } from '../../../../core/attestation-configuration.ts';
-import { insecureProvider } from '../../../../core/attestation/insecure.ts';
+import type { ClusterAttestation } from '../../../../core/configuration/model/attestation.ts';
+import { insecureProvider } from '../../../../core/attestation/evidence/insecure.ts';
 import { createProviders } from '../../../../core/attestation/providers.ts';
 import { policy } from '../../../corpus/attestation/aws-machine.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readEvidence, readJsonObject } from '../../../../core/attestation/strict-json.ts';
+import { readEvidence, readJsonObject } from '../../../../core/encoding/strict-json.ts';
 
 const read = (text: string | Uint8Array) => readJsonObject(Buffer.from(text as string));
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { partitionOf } from '../../../../core/attestation/aws-partition.ts';
-import { rebuildStsRequest } from '../../../../core/attestation/sts-token.ts';
+import { partitionOf } from '../../../../core/attestation/aws/partition.ts';
+import { rebuildStsRequest } from '../../../../core/attestation/aws/sts-token.ts';
 import { presign, stsToken } from '../../../harness/fake-aws/presign.ts';
 import { credentials, now } from '../../../corpus/attestation/aws-machine.ts';
 

@@ -1,13 +1,13 @@
 /* What the tests' node makes is what the product takes, over its own adapters; and what changes in the world, it notices. */
 import { EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { ec2Endpoint } from '../../../../adapters/ec2.ts';
-import { stsEndpoint } from '../../../../adapters/sts.ts';
-import type { AwsAttestation } from '../../../../core/attestation-configuration.ts';
-import { awsProvider } from '../../../../core/attestation/aws.ts';
-import { bindingDigest } from '../../../../core/binding.ts';
-import { decodeRequest } from '../../../../core/csr.ts';
-import { decodeEvidence } from '../../../../core/evidence.ts';
+import { ec2Endpoint } from '../../../../adapters/aws/ec2.ts';
+import { stsEndpoint } from '../../../../adapters/aws/sts.ts';
+import type { AwsAttestation } from '../../../../core/configuration/model/attestation.ts';
+import { awsProvider } from '../../../../core/attestation/aws/provider.ts';
+import { bindingDigest } from '../../../../core/attestation/evidence/binding-digest.ts';
+import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
+import { decodeEvidence } from '../../../../core/attestation/evidence/evidence.ts';
 import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
 import { networkInterface } from '../../../harness/fake-aws/instance.ts';
 import { makeNodeEvidence, type NodeEvidenceOptions } from '../../../harness/fake-aws/node-evidence.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { pinCertificate, verifySignedData } from '../../../../core/attestation/cms.ts';
+import { pinCertificate, verifySignedData } from '../../../../core/attestation/aws/cms.ts';
 import { signAsAws } from '../../../harness/fake-aws/cms-writer.ts';
 import { createRegionCa, regionCa, signCms, signIdentityDocument } from '../../../harness/fake-aws/region-ca.ts';
 import type { CmsOptions } from '../../../harness/fake-aws/region-ca.ts';

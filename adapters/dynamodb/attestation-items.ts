@@ -1,0 +1,171 @@
+/**
+ * The items of the attestations table, and the writes that both attest and operators make of them.
+ *
+ *     id#<identity>        the record of a machine          node#<name>            whose the name is
+ *     once#<kind>#<id>     a spent proof                    once#address#<ip>      whose the address is
+ *     verdict#<uid>        what was concluded               audit#<ULID>           who did what, when and why
+ *     machine#<name>       an entry of the list             machine#*              all entries with a `*`, in one item
+ *     refused#<requester>#<from>   how often that requester was refused from then on (SHA-256 of the user name)
+ *     lock#node#<name>     a locked node name               lock#id#<identity>     a locked machine
+ */
+import { createHash } from 'node:crypto';
+import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { addressKind, providerAndName } from '../../core/attestation/records/stored-records.ts';
+import type { AuditItem, IdentityRecord, RefusalCount } from '../../core/ports/attestation-store.ts';
+import type { LockSubject } from '../../core/ports/locks.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { attestationsTable, itemKey } from './table.ts';
+import { itemFrom } from './values.ts';
+import type { Item } from './values.ts';
+
+const { partitionKey } = attestationsTable;
+
+export const keys = {
+  identity: (identity: string) => keyOf(itemKey('id', ...providerAndName(identity))),
+  node: (nodeName: string) => keyOf(itemKey('node', nodeName)),
+  once: (kind: string, id: string) => keyOf(itemKey('once', kind, id)),
+  address: (address: string) => keyOf(itemKey('once', addressKind, address)),
+  verdict: (uid: string) => keyOf(itemKey('verdict', uid)),
+  lock: (subject: LockSubject) => keyOf(itemKey('lock', ...lockParts(subject))),
+  machine: (name: string) => keyOf(itemKey('machine', ...providerAndName(name))),
+  /** No exact name has this key: names with `*` are patterns. */
+  patterns: keyOf(itemKey('machine', '*')),
+  refused: ({ requester, from }: RefusalCount) =>
+    keyOf(itemKey('refused', createHash('sha256').update(requester).digest('hex'), String(from))),
+  audit: (id: string) => keyOf(itemKey('audit', id)),
+};
+
+/** Patterns are attributes of their one item: attributes are set and removed without reading it first. */
+export const patternPrefix = 'pattern:';
+
+/** `lock#node#worker-3`, `lock#id#aws#aws/…`: the separators of a subject are separators of its key. */
+function lockParts(subject: LockSubject): readonly string[] {
+  const [kind, rest] = [subject.slice(0, subject.indexOf('#')), subject.slice(subject.indexOf('#') + 1)];
+  return kind === 'id' ? [kind, ...providerAndName(rest)] : [kind, rest];
+}
+
+export function keyOf(key: string): Item {
+  return { [partitionKey]: { S: key } };
+}
+
+/** An hour after the item has expired by anybody's clock. */
+export function timeToLive(expiresAt: Instant): Item {
+  return { [attestationsTable.timeToLive]: cleanUpAt(expiresAt) };
+}
+
+/** The value of that attribute alone. */
+export function cleanUpAt(expiresAt: Instant): AttributeValue {
+  return { N: String(Math.ceil(expiresAt / 1000) + 3_600) };
+}
+
+export interface Condition {
+  readonly expression: string;
+  readonly names?: Readonly<Record<string, string>>;
+  readonly values?: Item;
+}
+
+/** The writes of one table, each with the condition under which it may be done. */
+export function writesOf(tableName: string) {
+  const conditional = ({ expression, names, values = {} }: Condition, more: Item = {}) => ({
+    TableName: tableName,
+    ConditionExpression: expression,
+    ...(names === undefined ? {} : { ExpressionAttributeNames: names }),
+    ...(Object.keys({ ...values, ...more }).length === 0 ? {} : { ExpressionAttributeValues: { ...values, ...more } }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+  });
+  const put = (key: Item, item: Item, condition: Condition): TransactWriteItem => ({
+    Put: { ...conditional(condition), Item: { ...item, ...key } },
+  });
+  const remove = (key: Item, condition: Condition): TransactWriteItem => ({
+    Delete: { ...conditional(condition), Key: key },
+  });
+  const check = (key: Item, condition: Condition): TransactWriteItem => ({
+    ConditionCheck: { ...conditional(condition), Key: key },
+  });
+
+  /** The item by which a call of an operator knows its own write (`writer`). */
+  function audit(item: AuditItem, token?: string): TransactWriteItem {
+    const writer: Item = token === undefined ? {} : { writer: { S: token } };
+    return put(keys.audit(item.id), { ...itemFrom(item), ...writer }, isNew);
+  }
+
+  /** Addresses that are nobody's yet, or `former`'s. */
+  function occupy(addresses: readonly string[], identity: string, former?: string): readonly TransactWriteItem[] {
+    const condition = former === undefined ? isNew : isNewOr(isOf(former));
+    return unique(addresses).map((address) => put(keys.address(address), itemFrom({ identity, address }), condition));
+  }
+
+  /** Addresses go back to nobody. */
+  function free(addresses: readonly string[], identity: string): readonly TransactWriteItem[] {
+    return unique(addresses).map((address) => remove(keys.address(address), isOf(identity)));
+  }
+
+  /** A first record with its node name and addresses. The name is nobody's, or with `former` exactly that machine's. */
+  function first(record: IdentityRecord, former?: string): readonly TransactWriteItem[] {
+    const { identity, nodeName, addresses } = record;
+    return [
+      put(keys.identity(identity), itemFrom(record), isNew),
+      put(keys.node(nodeName), itemFrom({ identity, nodeName }), former === undefined ? isNew : isOf(former)),
+      ...occupy(addresses, identity, former),
+    ];
+  }
+
+  /** Changes of the record only what its retirement changes, so that nothing of the reader's copy gets into it. */
+  function retire(record: IdentityRecord): TransactWriteItem {
+    const active = isStillActive(record);
+    return {
+      Update: {
+        ...conditional(
+          { ...active, names: { ...active.names, '#addresses': 'addresses' } },
+          { ':retired': { S: 'retired' }, ':next': { N: String(record.rev + 1) }, ':none': { L: [] } },
+        ),
+        Key: keys.identity(record.identity),
+        UpdateExpression: 'SET #state = :retired, #rev = :next, #addresses = :none',
+      },
+    };
+  }
+
+  return { put, remove, check, audit, occupy, free, first, retire };
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
+}
+
+export const isNew: Condition = { expression: `attribute_not_exists(${partitionKey})` };
+
+/** A node name or an address that is this machine's. */
+export function isOf(identity: string): Condition {
+  return {
+    expression: '#identity = :identity',
+    names: { '#identity': 'identity' },
+    values: { ':identity': { S: identity } },
+  };
+}
+
+function isNewOr(other: Condition): Condition {
+  return { ...other, expression: `${isNew.expression} OR ${other.expression}` };
+}
+
+/** The record is the one that was read. `rev` alone would not say so: after a reset, another first use begins at 1 again. */
+export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition {
+  return {
+    expression: '#rev = :rev AND #firstSeen = :firstSeen AND #nodeName = :nodeName',
+    names: { '#rev': 'rev', '#firstSeen': 'firstSeen', '#nodeName': 'nodeName' },
+    values: {
+      ':rev': { N: String(rev) },
+      ':firstSeen': { N: String(firstSeen) },
+      ':nodeName': { S: nodeName },
+    },
+  };
+}
+
+/** A retired machine makes no use of its record, and does not retire again. */
+export function isStillActive(record: IdentityRecord): Condition {
+  const { expression, names, values } = isStill(record);
+  return {
+    expression: `${expression} AND #state = :active`,
+    names: { ...names, '#state': 'state' },
+    values: { ...values, ':active': { S: 'active' } },
+  };
+}

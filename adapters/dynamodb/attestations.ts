@@ -1,0 +1,259 @@
+/**
+ * What attestation remembers, in a DynamoDB table. Every write is one transaction whose conditions say what it depends
+ * on; every question about several items is one transaction too, so that they are of one moment.
+ */
+import { BatchGetItemCommand, GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClient, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { identityRecordFrom, lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
+import type {
+  AttestationStore,
+  Claim,
+  ClaimWrite,
+  IdentityRecord,
+  Look,
+  Seen,
+  Verdict,
+} from '../../core/ports/attestation-store.ts';
+import { checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { lockOfMachine, subjectsOf } from '../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import { nameMatches } from '../../core/policy/patterns.ts';
+import { ThrottledError } from '../../core/ports/errors.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { cleanUpAt, isOf, isStillActive, keys, patternPrefix, timeToLive, writesOf } from './attestation-items.ts';
+import type { Condition } from './attestation-items.ts';
+import { attestationsTable, tableError } from './table.ts';
+import { newToken, transactGet, transactWrite } from './transactions.ts';
+import { itemFrom, plainFrom } from './values.ts';
+import type { Item } from './values.ts';
+
+export interface DynamoDbAttestationsOptions {
+  /** Made with `ledgerClientConfig`: these writes bear repetition too. */
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
+/** A node name that changes hands between two reads is looked up again, this often. */
+const mostReads = 4;
+
+export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): AttestationStore {
+  const { client, tableName, randomBytes } = options;
+  const writes = writesOf(tableName);
+
+  async function get(key: Item): Promise<Item | undefined> {
+    try {
+      return (await client.send(new GetItemCommand({ TableName: tableName, Key: key, ConsistentRead: true }))).Item;
+    } catch (error) {
+      throw tableError(error);
+    }
+  }
+
+  /** Each as it is now, in the order asked; of no one moment. */
+  async function getEach(wanted: readonly Item[]): Promise<readonly (Item | undefined)[]> {
+    let answer;
+    try {
+      const RequestItems = { [tableName]: { Keys: [...wanted], ConsistentRead: true } };
+      answer = await client.send(new BatchGetItemCommand({ RequestItems }));
+    } catch (error) {
+      throw tableError(error);
+    }
+    if ((answer.UnprocessedKeys?.[tableName]?.Keys ?? []).length > 0) throw new ThrottledError('the table is busy');
+    const found = new Map((answer.Responses?.[tableName] ?? []).map((item) => [named(item)[0], item]));
+    return wanted.map((key) => found.get(named(key)[0]));
+  }
+
+  /** All of these as they are at one moment, and with them the record of whoever holds the node name then. */
+  async function readWithHolder(nodeName: string, wanted: readonly Item[]): Promise<(key: Item) => Item | undefined> {
+    let holder: Item | undefined;
+    for (let reads = 0; reads < mostReads; reads += 1) {
+      const asked = new Map([...wanted, keys.node(nodeName), ...(holder === undefined ? [] : [holder])].map(named));
+      const items = await transactGet(options, [...asked.values()]);
+      const found = new Map([...asked.keys()].map((name, index) => [name, items[index]]));
+      const read = (key: Item): Item | undefined => found.get(named(key)[0]);
+      const identity = read(keys.node(nodeName))?.['identity']?.S;
+      holder = identity === undefined ? undefined : keys.identity(identity);
+      if (holder === undefined || asked.has(named(holder)[0])) return read;
+    }
+    throw new ThrottledError('a node name changes hands faster than it can be read');
+  }
+
+  return {
+    async findVerdict(uid, now) {
+      const item = await get(keys.verdict(uid));
+      return item === undefined ? undefined : unexpired(item, now);
+    },
+    async findIdentity(identity) {
+      const item = await get(keys.identity(identity));
+      return item === undefined ? undefined : recordFrom(item, identity);
+    },
+    async findNode(nodeName) {
+      return holderIn(await readWithHolder(nodeName, []), nodeName);
+    },
+    async recall(uid, count, now) {
+      const [verdict, refused] = await getEach([keys.verdict(uid), keys.refused(count)]);
+      const before = verdict === undefined ? undefined : unexpired(verdict, now);
+      return {
+        ...(before === undefined ? {} : { verdict: before }),
+        refusals: refused === undefined ? 0 : Number(refused['refusals']?.N ?? Number.NaN),
+      };
+    },
+    async observe(record) {
+      checkObservation(record);
+      const still = isStillActive({ ...record, rev: record.rev - 1 });
+      const item = writes.put(keys.identity(record.identity), itemFrom(record), still);
+      return (await transactWrite(options, newToken(randomBytes), [item])).written;
+    },
+    async countRefusal(count) {
+      const update = {
+        TableName: tableName,
+        Key: keys.refused(count),
+        UpdateExpression: 'ADD #refusals :one SET #ttl = :ttl',
+        ExpressionAttributeNames: { '#refusals': 'refusals', '#ttl': attestationsTable.timeToLive },
+        ExpressionAttributeValues: { ':one': { N: '1' }, ':ttl': cleanUpAt(count.from) },
+      };
+      try {
+        await client.send(new UpdateItemCommand(update));
+      } catch (error) {
+        throw tableError(error);
+      }
+    },
+    async findLock(subject) {
+      const item = await get(keys.lock(subject));
+      return item === undefined ? undefined : lockOn(item, subject);
+    },
+    async look(question) {
+      checkLook(question);
+      return seenIn(await readWithHolder(question.nodeName, keysOf(question)), question);
+    },
+    async claim(claim, now) {
+      checkClaim(claim);
+      const token = newToken(randomBytes);
+      const answer = await transactWrite(options, token, claimItems(claim, now, token));
+      if (answer.written) return answer;
+      const [standing] = answer.failed;
+      if (standing === undefined) return { written: false, why: 'changed' };
+      // Written before, by this very call, whose answer was lost.
+      if (standing['writer']?.S === token) return { written: true };
+      return { written: false, why: 'verdict', found: verdictFrom(plainFrom(standing)) } satisfies ClaimWrite;
+    },
+  };
+
+  /** The verdict is the first, and holds the token by which a call knows its own write. */
+  function claimItems(claim: Claim, now: Instant, token: string): readonly TransactWriteItem[] {
+    const { verdict, once, identity: write, newAddresses, retire, audit } = claim;
+    const { uid, expiresAt } = verdict;
+    const verdictItem = { ...itemFrom(verdict), ...timeToLive(expiresAt), writer: { S: token } };
+    return [
+      writes.put(keys.verdict(uid), verdictItem, isNoneBy(now)),
+      ...once.map((proof) => {
+        const item = { ...itemFrom(proof), ...timeToLive(proof.expiresAt) };
+        return writes.put(keys.once(proof.kind, proof.id), item, isNoneBy(now, proof.requestSha256));
+      }),
+      ...(write.kind === 'create' ? writes.first(write.record, retire?.identity) : []),
+      ...(write.kind === 'replace' ? replaceItems(write.record, newAddresses) : []),
+      ...(retire === undefined ? [] : retireItems(retire, newAddresses)),
+      ...audit.map((item) => writes.audit(item)),
+    ];
+  }
+
+  function replaceItems(record: IdentityRecord, newAddresses: readonly string[]): readonly TransactWriteItem[] {
+    const { identity, nodeName, rev } = record;
+    return [
+      writes.put(keys.identity(identity), itemFrom(record), isStillActive({ ...record, rev: rev - 1 })),
+      writes.check(keys.node(nodeName), isOf(identity)),
+      ...writes.occupy(newAddresses, identity),
+    ];
+  }
+
+  /** Its addresses are free again, unless the one that comes after it takes them in the same transaction. */
+  function retireItems(retire: IdentityRecord, taken: readonly string[]): readonly TransactWriteItem[] {
+    const left = retire.addresses.filter((address) => !taken.includes(address));
+    return [writes.retire(retire), ...writes.free(left, retire.identity)];
+  }
+}
+
+/** There is none, or it has expired; of a proof also: the same bytes spent it. */
+function isNoneBy(now: Instant, requestSha256?: string): Condition {
+  const none = `attribute_not_exists(${attestationsTable.partitionKey}) OR #expiresAt <= :now`;
+  const [names, values] = [{ '#expiresAt': 'expiresAt' }, { ':now': { N: String(now) } }];
+  if (requestSha256 === undefined) return { expression: none, names, values };
+  return {
+    expression: `${none} OR #requestSha256 = :requestSha256`,
+    names: { ...names, '#requestSha256': 'requestSha256' },
+    values: { ...values, ':requestSha256': { S: requestSha256 } },
+  };
+}
+
+/** A name with `*` would be the key of the patterns; no machine is called so. */
+function exactNames({ machines }: Look): readonly string[] {
+  return machines.filter((name) => !name.includes('*'));
+}
+
+function keysOf(question: Look): readonly Item[] {
+  const { identity, once, addresses, machines } = question;
+  return [
+    ...(identity === undefined ? [] : [keys.identity(identity), keys.lock(lockOfMachine(identity))]),
+    ...once.map(({ kind, id }) => keys.once(kind, id)),
+    ...addresses.map(keys.address),
+    ...exactNames(question).map(keys.machine),
+    ...(machines.length === 0 ? [] : [keys.patterns]),
+  ];
+}
+
+function seenIn(read: (key: Item) => Item | undefined, question: Look): Seen {
+  const { now, identity, nodeName, once, addresses, machines } = question;
+  const item = identity === undefined ? undefined : read(keys.identity(identity));
+  const lock = identity === undefined ? undefined : read(keys.lock(lockOfMachine(identity)));
+  const holder = holderIn(read, nodeName);
+  const patterns = Object.keys(machines.length === 0 ? {} : (read(keys.patterns) ?? {}))
+    .filter((name) => name.startsWith(patternPrefix))
+    .map((name) => name.slice(patternPrefix.length));
+  return {
+    ...(item === undefined || identity === undefined ? {} : { identity: recordFrom(item, identity) }),
+    ...(lock === undefined || identity === undefined ? {} : { lock: lockOn(lock, lockOfMachine(identity)) }),
+    ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+    once: once.map(({ kind, id }) => spentBy(read(keys.once(kind, id)), now)),
+    addresses: addresses.map((address) => read(keys.address(address))?.['identity']?.S),
+    listed:
+      exactNames(question).some((name) => read(keys.machine(name)) !== undefined) ||
+      machines.some((name) => patterns.some((pattern) => nameMatches(pattern, name))),
+  };
+}
+
+function holderIn(read: (key: Item) => Item | undefined, nodeName: string): IdentityRecord | undefined {
+  const identity = read(keys.node(nodeName))?.['identity']?.S;
+  if (identity === undefined) return undefined;
+  const item = read(keys.identity(identity));
+  if (item === undefined) throw new TypeError('a node name belongs to a machine without a record');
+  return recordFrom(item, identity);
+}
+
+function spentBy(item: Item | undefined, now: Instant): string | undefined {
+  if (item === undefined) return undefined;
+  const { expiresAt, requestSha256 } = plainFrom(item);
+  if (typeof expiresAt !== 'number' || typeof requestSha256 !== 'string')
+    throw new TypeError('a spent proof cannot be read');
+  return expiresAt > now ? requestSha256 : undefined;
+}
+
+function unexpired(item: Item, now: Instant): Verdict | undefined {
+  const verdict = verdictFrom(plainFrom(item));
+  return verdict.expiresAt > now ? verdict : undefined;
+}
+
+function recordFrom(item: Item, identity: string): IdentityRecord {
+  const record = identityRecordFrom(plainFrom(item));
+  if (record.identity !== identity) throw new TypeError('another machine’s record lies under the key of this one');
+  return record;
+}
+
+function lockOn(item: Item, subject: LockSubject): Lock {
+  const lock = lockFrom(plainFrom(item));
+  if (!subjectsOf(lock).includes(subject)) throw new TypeError('another lock lies under the key of this one');
+  return lock;
+}
+
+function named(key: Item): readonly [string, Item] {
+  return [key[attestationsTable.partitionKey]?.S ?? '', key];
+}

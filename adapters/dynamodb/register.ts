@@ -1,0 +1,157 @@
+/** What operators do to the attestations table: each change in one transaction with its audit item. */
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import {
+  auditItemFrom,
+  identityRecordFrom,
+  lockFrom,
+  machineEntryFrom,
+  verdictFrom,
+} from '../../core/attestation/records/stored-records.ts';
+import type { Plain } from '../../core/attestation/records/stored-records.ts';
+import type { Lock } from '../../core/ports/locks.ts';
+import type { AttestationRegister, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
+import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
+import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
+import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './attestation-items.ts';
+import type { DynamoDbAttestationsOptions } from './attestations.ts';
+import { attestationsTable, tableError } from './table.ts';
+import { newToken, transactGet, transactWrite } from './transactions.ts';
+import { attributeFrom, itemFrom, plainFrom } from './values.ts';
+import type { Item } from './values.ts';
+
+export function dynamoDbRegister(options: DynamoDbAttestationsOptions): AttestationRegister {
+  const { client, tableName, randomBytes } = options;
+  const writes = writesOf(tableName);
+
+  /** Every item whose key begins so. It reads the whole table: for operators, not for requests. */
+  async function* scan(kind: string): AsyncGenerator<Item> {
+    let from: Item | undefined;
+    do {
+      const { Items: items = [], LastEvaluatedKey: next } = await client
+        .send(
+          new ScanCommand({
+            TableName: tableName,
+            ConsistentRead: true,
+            FilterExpression: 'begins_with(#pk, :kind)',
+            ExpressionAttributeNames: { '#pk': attestationsTable.partitionKey },
+            ExpressionAttributeValues: { ':kind': { S: `${kind}#` } },
+            ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+          }),
+        )
+        .catch((error: unknown) => {
+          throw tableError(error);
+        });
+      yield* items;
+      from = next;
+    } while (from !== undefined);
+  }
+
+  async function* list<T>(kind: string, read: (plain: Plain) => T): AsyncGenerator<T> {
+    for await (const item of scan(kind)) yield read(plainFrom(item));
+  }
+
+  /** `items[0]` is what the change depends on: without it the thing is missing, else it changed since it was read. */
+  async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeWrite> {
+    const token = newToken(randomBytes);
+    const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
+    if (answer.written) return answer;
+    const audited = answer.failed.at(-1);
+    // Written before, by this very call, whose answer was lost.
+    if (audited?.['writer']?.S === token) return { written: true };
+    if (audited !== undefined) throw new Error('there is an audit item of this id already');
+    const [subject] = answer.failed;
+    return { written: false, why: subject !== undefined && Object.keys(subject).length === 0 ? 'missing' : 'changed' };
+  }
+
+  return {
+    listIdentities: () => list('id', identityRecordFrom),
+    async *listVerdicts(now) {
+      for await (const verdict of list('verdict', verdictFrom)) if (verdict.expiresAt > now) yield verdict;
+    },
+    async *listAudit() {
+      const items: AuditItem[] = [];
+      for await (const item of list('audit', auditItemFrom)) items.push(item);
+      yield* items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    },
+    async listMachines() {
+      const entries: MachineEntry[] = [];
+      for await (const item of scan('machine')) entries.push(...entriesIn(item));
+      return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    async reset(record, audit) {
+      const { identity, nodeName, addresses } = record;
+      // A retired machine's name is another's by now, and no machine gets a name back that it has lost: if it is not
+      // the holder here, it will not be one when the transaction is done.
+      const [node] = await transactGet(options, [keys.node(nodeName)]);
+      return change(
+        audit,
+        writes.remove(keys.identity(identity), isStill(record)),
+        ...(node?.['identity']?.S === identity ? [writes.remove(keys.node(nodeName), isOf(identity))] : []),
+        ...writes.free(addresses, identity),
+      );
+    },
+    async adopt(record, audit) {
+      checkAdoption(record);
+      const answer = await change(audit, ...writes.first(record));
+      return answer.written ? answer : { written: false, why: 'changed' };
+    },
+    async allowMachine(entry, audit) {
+      const { name, ...about } = entry;
+      if (name.includes('*'))
+        return change(audit, patternWrite(`SET #pattern = :about`, name, { ':about': attributeFrom(about) }));
+      return change(audit, { Put: { TableName: tableName, Item: { ...itemFrom(entry), ...keys.machine(name) } } });
+    },
+    async removeMachine(name, audit) {
+      const isThere = 'attribute_exists(#pattern)';
+      const item = name.includes('*')
+        ? patternWrite('REMOVE #pattern', name, undefined, isThere)
+        : writes.remove(keys.machine(name), {
+            expression: `attribute_exists(${attestationsTable.partitionKey})`,
+          });
+      const answer = await change(audit, item);
+      return answer.written ? answer : { written: false, why: 'missing' };
+    },
+    async listLocks() {
+      const locks: Lock[] = [];
+      for await (const item of scan('lock')) locks.push(lockFrom(plainFrom(item)));
+      return oldestFirst(locks);
+    },
+    async lock(lock, audit) {
+      const answer = await change(
+        audit,
+        ...subjectsOf(lock).map((subject) => writes.put(keys.lock(subject), itemFrom(lock), isNew)),
+      );
+      return answer.written ? answer : { written: false, why: 'changed' };
+    },
+    async unlock(lock, audit) {
+      const isIt = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
+      const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), isIt)));
+      return answer.written ? answer : { written: false, why: 'missing' };
+    },
+  };
+
+  function patternWrite(update: string, name: string, values?: Item, condition?: string): TransactWriteItem {
+    return {
+      Update: {
+        TableName: tableName,
+        Key: keys.patterns,
+        UpdateExpression: update,
+        ExpressionAttributeNames: { '#pattern': patternPrefix + name },
+        ...(values === undefined ? {} : { ExpressionAttributeValues: values }),
+        ...(condition === undefined ? {} : { ConditionExpression: condition }),
+      },
+    };
+  }
+}
+
+/** One, or one for each pattern. */
+function entriesIn(item: Item): readonly MachineEntry[] {
+  if (item[attestationsTable.partitionKey]?.S !== keys.patterns[attestationsTable.partitionKey]?.S)
+    return [machineEntryFrom(plainFrom(item))];
+  return Object.entries(plainFrom(item)).flatMap(([name, about]) =>
+    name.startsWith(patternPrefix)
+      ? [machineEntryFrom({ ...(about as Plain), name: name.slice(patternPrefix.length) })]
+      : [],
+  );
+}

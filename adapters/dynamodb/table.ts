@@ -1,0 +1,78 @@
+/**
+ * The two tables of one cluster: what their items are called. Items of several kinds lie side by side, told apart by the
+ * beginning of their key.
+ *
+ * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts).
+ * attestations: all of dynamodb-attestations.ts and register.ts.
+ *
+ * What each role needs, action by action (a transaction needs those of the writes in it), with dynamodb:LeadingKeys:
+ *
+ *     attestations  attest    GetItem             id#* node#* once#* verdict#* machine#* lock#*
+ *                             PutItem             id#* node#* once#* verdict#* audit#*
+ *                             BatchGetItem        verdict#* refused#*
+ *                             UpdateItem          id#* refused#*
+ *                             ConditionCheckItem  node#*
+ *                             DeleteItem          once#address#*
+ *                   sign      GetItem             lock#*  (and id#* verdict#* where machines prove themselves)
+ *                   operator  GetItem             id#* node#* once#* verdict#* machine#* lock#*
+ *                             PutItem             id#* node#* once#address#* machine#* lock#* audit#*
+ *                             UpdateItem          id#* machine#*
+ *                             DeleteItem          id#* node#* once#address#* machine#* lock#*
+ *                             Scan                (the whole table: a scan has no leading keys)
+ *     certificates  sign      GetItem, PutItem, UpdateItem  uid#*
+ *                             UpdateItem          spki#*     (only where a profile has freshKeys)
+ */
+import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+
+/** As the table is made: names here and in the infrastructure must be the same. */
+export const certificatesTable = {
+  partitionKey: 'pk',
+  indexes: {
+    /** Which request, or which CA, a serial number belongs to. Lower-case hex, as in the certificate. */
+    serial: { name: 'serial', partitionKey: 'serial' },
+    /**
+     * What ends when: `<yyyy-mm-dd>#<last hex digit of the serial>`, so that a day on which a whole cluster renews is
+     * sixteen partitions and not one; milliseconds since 1970.
+     */
+    expiry: { name: 'expiry', partitionKey: 'expiry', sortKey: 'notAfter' },
+  },
+} as const;
+
+/** What attestation remembers, and the locks of every cluster. */
+export const attestationsTable = {
+  partitionKey: 'pk',
+  /** Seconds since 1970, on verdicts and spent proofs only. It cleans up: what has expired counts as none before that. */
+  timeToLive: 'ttl',
+} as const;
+
+type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'refused' | 'lock' | 'audit';
+
+/** `kind#value…`. A `#` inside a value would make two keys of one: it is percent-encoded, and so is `%`. */
+export function itemKey(kind: ItemKind, ...values: readonly string[]): string {
+  return [kind, ...values.map((value) => value.replaceAll('%', '%25').replaceAll('#', '%23'))].join('#');
+}
+
+/** Partition key of the index by expiry. */
+export function expiryPartition(notAfter: Instant, serial: string): string {
+  return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
+}
+
+/** Errors of the table itself and of the account, both gone when fewer calls are made. */
+const throttling = new Set([
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+  'ThrottlingException',
+  'ThrottledException',
+]);
+
+/** In our words: slow down, an operator is needed, or neither and passed on. A failed condition is the caller's matter. */
+export function tableError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { $metadata } = error as { readonly $metadata?: { readonly httpStatusCode?: number } };
+  const status = $metadata?.httpStatusCode ?? 0;
+  if (throttling.has(error.name)) return new ThrottledError('the table is busy', { cause: error });
+  const conditional = /^(ConditionalCheckFailed|Transaction[A-Za-z]+)Exception$/.test(error.name);
+  if (status < 400 || status > 499 || conditional) return error;
+  return new MisconfigurationError(`the table cannot be used (${error.name})`, { cause: error });
+}

@@ -1,0 +1,246 @@
+/**
+ * What attestation remembers, in one SQLite file per cluster: for the demo, development and tests, behind the same ports
+ * and the same contract suite as DynamoDB's. Records lie in it as JSON; the columns beside them are what conditions look
+ * at. Nothing is ever cleaned up: what has expired counts as none.
+ */
+import { text, plain, groupCommits, openDatabase, snapshots } from './database.ts';
+import { identityStatements } from './identity-statements.ts';
+import type { IdentityStatements } from './identity-statements.ts';
+import type { InTurn, DatabaseKind } from './database.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
+import type {
+  AttestationRegister,
+  AttestationStore,
+  Claim,
+  ClaimWrite,
+  IdentityRecord,
+  Look,
+  Seen,
+} from '../../core/ports/attestation-store.ts';
+import { checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { lockOfMachine } from '../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import { nameMatches } from '../../core/policy/patterns.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { refuseInsideLambda } from './refuse-in-lambda.ts';
+import { embeddedRegister } from './register.ts';
+
+export interface EmbeddedAttestations {
+  readonly store: AttestationStore;
+  readonly register: AttestationRegister;
+  /** Afterwards every method throws. */
+  readonly close: () => void;
+}
+
+/** Large rows have row ids, for the reason given in ledger.ts. */
+const schema = `
+  CREATE TABLE identity (
+    identity   TEXT NOT NULL PRIMARY KEY,
+    node_name  TEXT NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('active', 'retired')),
+    first_seen INTEGER NOT NULL,
+    rev        INTEGER NOT NULL CHECK (rev >= 1),
+    record     TEXT NOT NULL
+  ) STRICT;
+
+  -- Whose a node name is, and whose an address out of the operator's ranges.
+  CREATE TABLE node (
+    node_name TEXT PRIMARY KEY,
+    identity  TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE address (
+    address  TEXT PRIMARY KEY,
+    identity TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE once (
+    kind           TEXT NOT NULL,
+    id             TEXT NOT NULL,
+    request_sha256 TEXT NOT NULL,
+    expires_at     INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE verdict (
+    uid        TEXT NOT NULL PRIMARY KEY,
+    expires_at INTEGER NOT NULL,
+    verdict    TEXT NOT NULL
+  ) STRICT;
+
+  CREATE TABLE refused (
+    requester TEXT NOT NULL,
+    beginning INTEGER NOT NULL,
+    refusals  INTEGER NOT NULL,
+    PRIMARY KEY (requester, beginning)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE machine (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- One row for each subject that a lock bars.
+  CREATE TABLE lock (
+    subject TEXT PRIMARY KEY,
+    lock    TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE audit (
+    id   TEXT NOT NULL PRIMARY KEY,
+    item TEXT NOT NULL
+  ) STRICT;
+
+  -- Held here too, against a mistake in the statements above it.
+  CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
+  WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
+    OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'retired'
+  BEGIN SELECT RAISE(ABORT, 'the record of a machine may only move forward'); END;
+
+  CREATE TRIGGER audit_keeps_its_items BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'an audit item never changes'); END;
+
+  CREATE TRIGGER audit_is_for_good BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'an audit item is never deleted'); END;
+`;
+
+const attestationsFile: DatabaseKind = {
+  name: 'attestation store',
+  applicationId: 0x43_53_61_74, // CSat
+  schemaVersion: 2,
+  schema,
+};
+
+/** Opens or creates a cluster's attestation store; `:memory:` for one that ends with the process. */
+export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedAttestations {
+  refuseInsideLambda('the embedded attestation store', process.env);
+  const database = openDatabase(fileOrMemory, attestationsFile, lockTimeoutMilliseconds);
+  const records = identityStatements(database);
+  const inTurn = groupCommits(database);
+  return {
+    store: storeOver(database, records, inTurn),
+    register: embeddedRegister(database, records, inTurn),
+    close: () => database.close(),
+  };
+}
+
+function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: InTurn): AttestationStore {
+  const snapshot = snapshots(database);
+  const selectVerdict = database.prepare('SELECT verdict FROM verdict WHERE uid = ? AND expires_at > ?');
+  const putVerdict = database.prepare('INSERT OR REPLACE INTO verdict (uid, expires_at, verdict) VALUES (?, ?, ?)');
+  const selectOnce = database.prepare('SELECT request_sha256 FROM once WHERE kind = ? AND id = ? AND expires_at > ?');
+  const putOnce = database.prepare(
+    'INSERT OR REPLACE INTO once (kind, id, request_sha256, expires_at) VALUES (?, ?, ?, ?)',
+  );
+  const selectRefusals = database.prepare('SELECT refusals FROM refused WHERE requester = ? AND beginning = ?');
+  const countRefusal = database.prepare(
+    'INSERT INTO refused (requester, beginning, refusals) VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET refusals = refusals + 1',
+  );
+  const selectMachines = database.prepare('SELECT name FROM machine');
+
+  const selectLock = database.prepare('SELECT lock FROM lock WHERE subject = ?');
+
+  const findVerdict = (uid: string, now: Instant) => {
+    const row = selectVerdict.get(uid, now);
+    return row === undefined ? undefined : verdictFrom(plain(row, 'verdict'));
+  };
+  const findLock = (subject: LockSubject): Lock | undefined => {
+    const row = selectLock.get(subject);
+    return row === undefined ? undefined : lockFrom(plain(row, 'lock'));
+  };
+  const spentBy = (kind: string, id: string, now: Instant) => text(selectOnce.get(kind, id, now), 'request_sha256');
+  const findHolder = (nodeName: string): IdentityRecord | undefined => {
+    const identity = records.holder(nodeName);
+    if (identity === undefined) return undefined;
+    const record = records.find(identity);
+    if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
+    return record;
+  };
+
+  function see({ now, identity, nodeName, once, addresses, machines }: Look): Seen {
+    const record = identity === undefined ? undefined : records.find(identity);
+    const lock = identity === undefined ? undefined : findLock(lockOfMachine(identity));
+    const holder = findHolder(nodeName);
+    return {
+      ...(record === undefined ? {} : { identity: record }),
+      ...(lock === undefined ? {} : { lock }),
+      ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+      once: once.map(({ kind, id }) => spentBy(kind, id, now)),
+      addresses: addresses.map(records.owner),
+      listed: machines.length > 0 && selectMachines.all().some((row) => isListed(String(row['name']), machines)),
+    };
+  }
+
+  /** Whether everything the claim depends on is as it was when it was decided. */
+  function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+    if (write.kind === 'none') return true;
+    const { identity, nodeName, rev } = write.record;
+    const retired = retire === undefined ? undefined : records.still(retire);
+    if (retire !== undefined && retired?.state !== 'active') return false;
+    const before = write.kind === 'create' ? records.find(identity) : records.still({ ...write.record, rev: rev - 1 });
+    if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
+    if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    const free = new Set([undefined, retired?.identity]);
+    return (
+      once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
+      newAddresses.every((address) => free.has(records.owner(address)))
+    );
+  }
+
+  function write({ verdict, once, identity, newAddresses, retire, audit }: Claim): void {
+    putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));
+    for (const { kind, id, requestSha256, expiresAt } of once) putOnce.run(kind, id, requestSha256, expiresAt);
+    if (retire !== undefined) {
+      records.replace({ ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
+      records.freeAddresses(retire.identity);
+    }
+    if (identity.kind === 'create') records.create(identity.record);
+    if (identity.kind === 'replace') records.replace(identity.record);
+    if (identity.kind !== 'none')
+      for (const address of new Set(newAddresses)) records.occupy(address, identity.record.identity);
+    for (const item of audit) records.audit(item);
+  }
+
+  return {
+    findVerdict: async (uid, now) => findVerdict(uid, now),
+    findIdentity: async (identity) => records.find(identity),
+    findNode: async (nodeName) => snapshot(() => findHolder(nodeName)),
+    async recall(uid, { requester, from }, now) {
+      const verdict = findVerdict(uid, now);
+      const refusals = Number(selectRefusals.get(requester, from)?.['refusals'] ?? 0);
+      return { ...(verdict === undefined ? {} : { verdict }), refusals };
+    },
+    async observe(record) {
+      checkObservation(record);
+      return inTurn(() => {
+        if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
+        records.replace(record);
+        return true;
+      });
+    },
+    async countRefusal({ requester, from }) {
+      return inTurn(() => void countRefusal.run(requester, from));
+    },
+    findLock: async (subject) => findLock(subject),
+    async look(question) {
+      checkLook(question);
+      return snapshot(() => see(question));
+    },
+    async claim(claim, now) {
+      checkClaim(claim);
+      return inTurn((): ClaimWrite => {
+        const found = findVerdict(claim.verdict.uid, now);
+        if (found !== undefined) return { written: false, why: 'verdict', found };
+        if (!holds(claim, now)) return { written: false, why: 'changed' };
+        write(claim);
+        return { written: true };
+      });
+    },
+  };
+}
+
+/** Without `*` an entry is exactly a name; a name is never a pattern. */
+function isListed(entry: string, machines: readonly string[]): boolean {
+  return machines.some((name) => nameMatches(entry, name));
+}

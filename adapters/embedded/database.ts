@@ -1,0 +1,160 @@
+/**
+ * One SQLite file of ours, as the embedded stores use it.
+ *
+ * Each write is in a transaction that takes the write lock before it looks (BEGIN IMMEDIATE), so what it answers is
+ * what stood there when it decided, also when several processes share the file. WAL with synchronous=FULL: the commit
+ * is on the disk before the method returns. Writes that come together share one commit, so one wait for the disk.
+ */
+import type { Plain } from '../../core/attestation/records/stored-records.ts';
+import { closeSync, openSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import type { SQLOutputValue } from 'node:sqlite';
+
+export type SqlValue = string | number | Uint8Array | null;
+export type Row = Readonly<Record<string, SQLOutputValue>>;
+
+export interface DatabaseKind {
+  /** For messages: `ledger`. */
+  readonly name: string;
+  /** Marks the file as ours. Any other SQLite file that lies at the path is refused, not filled. */
+  readonly applicationId: number;
+  readonly schemaVersion: number;
+  readonly schema: string;
+}
+
+/** Every transaction is a fraction of a millisecond; who waits this long for the lock waits for a hung process. */
+const defaultLockTimeoutMilliseconds = 5_000;
+
+/** Opens or creates the file, which nobody else may read; `:memory:` for one that ends with the process. */
+export function openDatabase(
+  fileOrMemory: string,
+  kind: DatabaseKind,
+  lockTimeoutMilliseconds = defaultLockTimeoutMilliseconds,
+): DatabaseSync {
+  // SQLite gives its other files (WAL, shared memory) the mode of this one, and would make it by the umask alone.
+  if (fileOrMemory !== ':memory:') closeSync(openSync(fileOrMemory, 'a', 0o600));
+  const database = new DatabaseSync(fileOrMemory, { timeout: lockTimeoutMilliseconds });
+  try {
+    prepare(database, fileOrMemory, kind);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepare(database: DatabaseSync, file: string, { name, applicationId, schemaVersion, schema }: DatabaseKind) {
+  // Two processes may open a new file at once: the lock makes one of them create the schema and the other find it.
+  preparedTransaction(database)(() => {
+    const found = pragma(database, 'application_id');
+    const tables = Number(database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.['n']);
+    if (found === 0 && tables === 0) {
+      database.exec(schema);
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion};`);
+      return;
+    }
+    if (found !== applicationId)
+      throw new Error(`${file} is a SQLite file of something else, not a Countersign ${name}`);
+    const version = pragma(database, 'user_version');
+    if (version !== schemaVersion)
+      throw new Error(`${file} has ${name} schema ${version}; this program knows ${schemaVersion}`);
+  });
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+}
+
+function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {
+  return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+/**
+ * Runs what came in one turn of the event loop in one transaction: waiting for the disk is most of what a write costs.
+ * Each answers for itself, and none before the commit; what one wrote before it failed is taken back, and nobody else's.
+ */
+export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Promise<T> {
+  interface Waiting {
+    /** Gives what is to be told once the commit is done. */
+    readonly run: (alone: boolean) => () => void;
+    readonly reject: (error: unknown) => void;
+  }
+  let waiting: Waiting[] = [];
+  const transaction = preparedTransaction(database);
+  const undoable = preparedUndo(database);
+
+  function commit(): void {
+    const group = waiting;
+    waiting = [];
+    try {
+      const answers = transaction(() => group.map(({ run }) => run(group.length === 1)));
+      for (const answer of answers) answer();
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+
+  return (work) =>
+    new Promise((resolve, reject) => {
+      if (waiting.length === 0) setImmediate(commit);
+      const run = (alone: boolean): (() => void) => {
+        try {
+          // What is alone is taken back with its transaction.
+          const result = alone ? work() : undoable(work);
+          return () => resolve(result);
+        } catch (error) {
+          if (alone) throw error;
+          // Some errors (disk full) end the whole transaction: then nobody's write was done.
+          if (!database.isTransaction) throw error;
+          return () => reject(error instanceof Error ? error : new Error(String(error)));
+        }
+      };
+      waiting.push({ run, reject });
+    });
+}
+
+/** Several statements of which all count or none, inside a transaction that goes on either way. */
+function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
+  return preparedBetween(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
+}
+
+/**
+ * All or nothing. `BEGIN IMMEDIATE` has the write lock from the first statement on, so that nothing read here can be out
+ * of date when it is written upon; `BEGIN` takes none, for those who only read.
+ */
+function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
+  return preparedBetween(database, how, 'COMMIT', 'ROLLBACK');
+}
+
+/** The statements around a piece of work are prepared once, for all the times that it is done. */
+function preparedBetween(database: DatabaseSync, before: string, after: string, undo: string): <T>(work: () => T) => T {
+  const begin = database.prepare(before);
+  const end = database.prepare(after);
+  return (work) => {
+    begin.run();
+    try {
+      const result = work();
+      end.run();
+      return result;
+    } catch (error) {
+      // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
+      if (database.isTransaction) database.exec(undo);
+      throw error;
+    }
+  };
+}
+
+/** Several reads of one state, whatever other processes write meanwhile. */
+export function snapshots(database: DatabaseSync): <T>(work: () => T) => T {
+  return preparedTransaction(database, 'BEGIN');
+}
+
+export type InTurn = ReturnType<typeof groupCommits>;
+
+export function text(row: Row | undefined, column: string): string | undefined {
+  if (row === undefined) return undefined;
+  const value = row[column];
+  if (typeof value !== 'string') throw new TypeError(`attestation store column ${column} is not text`);
+  return value;
+}
+
+export function plain(row: Row, column: string): Plain {
+  return JSON.parse(text(row, column) ?? '') as Plain;
+}

@@ -1,0 +1,49 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { identityRecordFrom } from '../../core/attestation/records/stored-records.ts';
+import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import { text, plain } from './database.ts';
+
+export type IdentityStatements = ReturnType<typeof identityStatements>;
+
+/** What the store and the register both do to records, names and addresses. Each is for use inside a transaction. */
+export function identityStatements(database: DatabaseSync) {
+  const select = database.prepare('SELECT record FROM identity WHERE identity = ?');
+  const selectHolder = database.prepare('SELECT identity FROM node WHERE node_name = ?');
+  const selectOwner = database.prepare('SELECT identity FROM address WHERE address = ?');
+  const insert = database.prepare(
+    'INSERT INTO identity (identity, node_name, state, first_seen, rev, record) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const update = database.prepare('UPDATE identity SET state = ?, rev = ?, record = ? WHERE identity = ?');
+  const give = database.prepare(
+    'INSERT INTO node (node_name, identity) VALUES (?, ?) ON CONFLICT (node_name) DO UPDATE SET identity = excluded.identity',
+  );
+  const occupy = database.prepare('INSERT INTO address (address, identity) VALUES (?, ?)');
+  const free = database.prepare('DELETE FROM address WHERE identity = ?');
+  const insertAudit = database.prepare('INSERT INTO audit (id, item) VALUES (?, ?)');
+
+  const find = (identity: string): IdentityRecord | undefined => {
+    const row = select.get(identity);
+    return row === undefined ? undefined : identityRecordFrom(plain(row, 'record'));
+  };
+  return {
+    find,
+    holder: (nodeName: string): string | undefined => text(selectHolder.get(nodeName), 'identity'),
+    owner: (address: string): string | undefined => text(selectOwner.get(address), 'identity'),
+    /** The record as it is read, if it is still that one: a reset and another first use also end at rev 1. */
+    still({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
+      const found = find(identity);
+      return found?.rev === rev && found.firstSeen === firstSeen && found.nodeName === nodeName ? found : undefined;
+    },
+    create(record: IdentityRecord) {
+      const { identity, nodeName, state, firstSeen, rev } = record;
+      insert.run(identity, nodeName, state, firstSeen, rev, JSON.stringify(record));
+      give.run(nodeName, identity);
+    },
+    replace(record: IdentityRecord) {
+      update.run(record.state, record.rev, JSON.stringify(record), record.identity);
+    },
+    occupy: (address: string, identity: string) => void occupy.run(address, identity),
+    freeAddresses: (identity: string) => void free.run(identity),
+    audit: (item: AuditItem) => void insertAudit.run(item.id, JSON.stringify(item)),
+  };
+}

@@ -1,0 +1,202 @@
+/**
+ * The issuing record in one SQLite file per cluster: for the demo, development and tests, behind the same port and the
+ * same contract suite as DynamoDB's.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type {
+  CertificateLedger,
+  FreshKey,
+  Intent,
+  IssuingRecord,
+  LedgerWrite,
+  OpenWrite,
+} from '../../core/ports/certificate-ledger.ts';
+import { refuseInsideLambda } from './refuse-in-lambda.ts';
+import { groupCommits, openDatabase } from './database.ts';
+import type { DatabaseKind, Row, SqlValue } from './database.ts';
+
+export interface EmbeddedLedger {
+  readonly ledger: CertificateLedger;
+  /** Afterwards every method throws. */
+  readonly close: () => void;
+}
+
+/**
+ * With row ids: rows of a kilobyte in an order of their own would each touch another page. Every statement here also
+ * works on files of this schema that were made without them.
+ */
+const schema = `
+  CREATE TABLE issuing (
+    uid            TEXT NOT NULL PRIMARY KEY,
+    request_digest TEXT NOT NULL,
+    state          TEXT NOT NULL CHECK (state IN ('intent', 'issued', 'expired')),
+    ca_key_id      TEXT NOT NULL,
+    tbs            BLOB NOT NULL,
+    serial         TEXT NOT NULL,
+    not_after      INTEGER NOT NULL,
+    opened_at      INTEGER NOT NULL,
+    attempt        INTEGER NOT NULL CHECK (attempt >= 1),
+    lease_until    INTEGER NOT NULL,
+    identity       TEXT,
+    certificate    BLOB,
+    kms_request_id TEXT CHECK (kms_request_id IS NULL OR state = 'issued'),
+    CHECK ((certificate IS NOT NULL) = (state = 'issued'))
+  ) STRICT;
+
+  -- What was begun never changes, and an end is an end: held here too, against a mistake in the statements above it.
+  CREATE TRIGGER issuing_keeps_its_beginning BEFORE UPDATE ON issuing
+  WHEN OLD.state <> 'intent' OR OLD.uid <> NEW.uid OR OLD.request_digest <> NEW.request_digest
+    OR OLD.ca_key_id <> NEW.ca_key_id OR OLD.tbs <> NEW.tbs OR OLD.serial <> NEW.serial
+    OR OLD.not_after <> NEW.not_after OR OLD.opened_at <> NEW.opened_at OR OLD.identity IS NOT NEW.identity
+  BEGIN SELECT RAISE(ABORT, 'an issuing record may only move forward'); END;
+
+  CREATE TRIGGER issuing_is_for_good BEFORE DELETE ON issuing
+  BEGIN SELECT RAISE(ABORT, 'an issuing record is never deleted'); END;
+
+  -- Which request brought a key first.
+  CREATE TABLE fresh_key (
+    spki_sha256    TEXT PRIMARY KEY,
+    request_sha256 TEXT NOT NULL,
+    identity       TEXT,
+    uid            TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TRIGGER fresh_key_is_for_good BEFORE UPDATE ON fresh_key
+  BEGIN SELECT RAISE(ABORT, 'the first use of a key never changes'); END;
+
+  CREATE TRIGGER fresh_key_stays BEFORE DELETE ON fresh_key
+  BEGIN SELECT RAISE(ABORT, 'the first use of a key is never deleted'); END;
+`;
+
+const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 3, schema };
+
+/** Opens or creates a cluster's ledger; `:memory:` for one that ends with the process. */
+export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedLedger {
+  refuseInsideLambda('the embedded ledger', process.env);
+  const database = openDatabase(fileOrMemory, ledgerFile, lockTimeoutMilliseconds);
+  return { ledger: ledgerOver(database), close: () => database.close() };
+}
+
+function ledgerOver(database: DatabaseSync): CertificateLedger {
+  const select = database.prepare('SELECT * FROM issuing WHERE uid = ?');
+  const insert = database.prepare(
+    `INSERT INTO issuing
+       (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until, identity)
+     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (uid) DO NOTHING`,
+  );
+  const takeOver = database.prepare(
+    `UPDATE issuing SET attempt = attempt + 1, lease_until = ? WHERE uid = ? AND state = 'intent' AND attempt = ?`,
+  );
+  const release = database.prepare(
+    `UPDATE issuing SET lease_until = 0 WHERE uid = ? AND state = 'intent' AND attempt = ?`,
+  );
+  const complete = database.prepare(
+    `UPDATE issuing SET state = 'issued', certificate = ?, kms_request_id = ? WHERE uid = ? AND state = 'intent'`,
+  );
+  const expire = database.prepare(
+    `UPDATE issuing SET state = 'expired' WHERE uid = ? AND state = 'intent' AND attempt = ?`,
+  );
+
+  const keyOf = database.prepare('SELECT request_sha256, identity FROM fresh_key WHERE spki_sha256 = ?');
+  const markKey = database.prepare(
+    'INSERT INTO fresh_key (spki_sha256, request_sha256, identity, uid) VALUES (?, ?, ?, ?)',
+  );
+
+  const inTurn = groupCommits(database);
+
+  /** Runs one conditional statement; when its condition does not hold, reads what stands there under the same lock. */
+  function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
+    if (statement.run(...values).changes === 1) return { written: true };
+    const row = select.get(uid);
+    if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
+    return { written: false, found: recordFrom(row) };
+  }
+  function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
+    return inTurn(() => writeNow(uid, statement, ...values));
+  }
+
+  /** Marks the key; false when it is another's already. */
+  function takeKey({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): boolean {
+    const mark = keyOf.get(spkiSha256);
+    if (mark === undefined) {
+      markKey.run(spkiSha256, requestSha256, intent.identity ?? null, intent.uid);
+      return true;
+    }
+    return mark['request_sha256'] === requestSha256 || (identity !== undefined && mark['identity'] === identity);
+  }
+
+  function open(intent: Intent): Promise<LedgerWrite>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+    const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
+    const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
+    return inTurn((): OpenWrite => {
+      if (freshKey !== undefined) {
+        // Looked at first: a UID that has a record keeps its answer, and marks no key.
+        const row = select.get(uid);
+        if (row !== undefined) return { written: false, found: recordFrom(row) };
+        if (!takeKey(freshKey, intent)) return { written: false, why: 'keyUsed' };
+      }
+      return writeNow(uid, insert, ...begun);
+    });
+  }
+
+  return {
+    async find(uid) {
+      const row = select.get(uid);
+      return row === undefined ? undefined : recordFrom(row);
+    },
+    open,
+    async takeOver(uid, attempt, leaseUntil) {
+      return write(uid, takeOver, leaseUntil, uid, attempt);
+    },
+    async release(uid, attempt) {
+      await inTurn(() => release.run(uid, attempt));
+    },
+    async complete(uid, certificate, kmsRequestId) {
+      return write(uid, complete, certificate, kmsRequestId ?? null, uid);
+    },
+    async expire(uid, attempt) {
+      return write(uid, expire, uid, attempt);
+    },
+  };
+}
+
+function recordFrom(row: Row): IssuingRecord {
+  const state = row['state'];
+  if (state !== 'intent' && state !== 'issued' && state !== 'expired')
+    throw new Error('the ledger holds an unknown state');
+  return {
+    uid: text(row, 'uid'),
+    requestDigest: text(row, 'request_digest'),
+    state,
+    caKeyId: text(row, 'ca_key_id'),
+    tbs: bytes(row, 'tbs'),
+    serial: text(row, 'serial'),
+    notAfter: integer(row, 'not_after'),
+    openedAt: integer(row, 'opened_at'),
+    attempt: integer(row, 'attempt'),
+    leaseUntil: integer(row, 'lease_until'),
+    ...(row['identity'] === null ? {} : { identity: text(row, 'identity') }),
+    ...(row['certificate'] === null ? {} : { certificate: bytes(row, 'certificate') }),
+    ...(row['kms_request_id'] === null ? {} : { kmsRequestId: text(row, 'kms_request_id') }),
+  };
+}
+
+function text(row: Row, column: string): string {
+  const value = row[column];
+  if (typeof value !== 'string') throw new Error(`ledger column ${column} is not text`);
+  return value;
+}
+
+function integer(row: Row, column: string): number {
+  const value = row[column];
+  if (typeof value !== 'number') throw new Error(`ledger column ${column} is not an integer`);
+  return value;
+}
+
+function bytes(row: Row, column: string): Uint8Array {
+  const value = row[column];
+  if (!(value instanceof Uint8Array)) throw new Error(`ledger column ${column} is not bytes`);
+  return value;
+}

@@ -1,0 +1,389 @@
+import { KubeConfig } from '@kubernetes/client-node';
+import type { RequestOptions } from 'node:https';
+import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
+import { ThrottledError } from '../../core/ports/errors.ts';
+import type {
+  AccessQuestion,
+  ApiAnswer,
+  ApiRefusal,
+  JsonObject,
+  RequestApi,
+  RequestPage,
+  WatchEvent,
+} from '../../core/ports/kubernetes-api.ts';
+import { decodeList } from './list.ts';
+import { boundPlugins } from './plugins.ts';
+import { createTransport, loginMilliseconds } from './transport.ts';
+import type { HttpCall, HttpResult, KubernetesTransport } from './transport.ts';
+import { decodeWatch } from './watch.ts';
+
+/** Where the API server and the login to it are described. */
+export type KubernetesLogin =
+  { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+
+export interface KubernetesApi {
+  readonly requests: RequestApi;
+  /** For those around the relay; the relay itself does none of it. */
+  readonly requester: RequesterApi;
+  lease(namespace: string, name: string): KubernetesLease;
+  /** Of all nodes. For operators; the relay has no right to it. */
+  nodeNames(signal: AbortSignal): Promise<ApiAnswer<readonly string[]>>;
+  /** Where it is, for a log line. */
+  readonly server: string;
+  close(): void;
+}
+
+/** What a node and an approver do with a request. */
+export interface RequesterApi extends Pick<RequestApi, 'updateApproval'> {
+  create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+}
+
+/** One Lease object: the three calls leader election needs. */
+export interface KubernetesLease {
+  get(signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  create(spec: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+}
+
+const group = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const reviewsPath = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
+/** A page of 500 ordinary requests is 2 MiB; one of hostile ones is asked for again in smaller pages. */
+const maxPageBytes = 64 * 1_048_576;
+const listMilliseconds = 60_000;
+/** The server ends a watch by itself; this is for one that forgets to. */
+const watchSlackMilliseconds = 60_000;
+/** Marks our fields in metadata.managedFields. */
+const fieldManager = 'countersign';
+
+/**
+ * The API server behind a kubeconfig, or of the cluster this pod runs in. The Kubernetes client library reads the
+ * configuration and logs in (tokens, rotated token files, client certificates, exec plugins, proxies); objects go
+ * through as plain JSON, because typed models drop the fields they do not know and we send objects back.
+ * Throws at once if the configuration cannot be read.
+ */
+export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
+  const { transport, server } = connectTransport(login);
+  return {
+    requests: requestApi(transport),
+    requester: requesterApi(transport),
+    lease: (namespace, name) => leaseCalls(transport, namespace, name),
+    nodeNames: (signal) => nodeNames(transport, signal),
+    server,
+    close: () => transport.close(),
+  };
+}
+
+/** The same connection for what speaks of other objects (objects.ts). */
+export function connectTransport(
+  login: KubernetesLogin,
+  loginLimit: number = loginMilliseconds,
+): {
+  readonly transport: KubernetesTransport;
+  readonly server: string;
+  /** Names in the kubeconfig; empty where it has none. */
+  readonly context: string;
+  readonly user: string;
+} {
+  let config = load(login, loginLimit);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
+  const transport = createTransport(
+    new URL(server),
+    async (reload) => {
+      // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
+      if (reload) config = load(login, loginLimit);
+      const options: RequestOptions = {};
+      await config.applyToHTTPSOptions(options);
+      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
+      return options;
+    },
+    undefined,
+    loginLimit,
+  );
+  return { transport, server, context: config.getCurrentContext(), user: config.getCurrentUser()?.name ?? '' };
+}
+
+function load(login: KubernetesLogin, loginLimit: number): KubeConfig {
+  const config = new KubeConfig();
+  boundPlugins(config, loginLimit);
+  if (login.kind === 'inCluster') config.loadFromCluster();
+  else {
+    config.loadFromFile(login.path);
+    if (login.context !== undefined) config.setCurrentContext(login.context);
+  }
+  allowPlainLoopback(config);
+  return config;
+}
+
+/** The library wants insecure-skip-tls-verify for http://. On this machine's own loopback there is nobody to verify. */
+function allowPlainLoopback(config: KubeConfig): void {
+  const loopback = /^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?(\/|$)/;
+  config.clusters = config.clusters.map((cluster) =>
+    loopback.test(cluster.server) ? { ...cluster, skipTLSVerify: true } : cluster,
+  );
+}
+
+function requestApi(transport: KubernetesTransport): RequestApi {
+  const ofSigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
+
+  return {
+    async list({ signerName, limit, continue: token }, signal, each) {
+      const query = {
+        ...ofSigner(signerName),
+        limit: String(limit),
+        ...(token === undefined ? {} : { continue: token }),
+      };
+      const answer = await transport.stream(
+        { method: 'GET', path: group, query, signal, timeoutMilliseconds: listMilliseconds },
+        listMilliseconds,
+      );
+      if (!('body' in answer)) {
+        const refused = interpret(answer);
+        if (refused.ok) throw new Error('a list was answered without a list');
+        return refused;
+      }
+      const items: JsonObject[] = [];
+      const list = await decodeList(answer.body, maxPageBytes, (item, bytes) => {
+        const object = { ...requestType, ...item };
+        if (each === undefined) items.push(object);
+        else each(object, bytes);
+      });
+      if (list === undefined) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
+      return { ok: true, value: pageOf(list, items) };
+    },
+
+    async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
+      const query = {
+        ...ofSigner(signerName),
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion,
+        timeoutSeconds: String(timeoutSeconds),
+      };
+      const lifetime = timeoutSeconds * 1_000 + watchSlackMilliseconds;
+      const answer = await transport.stream({ method: 'GET', path: group, query, signal }, lifetime);
+      if (!('body' in answer)) {
+        const refused = interpret(answer);
+        if (refused.ok) throw new Error('a watch was answered like a list');
+        return refused;
+      }
+      const events: AsyncIterable<WatchEvent> = decodeWatch(answer.body, (status) => {
+        const { why, message } = refusalOf(codeOf(status), status);
+        return { why: why === 'Throttled' ? 'Unavailable' : why, message };
+      });
+      return { ok: true, value: events };
+    },
+
+    get: async (name, signal) => {
+      const path = pathOf(name);
+      return path === undefined ? unaddressable : ask(transport, { method: 'GET', path, signal });
+    },
+
+    updateStatus: (object, signal) => replace(transport, 'status', object, signal),
+    updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
+
+    async reviewAccess(question, signal) {
+      const answer = await ask(transport, { method: 'POST', path: reviewsPath, body: reviewOf(question), signal });
+      if (!answer.ok) return answer;
+      const { status } = answer.value;
+      const allowed = isObject(status) ? status['allowed'] : undefined;
+      if (typeof allowed !== 'boolean') throw new Error('a SubjectAccessReview without an answer');
+      return { ok: true, value: allowed };
+    },
+
+    createEvent: (event, signal) =>
+      ask(transport, { method: 'POST', path: eventsPath, query: { fieldManager }, body: event, signal }),
+  };
+}
+
+/** PUT of one subresource. */
+async function replace(
+  transport: KubernetesTransport,
+  subresource: 'status' | 'approval',
+  object: JsonObject,
+  signal: AbortSignal,
+): Promise<ApiAnswer<JsonObject>> {
+  const { name, uid, resourceVersion } = metadataOf(object);
+  // Without these two the API server would take the update whatever the object has become.
+  if (typeof name !== 'string' || !uid || !resourceVersion)
+    return { ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' };
+  const path = pathOf(name);
+  if (path === undefined) return unaddressable;
+  return ask(transport, {
+    method: 'PUT',
+    path: `${path}/${subresource}`,
+    query: { fieldManager },
+    body: object,
+    signal,
+  });
+}
+
+const unaddressable = { ok: false, why: 'TooLarge', message: 'the name is too long for a URL' } as const;
+
+/** `undefined`: no URL can carry it. */
+function pathOf(name: string): string | undefined {
+  return isAddressable(name) ? `${group}/${encodeURIComponent(name)}` : undefined;
+}
+
+/** Word for word what the in-tree approver asks (pkg/controller/certificates/approver/sarapprove.go), `version` included. */
+function reviewOf({ user, uid, groups, extra, ...attributes }: AccessQuestion): JsonObject {
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: {
+      user,
+      ...(uid === undefined ? {} : { uid }),
+      groups,
+      extra,
+      resourceAttributes: { ...attributes, version: '*' },
+    },
+  };
+}
+
+function requesterApi(transport: KubernetesTransport): RequesterApi {
+  const path = (name: unknown): string => `${group}/${encodeURIComponent(String(name))}`;
+  return {
+    create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
+    updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
+    remove: (name, signal) => ask(transport, { method: 'DELETE', path: path(name), signal }),
+  };
+}
+
+function leaseCalls(transport: KubernetesTransport, namespace: string, name: string): KubernetesLease {
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+  const lease = `${leases}/${encodeURIComponent(name)}`;
+  return {
+    get: (signal) => ask(transport, { method: 'GET', path: lease, signal }),
+    create: (spec, signal) => {
+      const body = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace },
+        spec,
+      };
+      return ask(transport, { method: 'POST', path: leases, body, signal });
+    },
+    update: (body, signal) => ask(transport, { method: 'PUT', path: lease, body, signal }),
+  };
+}
+
+async function nodeNames(transport: KubernetesTransport, signal: AbortSignal): Promise<ApiAnswer<readonly string[]>> {
+  const names: string[] = [];
+  let token = '';
+  do {
+    const query = { limit: '200', ...(token === '' ? {} : { continue: token }) };
+    const bounds = { maxBytes: maxPageBytes, timeoutMilliseconds: listMilliseconds };
+    const answer = interpret(await transport.call({ method: 'GET', path: '/api/v1/nodes', query, signal, ...bounds }));
+    if (!answer.ok) return answer;
+    const { items } = answer.value;
+    if (!Array.isArray(items)) throw new Error('a list without items');
+    for (const node of items) if (isObject(node)) names.push(String(metadataOf(node)['name']));
+    const { continue: next } = metadataOf(answer.value);
+    token = typeof next === 'string' ? next : '';
+  } while (token !== '');
+  return { ok: true, value: names };
+}
+
+async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiAnswer<JsonObject>> {
+  return interpret(await transport.call(call));
+}
+
+/** Every answer of the API server becomes a value, a "no", or an exception here and nowhere else. */
+export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
+  const success = status >= 200 && status <= 299;
+  if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
+  const body = parse(text ?? '');
+  if (success) {
+    if (body === undefined) throw new Error(`HTTP ${status} without a JSON object`);
+    return { ok: true, value: body };
+  }
+  const { why, message } = refusalOf(status, body);
+  if (why === 'Throttled') throw new ThrottledError(message);
+  if (why === 'Unavailable') throw new Error(message);
+  return { ok: false, why, message };
+}
+
+function refusalOf(
+  code: number,
+  status: JsonObject | undefined,
+): { why: ApiRefusal | 'Throttled' | 'Unavailable'; message: string } {
+  const text = typeof status?.['message'] === 'string' ? status['message'].slice(0, 500) : '';
+  const message = `HTTP ${code}${text === '' ? '' : `: ${text}`}`;
+  switch (code) {
+    case 401:
+      return { why: 'Unauthorized', message };
+    case 403:
+      return { why: 'Forbidden', message };
+    case 404:
+      return { why: 'NotFound', message };
+    case 409:
+      return { why: 'Conflict', message };
+    case 410:
+      return { why: 'Expired', message };
+    // The body or the URL is more than the API server reads (3 MiB, 1 MiB).
+    case 413:
+    case 414:
+    case 431:
+      return { why: 'TooLarge', message };
+    case 429:
+      return { why: 'Throttled', message };
+    default:
+      // An etcd restored from a backup: our resourceVersion lies in its future, and only a list helps.
+      if (isResourceVersionTooLarge(status)) return { why: 'Expired', message };
+      if (tooLargeForEtcd.test(text)) return { why: 'TooLarge', message };
+      // 408 says "try again"; 3xx and 1xx come from something that is not the API server.
+      return { why: code >= 400 && code <= 499 && code !== 408 ? 'Invalid' : 'Unavailable', message };
+  }
+}
+
+/**
+ * What the API server passes on with status 500 when the object does not fit: from etcd (--max-request-bytes, 1.5 MiB by
+ * default), and from its own client of etcd.
+ */
+const tooLargeForEtcd = /etcdserver: request is too large|trying to send message larger than max/;
+
+function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
+  const details = status?.['details'];
+  const causes = isObject(details) ? details['causes'] : undefined;
+  return (
+    Array.isArray(causes) && causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge')
+  );
+}
+
+function codeOf(status: JsonObject): number {
+  return typeof status['code'] === 'number' ? status['code'] : 500;
+}
+
+/** List items come without these: put back, since the objects travel on by themselves. */
+const requestType = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+
+function pageOf(list: JsonObject, items: readonly JsonObject[]): RequestPage {
+  const { resourceVersion, continue: token } = metadataOf(list);
+  if (typeof resourceVersion !== 'string' || resourceVersion === '' || !Array.isArray(list['items'] ?? []))
+    throw new Error('a list without items or resourceVersion');
+  return {
+    items,
+    resourceVersion,
+    ...(typeof token === 'string' && token !== '' ? { continue: token } : {}),
+  };
+}
+
+function metadataOf(object: JsonObject): JsonObject {
+  const metadata = object['metadata'];
+  return isObject(metadata) ? metadata : {};
+}
+
+function parse(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

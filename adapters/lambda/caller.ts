@@ -1,0 +1,91 @@
+/**
+ * Who called, as the front door says it, compared with who may call. The front door admits every principal of the account
+ * that IAM lets call it; this admits the cluster's caller role and the service accounts of its `access.jwt` only.
+ *
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+ * https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads
+ */
+import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
+import { errorAnswer } from './answers.ts';
+import type { HttpAnswer, HttpEvent, LambdaContext } from './http.ts';
+import type { CallLogEntry } from './log.ts';
+
+/** `caller` for a log line; `principal` is the same without its session name, for a metric with few values. */
+export type CallerDecision =
+  { readonly ok: true } | { readonly ok: false; readonly caller: string; readonly principal: string };
+
+export type CallerCheck = (event: HttpEvent, context: LambdaContext | undefined) => CallerDecision;
+
+/** The check of a deployed function. */
+export function checkCaller({ cluster, role, subjects }: CallersAllowed): CallerCheck {
+  return ({ requestContext: { authorizer } }, context) => {
+    // What does not apply may be left out or null.
+    const blocks = Object.entries(record(authorizer)).filter(([, block]) => block !== null && block !== undefined);
+    const { iam, lambda, ...others } = Object.fromEntries(blocks);
+    const unknown: CallerDecision = refusedCaller(iam, lambda);
+    // Each API has one authorizer. Two answers would be two callers.
+    if (Object.keys(others).length > 0 || (iam !== undefined) === (lambda !== undefined)) return unknown;
+    if (iam === undefined) {
+      // The context that lambdas/authorizer returns for a token it accepts.
+      const { cluster: opened, subject } = record(lambda);
+      return opened === cluster && typeof subject === 'string' && subjects?.includes(subject) === true
+        ? { ok: true }
+        : unknown;
+    }
+    return role !== undefined && isRole(role, record(iam), context) ? { ok: true } : unknown;
+  };
+}
+
+const functionArn = /^arn:([a-z-]+):lambda:[a-z0-9-]+:([0-9]{12}):function:/;
+
+/**
+ * `userArn` decides: the ARN of the session, with the account and the name of its role. A role's path is not in it, and a
+ * role name is unique in an account. The caller role is in the function's own account, and that account is in the ARN
+ * under which Lambda runs the function. `accountId` must agree. `userId` and `callerId` begin with the role's unique id,
+ * which tells a role from a later one of that name; whoever can make such a role can also change whom this one trusts.
+ */
+function isRole(
+  role: string,
+  { userArn, accountId }: Readonly<Record<string, unknown>>,
+  context: LambdaContext | undefined,
+): boolean {
+  const [, partition, account] = functionArn.exec(context?.invokedFunctionArn ?? '') ?? [];
+  if (partition === undefined || account === undefined || typeof userArn !== 'string') return false;
+  const prefix = `arn:${partition}:sts::${account}:assumed-role/${role}/`;
+  return accountId === account && userArn.startsWith(prefix) && sessionName.test(userArn.slice(prefix.length));
+}
+
+/** https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html */
+const sessionName = /^[\w+=,.@-]{2,64}$/;
+
+/** An ARN as AWS writes it. Anything else is a forged event, and could be made to fill the log or to forge a line in it. */
+const principalArn = /^arn:[a-z-]{1,20}:(?:iam|sts)::[0-9]{12}:[\w+=,.@:/-]{1,600}$/;
+
+function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readonly ok: false } {
+  const { userArn } = record(iam);
+  if (typeof userArn === 'string' && principalArn.test(userArn)) {
+    const principal = userArn.replace(/(:assumed-role\/[^/]+|:federated-user)\/.*$/, '$1');
+    return { ok: false, caller: userArn.slice(0, 256), principal: principal.slice(0, 256) };
+  }
+  const { subject } = record(lambda);
+  if (typeof subject === 'string' && /^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/.test(subject))
+    return { ok: false, caller: subject.slice(0, 256), principal: subject.slice(0, 256) };
+  return unnamedCaller;
+}
+
+/** The front door names no caller: it has no authorizer any more, or the function was invoked past it. */
+export const unnamedCaller = { ok: false, caller: 'unnamed', principal: 'unnamed' } as const;
+
+/** The caller hears that they may not; who they are is for the operator's log and alarm. */
+export function refuseCaller(
+  { caller, principal }: CallerDecision & { readonly ok: false },
+  cluster?: string,
+): readonly [HttpAnswer, Partial<CallLogEntry>] {
+  const message = 'the caller is neither the caller role nor a service account of this cluster';
+  const about = cluster === undefined ? {} : { cluster };
+  return [errorAnswer(403, 'forbidden', message), { ...about, caller, callerPrincipal: principal }];
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

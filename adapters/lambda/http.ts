@@ -1,0 +1,101 @@
+/**
+ * HTTP as Lambda hands it over: payload format 2.0, the same from an HTTP API and a Function URL.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+ */
+
+/**
+ * The part of the event that is looked at. `requestContext` is written by AWS, the rest by the caller. A principal with
+ * `lambda:InvokeFunction` can write all of it.
+ */
+export interface HttpEvent {
+  readonly version: '2.0';
+  /** Path without the query string. We run in the `$default` stage, so no stage name stands before it. */
+  readonly rawPath: string;
+  readonly rawQueryString: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly requestContext: {
+    readonly http: { readonly method: string; readonly path: string };
+    readonly requestId?: string;
+    /** What the front door found out about the caller (adapters/lambda/caller.ts reads it). */
+    readonly authorizer?: unknown;
+  };
+  readonly body?: string;
+  readonly isBase64Encoded: boolean;
+}
+
+export interface HttpAnswer {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What the Lambda runtime says about the call. No caller can change it. */
+export interface LambdaContext {
+  readonly invokedFunctionArn: string;
+}
+
+/** In Lambda there is always a context; the dev server has none. */
+export type HttpHandler = (event: HttpEvent, context?: LambdaContext) => Promise<HttpAnswer>;
+
+/** The event as payload format 2.0; undefined for anything else, such as an event that a principal invokes the function with. */
+export function readHttpEvent(event: unknown): HttpEvent | undefined {
+  const { rawPath, headers, requestContext, body, isBase64Encoded } = record(event);
+  const { method } = record(record(requestContext)['http']);
+  if (typeof rawPath !== 'string' || typeof method !== 'string' || typeof headers !== 'object' || headers === null)
+    return undefined;
+  if (body !== undefined && body !== null && typeof body !== 'string') return undefined;
+  if (typeof isBase64Encoded !== 'boolean') return undefined;
+  if (!Object.values(headers).every((value) => value === undefined || typeof value === 'string')) return undefined;
+  return event as HttpEvent;
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** A request as handlers see it, whoever carried it. */
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Uint8Array;
+}
+
+/** The query string is not looked at: the webhook client adds `?timeout=30s`, which is about itself. */
+export function decodeEvent(event: HttpEvent): HttpRequest {
+  const headers = new Map<string, string>();
+  for (const [name, value] of Object.entries(event.headers)) {
+    if (value === undefined) continue;
+    const key = name.toLowerCase();
+    const earlier = headers.get(key);
+    // As AWS joins repeated headers itself; the first or the last alone could be what a proxy in front did not check.
+    headers.set(key, earlier === undefined ? value : `${earlier},${value}`);
+  }
+  return {
+    method: event.requestContext.http.method,
+    path: event.rawPath,
+    headers,
+    body: Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8'),
+  };
+}
+
+/** No answer of ours may be kept by anything between us and the caller: refusals and CA sets change. */
+const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+export function jsonAnswer(
+  statusCode: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return textAnswer(statusCode, 'application/json', JSON.stringify(body), headers);
+}
+
+export function textAnswer(
+  statusCode: number,
+  contentType: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): HttpAnswer {
+  return { statusCode, headers: { 'content-type': contentType, ...always, ...headers }, body };
+}

@@ -1,0 +1,121 @@
+/** What the log says of a call: names and codes, never a request's content, a certificate, a token or evidence. */
+import { CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
+import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome/outcome.ts';
+import { CertificateDefectError, LaterError, MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
+import type { HttpAnswer } from './http.ts';
+
+export const logLevels = ['info', 'warn', 'error'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** What an environment variable says; nothing when it is none of them. Unset and empty are `info`. */
+export function readLogLevel(text: string | undefined): LogLevel | undefined {
+  return text === undefined || text === '' ? 'info' : logLevels.find((known) => known === text);
+}
+
+/** One JSON line each, as pino writes them: alarms filter on `level`, `why`, `outcome` and `codes`. */
+export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
+  return (entry) => {
+    if (logLevels.indexOf(entry.level) < logLevels.indexOf(lowest)) return;
+    process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+  };
+}
+
+export interface CallLogEntry {
+  /** `error`: somebody should look. A refusal is the service at work. */
+  readonly level: LogLevel;
+  readonly outcome: string;
+  readonly status: number;
+  readonly durationMilliseconds: number;
+  /** Of calls that reached no cluster. */
+  readonly path?: string;
+  readonly cluster?: string;
+  readonly uid?: string;
+  readonly name?: string;
+  readonly signerName?: string;
+  readonly codes?: readonly RefusalCode[];
+  readonly why?: IgnoredWhy | BusyWhy;
+  readonly serial?: string;
+  /** What attest concluded. */
+  readonly decision?: string;
+  readonly identity?: string;
+  /** Version of the evidence that proved it: `aws/v2`. */
+  readonly evidence?: string;
+  /** Audit mode: what would have been refused, or that it could not be judged. */
+  readonly wouldRefuse?: readonly RefusalCode[] | 'unjudged';
+  /** The same was answered before. */
+  readonly repeat?: boolean;
+  /** Of a refused caller: the ARN of the session or user, or the service account. */
+  readonly caller?: string;
+  /** The same without the session name: an alarm counts by it. */
+  readonly callerPrincipal?: string;
+  readonly error?: unknown;
+}
+
+export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<CallLogEntry>): CallLogEntry {
+  const { error, ...rest } = more;
+  return {
+    level:
+      more.why === 'Internal' ? 'error' : more.why === 'Unavailable' || more.caller !== undefined ? 'warn' : 'info',
+    outcome: answer.headers['x-countersign-outcome'] ?? '',
+    status: answer.statusCode,
+    durationMilliseconds,
+    ...rest,
+    ...(error === undefined ? {} : { error: describe(error, more.why === 'Internal') }),
+  };
+}
+
+/** Text of adapters and libraries is bounded: an SDK's message may be a page long. A stack only where code is at fault. */
+function describe(error: unknown, withStack: boolean): object {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const { name, message, stack, cause } = error;
+  return {
+    name,
+    message: message.slice(0, 300),
+    ...(cause instanceof Error ? { cause: `${cause.name}: ${cause.message}`.slice(0, 300) } : {}),
+    ...(withStack ? { stack: stack?.split('\n').slice(1, 8).join('\n') } : {}),
+  };
+}
+
+/** Which request it was, as far as that can be said of JSON that may be anything. */
+export function requestNames(json: unknown): Partial<CallLogEntry> {
+  const { metadata, spec } = record(json);
+  const names = {
+    uid: record(metadata)['uid'],
+    name: record(metadata)['name'],
+    signerName: record(spec)['signerName'],
+  };
+  return Object.fromEntries(
+    Object.entries(names).filter(([, value]) => typeof value === 'string' && /^[A-Za-z0-9./_:-]{1,571}$/.test(value)),
+  );
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** Classifies what was thrown: slow down, come back, or a fault of ours that an alarm should tell of. */
+export function busyAfter(
+  error: unknown,
+  randomBytes: (count: number) => Uint8Array,
+): SignOutcome & { readonly kind: 'busy' } {
+  // The relay adds its own jitter to what it is told.
+  if (error instanceof LaterError)
+    return { kind: 'busy', why: error.why, retryAfterSeconds: Math.max(1, Math.ceil(error.afterMilliseconds / 1_000)) };
+  const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
+  // A quota is by the second, and how many may ask again is the clients' to find out (concurrency-limiter.ts of the relay). After
+  // anything else a little apart, so that those who failed together do not come back together.
+  const jitter = why === 'Throttled' ? 0 : (randomBytes(1)[0] ?? 0) % 4;
+  return { kind: 'busy', why, retryAfterSeconds: 1 + jitter };
+}
+
+function isOurFault(error: unknown): boolean {
+  return (
+    error instanceof CertificateDefectError ||
+    error instanceof CertificateUnreadableError ||
+    error instanceof MisconfigurationError ||
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError
+  );
+}

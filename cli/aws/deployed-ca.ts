@@ -1,0 +1,81 @@
+/** `countersign ca init|show` for a CA whose key lies in KMS: asks the ca function of its cluster's stack. */
+import { X509Certificate } from 'node:crypto';
+import { functionName } from '../../core/configuration/resolve/deployment.ts';
+import type { ShownCa } from '../output/ca-text.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+
+export interface DeployedFlags {
+  /** Of the CA. */
+  readonly name: string;
+  readonly cluster: string;
+  readonly function?: string;
+  readonly region?: string;
+}
+
+/** Needs no quotes: names are DNS labels. */
+const showCommand = ({ cluster, name }: DeployedFlags): string =>
+  `countersign ca show --cluster ${cluster} --name ${name}`;
+
+export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
+  const { created, ...ca } = await ask('init', flags, io);
+  if (!created)
+    throw new CommandFailure(
+      exitCodes.conflict,
+      `cluster ${flags.cluster} has a CA ${flags.name} already; it was left as it is`,
+      `${showCommand(flags)} shows it`,
+    );
+  return ca;
+}
+
+export async function loadDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
+  const { created: _, ...ca } = await ask('show', flags, io);
+  return ca;
+}
+
+async function ask(
+  action: 'init' | 'show',
+  flags: DeployedFlags,
+  io: Io,
+): Promise<ShownCa & { readonly created: boolean }> {
+  const called = flags.function ?? functionName(flags.cluster, 'ca');
+  const answer = await io.callFunction({
+    functionName: called,
+    request: { action, ca: flags.name },
+    ...(flags.region === undefined ? {} : { region: flags.region }),
+  });
+  const { cluster, cas } = fields(answer);
+  const ca = fields(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
+  // --function may name any function there is.
+  if (typeof cluster !== 'string' || ca['name'] !== flags.name)
+    throw new CommandFailure(exitCodes.configuration, `${called} does not answer like the ca function of a cluster`);
+  if (cluster !== flags.cluster)
+    throw new CommandFailure(exitCodes.configuration, `${called} is of cluster ${cluster}, not ${flags.cluster}`);
+  if (ca['ok'] !== true) throw faultOf(ca, flags);
+  const { certificatePem, keyId, signatureAlgorithm } = ca;
+  return {
+    name: flags.name,
+    created: ca['created'] === true,
+    certificate: new Uint8Array(new X509Certificate(String(certificatePem)).raw),
+    keyId: String(keyId),
+    signatureAlgorithm: String(signatureAlgorithm),
+  };
+}
+
+function faultOf(
+  { why, message }: Readonly<Record<string, unknown>>,
+  { cluster, name }: DeployedFlags,
+): CommandFailure {
+  const said = String(message);
+  if (why === 'Missing')
+    return new CommandFailure(
+      exitCodes.notFound,
+      said,
+      `countersign ca init --cluster ${cluster} --name ${name} makes it, and so does npx cdk deploy`,
+    );
+  return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, said);
+}
+
+function fields(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,95 @@
+/** Which rules a command works with: a cluster of countersign.yaml, or the default one where there is no file. */
+import type { Command } from 'commander';
+import { defaultCluster, parseConfiguration } from '../../core/configuration/parse.ts';
+import type { Problem } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration, Configuration } from '../../core/configuration/model/cluster.ts';
+import { defaultTtlSeconds } from '../../core/configuration/resolve/cluster.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import { maxInputBytes } from '../runtime/io.ts';
+import type { Io } from '../runtime/io.ts';
+
+export interface ClusterFlags {
+  readonly config?: string;
+  readonly cluster?: string;
+}
+
+const defaultFile = 'countersign.yaml';
+
+export function addClusterOptions(command: Command): Command {
+  return command
+    .option('--config <file>', 'countersign.yaml with the rules [COUNTERSIGN_CONFIG]')
+    .option('--cluster <name>', 'cluster of that file [COUNTERSIGN_CLUSTER]');
+}
+
+/** The file a command was pointed at, by flag or environment, or the one that lies here; undefined when there is none. */
+export function configurationFile(flag: string | undefined, io: Io): string | undefined {
+  return (
+    flag ??
+    (io.environment['COUNTERSIGN_CONFIG'] || undefined) ??
+    (io.fileExists(defaultFile) ? defaultFile : undefined)
+  );
+}
+
+export interface ChosenCluster {
+  readonly cluster: ClusterConfiguration;
+  /** The countersign.yaml that has it; left out: the default rules. */
+  readonly file?: string;
+  /** Where its rules come from, for people. */
+  readonly source: string;
+}
+
+export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<ChosenCluster> {
+  const wanted = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
+  const file = configurationFile(flags.config, io);
+  if (file === undefined) {
+    const cluster = defaultCluster(wanted ?? 'default', { maxTtlSeconds: defaultTtlSeconds });
+    return { cluster, source: 'the default rules; --config names a countersign.yaml' };
+  }
+  const { clusters } = await readConfiguration(file, io);
+  const names = [...clusters.keys()];
+  const only = names.length === 1 ? names[0] : undefined;
+  const name = wanted ?? only;
+  if (name === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${file} has several clusters`,
+      `--cluster names one of ${names.join(', ')}`,
+    );
+  const cluster = clusters.get(name);
+  if (cluster === undefined)
+    throw new CommandFailure(exitCodes.notFound, `${file} has no cluster ${name}`, `it has ${names.join(', ')}`);
+  return { cluster, file, source: file };
+}
+
+/** Reads and checks; warnings go to standard error, problems end the command. */
+export async function readConfiguration(file: string, io: Io): Promise<Configuration> {
+  const parsed = parseConfiguration(await readText(file, io), file);
+  if (!parsed.ok)
+    throw new CommandFailure(exitCodes.configuration, parsed.problems.map(problemText).join('\n'), undefined);
+  for (const warning of parsed.warnings) io.err(`warning: ${problemText(warning)}\n`);
+  return parsed.configuration;
+}
+
+/** As compilers print it, so that editors and terminals can jump there. */
+export function problemText({ file, line, column, path, message }: Problem): string {
+  return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
+}
+
+export async function readText(file: string, io: Io): Promise<string> {
+  return Buffer.from(await readBytes(file, io)).toString('utf8');
+}
+
+export async function readBytes(file: string, io: Io): Promise<Uint8Array> {
+  try {
+    return await io.read(file);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (code === 'ENOENT') throw new CommandFailure(exitCodes.notFound, `there is no file ${file}`);
+    if (code === 'EFBIG')
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${file} is larger than ${maxInputBytes / 1_048_576} MiB, and was not read to its end`,
+      );
+    throw new CommandFailure(exitCodes.configuration, `${file} cannot be read (${code || String(error)})`);
+  }
+}

@@ -1,0 +1,99 @@
+/** What `countersign cluster harden` found, and its words for it. */
+import { printable } from '../../core/outcome/printable-text.ts';
+import type { Whereabouts } from './cluster-objects.ts';
+import type { ControllerManagerView, SeenController } from './controller-manager.ts';
+import { relayName, relayText } from './relay-view.ts';
+import type { Relay } from './relay-view.ts';
+
+export interface Binding {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly role: string;
+  readonly subjects: readonly string[];
+}
+
+export interface HardenView extends Whereabouts {
+  readonly controllerManager: ControllerManagerView;
+  readonly bindings: readonly (Binding & { readonly means: string })[];
+  /** Rights that lead around attestation, whatever binding gives them. */
+  readonly rights: readonly { readonly user: string; readonly may: string; readonly answer: boolean | undefined }[];
+  readonly relays: readonly Relay[];
+}
+
+/** One sentence for each way that is seen open. What is not seen is no finding: the text says that it was not seen. */
+export function openWays({ controllerManager, bindings, rights }: HardenView): readonly string[] {
+  const { csrsigning, csrapproving } = controllerManager;
+  const ways = bindings.map(
+    ({ name, subjects, means }) => `ClusterRoleBinding ${printable(name)} (${subjects.join(', ')}): ${means}`,
+  );
+  // Only where no binding of the list explains it: a wildcard role, or a binding to a role of another name.
+  if (bindings.length === 0)
+    for (const { user, may, answer } of rights)
+      if (answer === true) ways.push(`${user} may ${may}, by a role of another name: kubectl auth can-i shows which`);
+  if (csrsigning.state === 'on')
+    ways.push('csrsigning is on: kube-controller-manager signs what is approved, and need not ask anybody');
+  // With nobody who has those rights, the approver finds nothing to approve.
+  if (csrapproving.state !== 'off' && csrsigning.state === 'on' && ways.length > 1)
+    ways.push('csrapproving is on, or not seen: with the above, certificates are made without anybody’s word');
+  return ways;
+}
+
+/** One sentence for each thing that decides and could not be looked at. */
+export function notSeen({ controllerManager, rights }: HardenView): readonly string[] {
+  const { csrsigning } = controllerManager;
+  return [
+    ...(csrsigning.state === 'not seen' ? [`csrsigning was not seen (${csrsigning.seen.join(', ')})`] : []),
+    ...rights
+      .filter(({ answer }) => answer === undefined)
+      .map(({ user, may }) => `whether ${user} may ${may} (no right to SubjectAccessReviews)`),
+  ];
+}
+
+export function viewText(view: HardenView): string {
+  const { csrsigning, csrapproving, afterUpgrade } = view.controllerManager;
+  const controller = (name: string, { state, seen }: SeenController): string =>
+    `${name.padEnd(24)}${state.padEnd(10)}${seen.join('; ')}\n`;
+  const relays = view.relays.map(
+    (relay) => `relay                   ${`${relay.ready} ready`.padEnd(10)}${relayName(relay)}: ${relayText(relay)}\n`,
+  );
+  return [
+    controller('csrsigning', csrsigning),
+    controller('csrapproving', csrapproving),
+    controller('csrsigning, upgraded', afterUpgrade),
+    ...(relays.length === 0 ? ['relay                   none found by the labels of the chart\n'] : relays),
+    '\n',
+    findingsText(view, 'Open'),
+  ].join('');
+}
+
+function findingsText(view: HardenView, heading: string): string {
+  const [open, unseen] = [openWays(view), notSeen(view)];
+  return [
+    ...(open.length > 0
+      ? [`${heading}:\n`, ...open.map((way) => `  ✗ ${way}\n`)]
+      : unseen.length === 0
+        ? ['Nothing that leads around attestation was found.\n']
+        : []),
+    ...(unseen.length === 0
+      ? []
+      : ['Not seen, so neither open nor closed:\n', ...unseen.map((what) => `  ? ${what}\n`)]),
+  ].join('');
+}
+
+export function planText({ bindings, controllerManager }: HardenView): string {
+  const lines = [
+    ...(bindings.length === 0 ? [] : [`\n--yes removes: ${bindings.map(({ name }) => printable(name)).join(', ')}\n`]),
+    ...(controllerManager.csrsigning.state === 'on'
+      ? ['csrsigning is switched off in kube-controller-manager’s own flags: docs/kubeadm.md, step 3\n']
+      : []),
+    ...(controllerManager.csrsigning.state === 'not seen'
+      ? ['kube-controller-manager was not seen: --probe asks who would sign\n']
+      : []),
+  ];
+  return lines.join('');
+}
+
+export function closingText(view: HardenView): string {
+  return `\n${findingsText(view, 'Still open')}\nkubeadm upgrade makes these bindings anew: run countersign cluster harden --check after it.\n`;
+}

@@ -1,0 +1,214 @@
+import { Command } from 'commander';
+import { foundMachine, instanceFilters, instanceOf, placesOf } from '../../core/attestation/aws/fleet.ts';
+import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
+import type { AwsAttestation, NodeNameRule } from '../../core/configuration/model/attestation.ts';
+import { violation } from '../../core/outcome/outcome.ts';
+import { planAdoptions, writeAdoption } from '../register/adoption.ts';
+import type { Adoption } from '../register/adoption.ts';
+import { awsFailure } from '../aws/aws-failure.ts';
+import { chooseCluster, configurationFile } from '../cluster/cluster-choice.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { ExitCode } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+import { json, outputOption, table, yaml } from '../output/output.ts';
+import { auditItem, reasonOption } from '../runtime/reason.ts';
+import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
+import type { RegisterFlags } from '../register/place.ts';
+import { identityText, longText } from '../output/tofu-text.ts';
+
+interface AdoptFlags extends RegisterFlags {
+  readonly config?: string;
+  readonly node?: string;
+  readonly identity?: string;
+  readonly nameRule?: string;
+  readonly reason?: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly output: string;
+}
+
+export function adoptCommand(io: Io, finish: (code: ExitCode) => void): Command {
+  return addRegisterOptions(new Command('adopt'))
+    .description(
+      'enrol machines that run already, from what EC2 says of them: nobody else gets their names any more.\n' +
+        'Shows what it would do; --yes does it. Exit code 6: a name or machine is on record otherwise.',
+    )
+    .option('--config <file>', 'countersign.yaml with attestation.aws [COUNTERSIGN_CONFIG]')
+    .option('--node <name>', 'one machine, by this name: for names that no rule but a pattern gives')
+    .option('--identity <id>', 'that machine, such as aws#aws/123456789012/eu-central-1/i-0123456789abcdef0')
+    .option('--name-rule <rule>', 'the rule of attestation.aws.nodeName that names them, where several do')
+    .addOption(reasonOption())
+    .option('--dry-run', 'write nothing: the default')
+    .option('--yes', 'write the records')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+It is the instances that pass attestation.aws of countersign.yaml, with your own login to AWS
+(ec2:DescribeInstances, sts:AssumeRole of the roles under accounts). They get a record without a key: the
+node's next renewal, with its full proof, puts it there.
+
+Examples:
+  countersign tofu adopt --cluster prod --config countersign.yaml
+  countersign tofu adopt --cluster prod --config countersign.yaml --yes --reason 'attestation begins'
+  countersign tofu adopt --cluster prod --node cp-1 --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --yes --reason 'named by hand'`,
+    )
+    .action(async (flags: AdoptFlags) => finish(await adopt(flags, io)));
+}
+
+async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
+  const { node, identity, yes = false, reason } = flags;
+  if ((node === undefined) !== (identity === undefined))
+    throw new CommandFailure(exitCodes.usage, 'one machine is adopted by --node and --identity together');
+  if (yes && flags.dryRun === true) throw new CommandFailure(exitCodes.usage, '--dry-run writes nothing, --yes does');
+  if (yes && reason === undefined) throw new CommandFailure(exitCodes.usage, '--yes needs a --reason');
+  const { name, aws } = await policyOf(flags, io);
+  const place = { ...flags, ...(flags.data === undefined ? { cluster: name } : {}) };
+
+  const adoptions = await withRegister(place, io, async (open) => {
+    const machines =
+      identity === undefined
+        ? await allMachines(aws, nameRules(aws, flags.nameRule), io)
+        : await one(aws, identity, io);
+    const records = await gather(open.register.listIdentities());
+    const entries = aws.machines === 'listed' ? await open.register.listMachines() : undefined;
+    const planned = planAdoptions(machines, { records, listed: entries?.map((entry) => entry.name) }, node);
+    if (!yes || reason === undefined) return planned;
+    const by = await announceChange(open, place, io);
+    const done: Adoption[] = [];
+    for (const each of planned)
+      done.push(
+        await writeAdoption(each, {
+          open,
+          now: io.now(),
+          audit: (record) =>
+            auditItem({ action: 'adopt', subject: record.identity, nodeName: record.nodeName }, { by, reason }, io),
+        }),
+      );
+    return done;
+  });
+
+  io.out(adoptionsText(adoptions, flags.output));
+  const ready = adoptions.filter(({ decision }) => decision === 'adopt').length;
+  if (!yes) io.err(`countersign: nothing was written; --yes --reason … adopts ${ready} of ${adoptions.length}\n`);
+  return exitCode(adoptions, identity !== undefined);
+}
+
+async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: string; readonly aws: AwsAttestation }> {
+  if (configurationFile(flags.config, io) === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      'which machines may join? --config names the countersign.yaml of the cluster',
+    );
+  const { cluster, source } = await chooseCluster(flags, io);
+  const aws = cluster.attestation?.aws;
+  if (aws === undefined)
+    throw new CommandFailure(
+      exitCodes.configuration,
+      `${source}: cluster ${cluster.name} has no attestation.aws, and there is no other platform to ask`,
+    );
+  return { name: cluster.name, aws };
+}
+
+/** Which facts name them. A machine that may have either of two names has one of them only, and we cannot see which. */
+function nameRules({ nodeName }: AwsAttestation, wanted: string | undefined): readonly NodeNameRule[] {
+  if (wanted === undefined) return nodeName;
+  const chosen = nodeName.filter((rule) => ruleText(rule) === wanted);
+  if (chosen.length > 0) return chosen;
+  throw new CommandFailure(
+    exitCodes.usage,
+    `--name-rule ${wanted} is none of attestation.aws.nodeName`,
+    `it has ${nodeName.map(ruleText).join(', ')}`,
+  );
+}
+
+function ruleText(rule: NodeNameRule): string {
+  switch (rule.kind) {
+    case 'tag':
+      return `tag:${rule.key}`;
+    case 'pattern':
+      return `pattern:${rule.pattern}`;
+    case 'privateDnsName':
+    case 'privateDnsLabel':
+    case 'instanceId':
+      return rule.kind;
+  }
+}
+
+async function allMachines(
+  aws: AwsAttestation,
+  rules: readonly NodeNameRule[],
+  io: Io,
+): Promise<readonly FoundMachine[]> {
+  const ec2 = await io.connectEc2();
+  const filters = instanceFilters(aws);
+  const found: FoundMachine[] = [];
+  try {
+    for (const place of placesOf(aws))
+      for await (const instance of ec2.listInstances(place, filters))
+        // The filter said so as well, a moment ago.
+        if (instance.state === 'running') found.push(foundMachine(aws, place, instance, rules));
+  } catch (error) {
+    throw awsFailure('EC2', error);
+  }
+  return found.toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
+}
+
+async function one(aws: AwsAttestation, identity: string, io: Io): Promise<readonly FoundMachine[]> {
+  const named = instanceOf(identity);
+  if (named === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${longText(identity)} is no instance`,
+      'it looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0; insecure machines cannot be adopted',
+    );
+  const place = placesOf(aws).find(({ account, region }) => account === named.account && region === named.region);
+  if (place === undefined)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `attestation.aws has no account ${named.account} in region ${named.region}`,
+    );
+  const ec2 = await io.connectEc2();
+  let instance;
+  try {
+    instance = await ec2.describeInstance(place, named.instanceId);
+  } catch (error) {
+    throw awsFailure('EC2', error);
+  }
+  if (instance === 'notFound')
+    throw new CommandFailure(exitCodes.notFound, `EC2 knows no ${named.instanceId} in that account and region`);
+  const machine = foundMachine(aws, place, instance);
+  if (instance.state === 'running') return [machine];
+  const stopped = violation('IdentityNotAllowed', `the instance is ${instance.state}`);
+  return [{ ...machine, violations: [stopped, ...machine.violations] }];
+}
+
+/** Of many, those that policy does not let in are no surprise; the one that was named is. */
+function exitCode(adoptions: readonly Adoption[], single: boolean): ExitCode {
+  const some = (...decisions: readonly Adoption['decision'][]): boolean =>
+    adoptions.some(({ decision }) => decisions.includes(decision));
+  if (some('conflict')) return exitCodes.conflict;
+  return single && some('refused', 'no name') ? exitCodes.refused : exitCodes.ok;
+}
+
+function adoptionsText(adoptions: readonly Adoption[], output: string): string {
+  if (output !== 'table')
+    return (output === 'json' ? json : yaml)(
+      adoptions.map(({ identity, nodeName: node, decision, why, machine: { providerId } }) => ({
+        identity,
+        ...(node === undefined ? {} : { node }),
+        providerId,
+        decision,
+        ...(why === '' ? {} : { why }),
+      })),
+    );
+  return table([
+    ['NODE', 'IDENTITY', 'DECISION', 'WHY'],
+    ...adoptions.map(({ nodeName = '-', identity, decision, why }) => [
+      longText(nodeName),
+      identityText(identity),
+      decision,
+      longText(why),
+    ]),
+  ]);
+}

@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { CaUnusableError, createEmbeddedCa, loadEmbeddedCa } from '../../adapters/embedded/authority.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import { caConfiguration } from '../../core/configuration/parse.ts';
+import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
+import { caText } from '../output/ca-text.ts';
+import type { ShownCa } from '../output/ca-text.ts';
+import { readConfiguration } from '../cluster/cluster-choice.ts';
+import { initDeployedCa, loadDeployedCa } from '../aws/deployed-ca.ts';
+import type { DeployedFlags } from '../aws/deployed-ca.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+import { outputOption } from '../output/output.ts';
+
+interface ShowFlags extends Partial<DeployedFlags> {
+  readonly data?: string;
+  readonly name: string;
+  readonly output: string;
+}
+type EmbeddedFlags<Flags> = Flags & { readonly data: string };
+
+interface InitFlags extends ShowFlags {
+  readonly subject?: string;
+  readonly keySpec?: string;
+  readonly signatureAlgorithm?: string;
+  readonly validity?: string;
+  readonly pathLen?: string;
+  readonly config?: string;
+}
+
+export function caCommand(io: Io): Command {
+  const ca = new Command('ca').description(
+    'make and look at a CA whose key lies in KMS, or in a folder of this machine',
+  );
+
+  ca.command('init')
+    .description(
+      'make a CA: its self-signed certificate, and with --data its key. What is there is never overwritten (exit code 6)',
+    )
+    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]; with --config one of that file')
+    .addOption(functionOption())
+    .addOption(regionOption())
+    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
+    .option('--name <name>', 'name of the CA, as in countersign.yaml', caName, 'ca')
+    .option('--subject <name>', 'such as "CN=prod CA,O=Example Corp"; also OU and C (default: CN=Countersign <name>)')
+    .option('--key-spec <spec>', 'P-256, P-384, P-521, RSA-2048, RSA-3072 or RSA-4096 (default: P-256)')
+    .option('--signature-algorithm <name>', 'as in countersign.yaml (default: the one that fits the key)')
+    .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
+    .option('--path-len <n>', 'how many CAs may stand below this one (default: 0)')
+    .option('--config <file>', 'take all this from the CA of that name in a countersign.yaml')
+    .addOption(outputOption('table', 'json', 'pem'))
+    .addHelpText(
+      'after',
+      `
+What a deployed CA is like stands in the countersign.yaml it was deployed with; its key was made by the deployment.
+
+Examples:
+  countersign ca init --cluster prod
+  countersign ca init --data ./data
+  countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d
+  countersign ca init --data ./data --config countersign.yaml --cluster prod`,
+    )
+    .action(async (flags: InitFlags) => io.out(caText(await init(flags, io), flags.output)));
+
+  ca.command('show')
+    .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
+    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]')
+    .addOption(functionOption())
+    .addOption(regionOption())
+    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
+    .option('--name <name>', 'name of the CA', caName, 'ca')
+    .addOption(outputOption('table', 'json', 'pem'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  countersign ca show --data ./data
+  countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file`,
+    )
+    .action(async (flags: ShowFlags) => io.out(caText(await show(flags, io), flags.output)));
+  return ca;
+}
+
+function functionOption(): Option {
+  return new Option('--function <name>', 'its ca function, where that has another name than the deployment gave it');
+}
+
+function regionOption(): Option {
+  return new Option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)');
+}
+
+async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
+  if (!isEmbedded(flags)) return initDeployedCa(deployedFlags(flags, io), io);
+  const ca = flags.config === undefined ? fromFlags(flags) : await fromFile(flags, flags.config, io);
+  const { created, authority } = await usable(() => createEmbeddedCa(flags.data, ca, { now: io.now(), randomBytes }));
+  if (!created)
+    throw new CommandFailure(
+      exitCodes.conflict,
+      `there is a CA ${ca.name} in ${flags.data} already; it was left as it is`,
+      `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name makes another CA`,
+    );
+  return shownCa(authority);
+}
+
+async function show(flags: ShowFlags, io: Io): Promise<ShownCa> {
+  if (!isEmbedded(flags)) return loadDeployedCa(deployedFlags(flags, io), io);
+  return shownCa(await usable(() => loadEmbeddedCa(flags.data, flags.name)));
+}
+
+/** Flags that belong to one of the two kinds only are an error with the other: they would be read and not obeyed. */
+function isEmbedded<Flags extends ShowFlags>(flags: Flags): flags is EmbeddedFlags<Flags> {
+  if (flags.data === undefined) return false;
+  const { config }: InitFlags = flags;
+  const foreign = (['function', 'region', ...(config === undefined ? (['cluster'] as const) : [])] as const).filter(
+    (key) => flags[key] !== undefined,
+  );
+  if (foreign.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `--data means a CA of this machine; leave out ${foreign.map(flagText).join(', ')}`,
+    );
+  return true;
+}
+
+function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
+  const cluster = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
+  if (cluster === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      'which CA? --cluster names a deployed cluster, --data a folder of this machine',
+      'countersign ca init --help shows examples of both',
+    );
+  const own = [...caFlags, 'config' as const].filter((key) => flags[key] !== undefined);
+  if (own.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `the deployment says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
+    );
+  return { ...flags, cluster };
+}
+
+function shownCa({ name, certificate, signer }: Authority): ShownCa {
+  return { name, certificate, keyId: signer.keyId, signatureAlgorithm: signer.algorithm };
+}
+
+/** A CA that is not there, or not whole, is something an operator can act on; anything else is a fault of ours. */
+async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CaUnusableError && error.why === 'Missing')
+      throw new CommandFailure(exitCodes.notFound, error.message, 'countersign ca init makes one');
+    if (error instanceof CaUnusableError) throw new CommandFailure(exitCodes.configuration, error.message);
+    if (error instanceof Error && 'syscall' in error) throw new CommandFailure(exitCodes.configuration, error.message);
+    throw error;
+  }
+}
+
+function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathLen }: InitFlags): CaConfiguration {
+  const written = {
+    subject: subject === undefined ? { commonName: `Countersign ${name}` } : subjectOf(subject),
+    keySpec,
+    signatureAlgorithm,
+    validity,
+    pathLen: pathLen === undefined ? undefined : Number(pathLen),
+  };
+  const given = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
+  const checked = caConfiguration(name, given);
+  if (checked.ok) return checked.ca;
+  const problems = checked.problems.map(({ key, message }) => `${flagText(key)}: ${message}`);
+  throw new CommandFailure(exitCodes.usage, problems.join('\n'), 'countersign ca init --help shows what each may be');
+}
+
+async function fromFile(flags: InitFlags, file: string, io: Io): Promise<CaConfiguration> {
+  const own = caFlags.filter((key) => flags[key] !== undefined);
+  if (own.length > 0)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `--config says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
+    );
+  const { clusters } = await readConfiguration(file, io);
+  const [only] = clusters.size === 1 ? [...clusters.keys()] : [];
+  const name = flags.cluster ?? only;
+  if (name === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${file} has several clusters`,
+      `--cluster names one of ${[...clusters.keys()].join(', ')}`,
+    );
+  const ca = clusters.get(name)?.cas.get(flags.name);
+  if (ca !== undefined) return ca;
+  const known = [...(clusters.get(name)?.cas.keys() ?? [])].join(', ');
+  throw new CommandFailure(
+    exitCodes.notFound,
+    `${file} has no CA ${flags.name} in a cluster ${name}`,
+    known === '' ? `its clusters are ${[...clusters.keys()].join(', ')}` : `--name is one of ${known}`,
+  );
+}
+
+const caFlags = ['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'] as const;
+
+function flagText(key: string): string {
+  return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** A folder is named after it: only what countersign.yaml accepts as a name, and nothing with a slash in it. */
+function caName(text: string): string {
+  const checked = caConfiguration(text, { subject: { commonName: 'x' } });
+  if (checked.ok) return text;
+  throw new InvalidArgumentError(checked.problems.map(({ message }) => message).join('; '));
+}
+
+const subjectKeys: Readonly<Record<string, string>> = {
+  CN: 'commonName',
+  O: 'organization',
+  OU: 'organizationalUnit',
+  C: 'country',
+};
+
+/** RFC 4514's form, as far as a CA needs it: a comma inside a value is written `\,`. */
+function subjectOf(text: string): Readonly<Record<string, string>> {
+  const parts = text.split(/(?<!\\),/).map((part) => part.trim().replaceAll('\\,', ','));
+  const subject: Record<string, string> = {};
+  for (const part of parts) {
+    const [, type = '', value = ''] = /^([A-Za-z]+)=(.*)$/s.exec(part) ?? [];
+    const key = subjectKeys[type.toUpperCase()];
+    if (key === undefined || subject[key] !== undefined)
+      throw new CommandFailure(
+        exitCodes.usage,
+        `--subject: ${key === undefined ? `"${part}" is not understood` : `${type} is given twice`}`,
+        'it looks like "CN=prod CA,O=Example Corp" and may hold CN, O, OU and C, each once',
+      );
+    subject[key] = value;
+  }
+  return subject;
+}

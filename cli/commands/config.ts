@@ -1,0 +1,108 @@
+import { Argument, Command } from 'commander';
+import { configurationSchema, parseConfiguration } from '../../core/configuration/parse.ts';
+import type { Configuration } from '../../core/configuration/model/cluster.ts';
+import { signerDocuments } from '../../core/configuration/signer-documents.ts';
+import {
+  addClusterOptions,
+  chooseCluster,
+  configurationFile,
+  problemText,
+  readConfiguration,
+  readText,
+} from '../cluster/cluster-choice.ts';
+import type { ClusterFlags } from '../cluster/cluster-choice.ts';
+import { configurationReference } from '../output/configuration-reference.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { ExitCode } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+import { json, outputOption, table } from '../output/output.ts';
+
+export function configCommand(io: Io, finish: (code: ExitCode) => void): Command {
+  const config = new Command('config').description('check and document countersign.yaml');
+
+  config
+    .command('validate')
+    .description('check the file: every problem with its line, exit code 3 if there is one')
+    .addArgument(new Argument('[file]', 'default: COUNTERSIGN_CONFIG, then ./countersign.yaml'))
+    .addOption(outputOption('table', 'json'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign config validate\n  countersign config validate examples/countersign.yaml -o json',
+    )
+    .action(async (file: string | undefined, { output }: { output: string }) =>
+      finish(await validate(file, output, io)),
+    );
+
+  config
+    .command('schema')
+    .description('print the JSON Schema, for editors; -o markdown prints the reference of all keys')
+    .addOption(outputOption('json', 'markdown'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign config schema > countersign.schema.json\n  # first line of countersign.yaml, for editors with the YAML language server:\n  # yaml-language-server: $schema=./countersign.schema.json',
+    )
+    .action(({ output }: { output: string }) =>
+      io.out(output === 'json' ? json(configurationSchema()) : configurationReference()),
+    );
+
+  addClusterOptions(config.command('docs'))
+    .description('print what each signer permits, for its users (Markdown)')
+    .addArgument(new Argument('[file]', 'default: --config, then ./countersign.yaml, then the default rules'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign config docs > signers.md\n  countersign config docs countersign.yaml --cluster prod',
+    )
+    .action(async (file: string | undefined, flags: ClusterFlags) => io.out(await documents(file, flags, io)));
+  return config;
+}
+
+async function validate(argument: string | undefined, output: string, io: Io): Promise<ExitCode> {
+  const file = configurationFile(argument, io);
+  if (file === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      'there is no ./countersign.yaml',
+      'name a file: countersign config validate FILE',
+    );
+  const parsed = parseConfiguration(await readText(file, io), file);
+  const warnings = parsed.ok ? parsed.warnings : [];
+  const problems = parsed.ok ? [] : parsed.problems;
+  const signers = parsed.ok ? signersOf(parsed.configuration) : [];
+  if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers }));
+  else {
+    for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
+    for (const problem of problems) io.err(`${problemText(problem)}\n`);
+    if (parsed.ok)
+      io.out(
+        table([
+          ['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'],
+          ...signers.map(({ cluster, signerName, ca, approval }) => [cluster, signerName, ca, approval]),
+        ]),
+      );
+    else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
+  }
+  return parsed.ok ? exitCodes.ok : exitCodes.configuration;
+}
+
+function signersOf({ clusters }: Configuration) {
+  return [...clusters.values()].flatMap(({ name, profiles, approval }) =>
+    [...profiles.values()].map(({ signerName, ca }) => ({
+      cluster: name,
+      signerName,
+      ca,
+      approval: approval.get(signerName) ?? 'manual',
+    })),
+  );
+}
+
+/** One cluster's chapters as they are; of several clusters each under its own title. */
+async function documents(argument: string | undefined, flags: ClusterFlags, io: Io): Promise<string> {
+  const file = configurationFile(argument ?? flags.config, io);
+  if (file === undefined || flags.cluster !== undefined) {
+    const chosen = await chooseCluster({ ...flags, ...(file === undefined ? {} : { config: file }) }, io);
+    return signerDocuments(chosen.cluster);
+  }
+  const clusters = [...(await readConfiguration(file, io)).clusters.values()];
+  const titled = clusters.map((cluster) => `# Signers of cluster ${cluster.name}\n\n${signerDocuments(cluster)}`);
+  return clusters.length === 1 ? clusters.map(signerDocuments).join('') : titled.join('\n');
+}

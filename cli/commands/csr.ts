@@ -1,0 +1,206 @@
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
+import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import { ThrottledError } from '../../core/ports/errors.ts';
+import type { ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { atMost, printable } from '../../core/outcome/printable-text.ts';
+import { addClusterOptions, chooseCluster, readText } from '../cluster/cluster-choice.ts';
+import type { ChosenCluster, ClusterFlags } from '../cluster/cluster-choice.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { ExitCode } from '../runtime/exit.ts';
+import { explain } from '../output/explanation.ts';
+import type { Explanation } from '../output/explanation.ts';
+import { kubeconfigPath } from '../runtime/io.ts';
+import type { Io } from '../runtime/io.ts';
+import { objectOf, textOf } from '../cluster/object-answers.ts';
+import { commaList, json, outputOption, table, yaml } from '../output/output.ts';
+
+interface ExplainFlags extends ClusterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly signerName?: string;
+  readonly usages?: readonly string[];
+  readonly expirationSeconds?: number;
+  readonly output: string;
+}
+
+export function csrCommand(io: Io, finish: (code: ExitCode) => void): Command {
+  const csr = new Command('csr').description('look at certificate signing requests');
+
+  addClusterOptions(csr.command('explain'))
+    .description(
+      'say what the signer would do with a request, and why: every check with the value seen.\n' +
+        'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',
+    )
+    .addArgument(
+      new Argument(
+        '<request>',
+        'name in the cluster, or a file with the object (JSON, YAML) or its PEM; - reads standard input',
+      ),
+    )
+    .option('--kubeconfig <file>', 'to read a request by name (default: KUBECONFIG, then ~/.kube/config)')
+    .option('--context <name>', 'context of that kubeconfig')
+    .option('--signer-name <name>', 'for a bare PEM: the signer it would be sent to')
+    .option('--usages <list>', 'for a bare PEM: usages, with commas between', commaList)
+    .option('--expiration-seconds <n>', 'for a bare PEM: lifetime it would ask for', wholeNumber)
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  countersign csr explain node-csr-1 --config countersign.yaml --cluster prod
+  kubectl get csr node-csr-1 -o json | countersign csr explain -
+  countersign csr explain server.csr --signer-name kubernetes.io/kubelet-serving --usages 'digital signature,server auth'`,
+    )
+    .action(async (request: string, flags: ExplainFlags) => finish(await explainCommand(request, flags, io)));
+  return csr;
+}
+
+async function explainCommand(source: string, flags: ExplainFlags, io: Io): Promise<ExitCode> {
+  const chosen = await chooseCluster(flags, io);
+  const { object, certificate } = await loadRequest(source, flags, io);
+  const caIsConfigured = chosen.file !== undefined;
+  const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
+  if (flags.output === 'table') io.out(forPeople(explanation, chosen));
+  else io.out((flags.output === 'json' ? json : yaml)({ ...explanation, rules: chosen.source }));
+  const { outcome } = explanation;
+  return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
+}
+
+/** `certificate`: status.certificate as it stands; empty without one. */
+async function loadRequest(
+  source: string,
+  flags: ExplainFlags,
+  io: Io,
+): Promise<{ readonly object: RequestObject; readonly certificate: string }> {
+  const isFile = source === '-' || io.fileExists(source) || /[/\\]|\.(json|ya?ml|pem|csr)$/i.test(source);
+  const raw = isFile ? fromText(await readText(source, io), source, flags) : await fromCluster(source, flags, io);
+  const decoded = decodeRequestObject(raw);
+  if (decoded.ok)
+    return { object: decoded.object, certificate: textOf(objectOf(objectOf(raw)['status'])['certificate']) };
+  throw new CommandFailure(
+    exitCodes.refused,
+    `${source}: ${decoded.message}`,
+    'the signer answers such an object with HTTP 400',
+  );
+}
+
+async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<JsonObject> {
+  const kubeconfig = kubeconfigPath(flags.kubeconfig, io);
+  if (!io.fileExists(kubeconfig))
+    throw new CommandFailure(
+      exitCodes.notFound,
+      `there is no file ${name} here, and no kubeconfig ${kubeconfig} to look it up in a cluster`,
+      'name a file, or give --kubeconfig',
+    );
+  let answer;
+  try {
+    answer = await io.fetchRequest(name, {
+      kubeconfig,
+      ...(flags.context === undefined ? {} : { context: flags.context }),
+    });
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    const busy = error instanceof ThrottledError ? ' is busy' : ' did not answer';
+    throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig}${busy}: ${message}`, 'try again');
+  }
+  if (answer.ok) return answer.value;
+  throw new CommandFailure(refusalExits[answer.why], `${name}: ${answer.message}`, refusalHints[answer.why]);
+}
+
+const refusalExits: Readonly<Record<ApiRefusal, ExitCode>> = {
+  NotFound: exitCodes.notFound,
+  Unauthorized: exitCodes.configuration,
+  Forbidden: exitCodes.configuration,
+  Conflict: exitCodes.temporary,
+  Expired: exitCodes.temporary,
+  TooLarge: exitCodes.refused,
+  Invalid: exitCodes.usage,
+};
+const refusalHints: Readonly<Partial<Record<ApiRefusal, string>>> = {
+  NotFound: 'kubectl get csr lists what is there; requests are deleted an hour after they were answered',
+  Unauthorized: 'the kubeconfig’s login is not accepted; --kubeconfig and --context choose another',
+  Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
+};
+
+/** A bare PEM has no object around it: what the signer needs besides comes from the flags. */
+function fromText(text: string, source: string, flags: ExplainFlags): unknown {
+  if (!text.trimStart().startsWith('-----BEGIN')) return fromObject(text, source, flags);
+  const { signerName, usages, expirationSeconds } = flags;
+  if (signerName === undefined || usages === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${source} is a bare PEM: --signer-name and --usages must say what it would ask for`,
+      "for example --signer-name kubernetes.io/kube-apiserver-client --usages 'client auth'",
+    );
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: notCreated,
+    spec: { request: Buffer.from(text).toString('base64'), signerName, usages, expirationSeconds },
+  };
+}
+
+/** Stands in for what the API server gives an object when it is created. */
+const notCreated = { name: 'not-created-yet', uid: 'not-created-yet' };
+
+function fromObject(text: string, source: string, flags: ExplainFlags): unknown {
+  const { signerName, usages, expirationSeconds } = flags;
+  if ((signerName ?? usages ?? expirationSeconds) !== undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `${source} is an object: --signer-name, --usages and --expiration-seconds are for a bare PEM`,
+    );
+  const document = readBoundedDocument(text);
+  if ('problem' in document)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `${source} is no PEM, and ${document.problem}`,
+      'kubectl get csr NAME -o json prints an object of any size',
+    );
+  const { value } = document;
+  if (isObject(value) && value['kind'] === 'List')
+    throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
+  // A manifest that was never created has no UID yet: its rules can be explained all the same.
+  return isObject(value)
+    ? { ...value, metadata: { ...notCreated, ...(isObject(value['metadata']) ? value['metadata'] : {}) } }
+    : value;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const signs = { pass: '✓', fail: '✗', wait: '…' } as const;
+const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
+  issue: 'Yes',
+  wait: 'Not yet',
+  refuse: 'No',
+  issued: 'Already issued',
+  foreign: 'Issued by another CA',
+  failed: 'Failed before',
+  denied: 'Denied',
+  ignore: 'Not ours',
+};
+
+function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster): string {
+  const { name, signerName, checks, outcome, reason, message, validity, droppedExtensions } = explanation;
+  const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
+  const rows = table(checks.map(({ check, result, seen }) => [signs[result], check, seen])).split('\n');
+  const body = checks.map(({ violations }, index) =>
+    [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
+  );
+  const dropped =
+    droppedExtensions.length === 0
+      ? ''
+      : `\nRequested extensions that the certificate would not carry: ${atMost(droppedExtensions, printable).join(', ')}\n`;
+  const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
+  return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Not a whole number.');
+  return Number(text);
+}

@@ -1,0 +1,171 @@
+/** Bars a node or a machine from every certificate at once, and lets it in again. docs/lock.md */
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io, OpenRegister } from '../runtime/io.ts';
+import { afterLockText, locksTable, shownLock, subjectText } from '../output/lock-text.ts';
+import { json, outputOption, yaml } from '../output/output.ts';
+import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
+import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
+import type { RegisterFlags } from '../register/place.ts';
+import { longText, shownAudit } from '../output/tofu-text.ts';
+
+interface ChangeFlags extends RegisterFlags {
+  readonly reason: string;
+  readonly output: string;
+}
+
+export function lockCommand(io: Io): Command {
+  return addRegisterOptions(new Command('lock'))
+    .description('refuse every certificate of a node or machine from now on; exit code 6: it is locked already')
+    .addArgument(subjectArgument())
+    .addOption(mandatoryReason())
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+Locks the node name, and the machine that has it if one is on record. Attest and sign refuse each request that the node
+makes, that a pod on it makes, or whose certificate is for it, whichever signer it is for. Certificates that it has stay
+valid until they expire: the command prints how to end what they can do, and docs/lock.md has the details.
+
+Examples:
+  countersign lock worker-3 --cluster prod --reason 'stolen, ticket 4711'
+  countersign lock aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --cluster prod --reason 'disk copied'
+  countersign lock worker-3 --data ./data/demo --reason test -o json`,
+    )
+    .action(async (subject: LockSubject, flags: ChangeFlags) => lock(subject, flags, io));
+}
+
+export function unlockCommand(io: Io): Command {
+  return addRegisterOptions(new Command('unlock'))
+    .description('end a lock; exit code 4: it is not locked')
+    .addArgument(subjectArgument())
+    .addOption(mandatoryReason())
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+Ends the whole lock: that of the node name and of its machine, if both were locked at once. Requests that were refused
+meanwhile stay refused; the node makes new ones.
+
+Examples:
+  countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'`,
+    )
+    .action(async (subject: LockSubject, flags: ChangeFlags) => unlock(subject, flags, io));
+}
+
+export function locksCommand(io: Io): Command {
+  return addRegisterOptions(new Command('locks'))
+    .description('list what is locked')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign locks --cluster prod\n  countersign locks --data ./data/demo -o json',
+    )
+    .action(async ({ output, ...flags }: RegisterFlags & { readonly output: string }) => {
+      const locks = await withRegister(flags, io, ({ register }) => register.listLocks());
+      io.out(output === 'table' ? locksTable(locks) : (output === 'json' ? json : yaml)(locks.map(shownLock)));
+    });
+}
+
+function subjectArgument(): Argument {
+  return new Argument('<node|machine>', 'a node name, or a machine as tofu list shows it (with a #)').argParser(
+    subject,
+  );
+}
+
+/** Refuses what no request could ever match: such a lock would seem to hold and would not. */
+function subject(text: string): LockSubject {
+  if (text.includes('#')) {
+    if (/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,500}$/.test(text)) return lockOfMachine(text);
+    throw new InvalidArgumentError('A machine looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0.');
+  }
+  if (/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(text)) return lockOfNode(text);
+  throw new InvalidArgumentError('A node name has lower-case letters, digits, "-" and "."; without system:node:.');
+}
+
+async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<void> {
+  const done = await withRegister(flags, io, async (open) => {
+    const by = await announceChange(open, flags, io);
+    return twice(async () => {
+      const both = await withRecord(wanted, open);
+      const found = await Promise.all(subjectsOf(both).map((each) => open.store.findLock(each)));
+      if (found.every((each) => each !== undefined)) throw lockedAlready(wanted, found[0]);
+      // What another lock bars already keeps that lock: each is ended by itself.
+      const left = new Set(subjectsOf(both).filter((_, index) => found[index] === undefined));
+      const about = {
+        ...(both.nodeName !== undefined && left.has(lockOfNode(both.nodeName)) ? { nodeName: both.nodeName } : {}),
+        ...(both.identity !== undefined && left.has(lockOfMachine(both.identity)) ? { identity: both.identity } : {}),
+      };
+      const audit = auditItem(
+        { ...about, action: 'lock', subject: about.identity ?? about.nodeName ?? '' },
+        { by, reason: flags.reason },
+        io,
+      );
+      const made: Lock = { ...about, id: audit.id, at: audit.at, by, reason: flags.reason };
+      return (await open.register.lock(made, audit)).written ? made : 'changed';
+    }, subjectText(wanted));
+  });
+  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(shownLock(done)));
+  else io.out(`locked: ${lockedText(done)} (audit item ${done.id}, by ${longText(done.by)})\n\n${afterLockText(done)}`);
+  if (done.nodeName === undefined || done.identity === undefined) io.err(`countersign: ${onlyText(done)}\n`);
+}
+
+async function unlock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<void> {
+  const { ended, audit, remaining } = await withRegister(flags, io, async (open) => {
+    const by = await announceChange(open, flags, io);
+    const both = await withRecord(wanted, open);
+    const done = await twice(async () => {
+      const found = await open.store.findLock(wanted);
+      if (found === undefined)
+        throw new CommandFailure(
+          exitCodes.notFound,
+          `${subjectText(wanted)} is not locked`,
+          'countersign locks lists all',
+        );
+      const { nodeName, identity } = found;
+      const about = nodeName === undefined ? {} : { nodeName };
+      const item = auditItem(
+        { ...about, action: 'unlock', subject: identity ?? nodeName ?? '' },
+        { by, reason: flags.reason },
+        io,
+      );
+      return (await open.register.unlock(found, item)).written ? { ended: found, audit: item } : 'changed';
+    }, subjectText(wanted));
+    const others = subjectsOf(both).filter((each) => !subjectsOf(done.ended).includes(each));
+    const locks = await Promise.all(others.map((each) => open.store.findLock(each)));
+    return { ...done, remaining: others.filter((_, index) => locks[index] !== undefined) };
+  });
+  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(shownAudit(audit)));
+  else io.out(`unlocked: ${lockedText(ended)} (audit item ${audit.id}, by ${longText(audit.by)})\n`);
+  for (const each of remaining) io.err(`countersign: ${subjectText(each)} is still locked, by another lock\n`);
+}
+
+/** The machine that has this node name, or the node name that this machine has, where there is one on record. */
+async function withRecord(wanted: LockSubject, { store }: OpenRegister): Promise<Pick<Lock, 'nodeName' | 'identity'>> {
+  if (wanted.startsWith('node#')) {
+    const nodeName = wanted.slice('node#'.length);
+    const record = await store.findNode(nodeName);
+    return { nodeName, ...(record === undefined ? {} : { identity: record.identity }) };
+  }
+  const identity = wanted.slice('id#'.length);
+  const record = await store.findIdentity(identity);
+  // The name of a retired machine is another machine's by now.
+  return { identity, ...(record === undefined || record.state === 'retired' ? {} : { nodeName: record.nodeName }) };
+}
+
+function lockedAlready(wanted: LockSubject, found: Lock | undefined): CommandFailure {
+  const who = found === undefined ? '' : ` by ${longText(found.by)}: ${longText(found.reason)}`;
+  return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is locked already${who}`);
+}
+
+function lockedText(lock: Lock): string {
+  return subjectsOf(lock).map(subjectText).join(', ');
+}
+
+function onlyText({ nodeName }: Lock): string {
+  return nodeName === undefined
+    ? 'no node name was locked: this machine has none on record, or it is locked already'
+    : 'no machine was locked: none is on record under this node name, or it is locked already';
+}

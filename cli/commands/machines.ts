@@ -1,0 +1,111 @@
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import type { MachineEntry } from '../../core/ports/attestation-store.ts';
+import { printable } from '../../core/outcome/printable-text.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+import { json, outputOption, table, yaml } from '../output/output.ts';
+import { auditItem, mandatoryReason } from '../runtime/reason.ts';
+import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
+import type { RegisterFlags } from '../register/place.ts';
+import { instantText, longText } from '../output/tofu-text.ts';
+
+interface ChangeFlags extends RegisterFlags {
+  readonly reason: string;
+}
+
+export function machinesCommand(io: Io): Command {
+  const machines = new Command('machines').description(
+    'the list of machines that may join, where attestation.aws.machines is "listed"',
+  );
+
+  addRegisterOptions(machines.command('list'))
+    .description('list the entries')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText('after', '\nExamples:\n  countersign machines list --cluster prod')
+    .action(async ({ output, ...flags }: RegisterFlags & { output: string }) => {
+      const entries = await withRegister(flags, io, ({ register }) => register.listMachines());
+      io.out(output === 'table' ? entriesTable(entries) : (output === 'json' ? json : yaml)(entries.map(shown)));
+    });
+
+  addRegisterOptions(machines.command('allow'))
+    .description('put a machine, or a pattern of machines, on the list; an entry that is there is replaced')
+    .addArgument(entryArgument())
+    .addOption(mandatoryReason())
+    .addHelpText(
+      'after',
+      `
+An entry is a provider, "#", and the machine's name there; * stands for any run of characters.
+
+Examples:
+  countersign machines allow aws#i-0123456789abcdef0 --cluster prod --reason 'rack 7, ticket 4711'
+  countersign machines allow 'aws#i-0123*' --cluster prod --reason 'the batch of May'`,
+    )
+    .action(async (name: string, flags: ChangeFlags) => io.out(await allow(name, flags, io)));
+
+  addRegisterOptions(machines.command('remove'))
+    .description('take an entry off the list; exit code 4: it is not there')
+    .addArgument(entryArgument())
+    .addOption(mandatoryReason())
+    .addHelpText(
+      'after',
+      `
+Whoever joined already stays on record and renews no more with evidence: countersign lock ends it at once.
+
+Examples:
+  countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'`,
+    )
+    .action(async (name: string, flags: ChangeFlags) => io.out(await remove(name, flags, io)));
+  return machines;
+}
+
+function entryArgument(): Argument {
+  return new Argument('<entry>', 'such as aws#i-0123456789abcdef0').argParser(entryName);
+}
+
+/** Whatever a provider may ask for one day, but nothing that could never match. */
+function entryName(text: string): string {
+  if (/^i-[0-9a-f]*$/.test(text)) throw new InvalidArgumentError(`It begins with its provider: aws#${text}`);
+  if (!/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,200}$/.test(text))
+    throw new InvalidArgumentError('It looks like aws#i-0123456789abcdef0.');
+  if (text.startsWith('aws#') && !text.includes('*') && !/^aws#i-(?:[0-9a-f]{8}|[0-9a-f]{17})$/.test(text))
+    throw new InvalidArgumentError('Instance ids are i- and 8 or 17 hexadecimal digits.');
+  return text;
+}
+
+async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
+  return withRegister(flags, io, async (open) => {
+    const who = { by: await announceChange(open, flags, io), reason };
+    const audit = auditItem({ action: 'allow', subject: name }, who, io);
+    const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
+    if (!write.written)
+      throw new CommandFailure(exitCodes.conflict, `${name} changes while it is written`, 'try again');
+    return `allowed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
+  });
+}
+
+async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
+  return withRegister(flags, io, async (open) => {
+    const who = { by: await announceChange(open, flags, io), reason };
+    const audit = auditItem({ action: 'remove', subject: name }, who, io);
+    const write = await open.register.removeMachine(name, audit);
+    if (!write.written)
+      throw new CommandFailure(exitCodes.notFound, `${name} is not on the list`, 'countersign machines list shows it');
+    return `removed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
+  });
+}
+
+function shown({ name, addedAt, by, reason }: MachineEntry): object {
+  return { name, addedAt: instantText(addedAt), by, reason };
+}
+
+function entriesTable(entries: readonly MachineEntry[]): string {
+  return table([
+    ['MACHINE', 'SINCE', 'BY', 'REASON'],
+    ...entries.map(({ name, addedAt, by, reason }) => [
+      printable(name),
+      instantText(addedAt),
+      longText(by),
+      longText(reason),
+    ]),
+  ]);
+}

@@ -1,0 +1,147 @@
+/** `countersign report`: who would be refused today if audit mode ended, by what attest concluded in the last 25 hours. */
+import { Command } from 'commander';
+import { evidenceAnnotation } from '../../core/attest.ts';
+import type { IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
+import { refusalReason } from '../../core/outcome/outcome.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { ExitCode } from '../runtime/exit.ts';
+import { kubeconfigPath } from '../runtime/io.ts';
+import type { Io } from '../runtime/io.ts';
+import { json, outputOption, table, yaml } from '../output/output.ts';
+import { addRegisterOptions, gather, withRegister } from '../register/place.ts';
+import type { RegisterFlags } from '../register/place.ts';
+import { instantText, longText } from '../output/tofu-text.ts';
+
+interface ReportFlags extends RegisterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly output: string;
+}
+
+export interface ReportRow {
+  readonly node: string;
+  readonly signerName?: string;
+  /** `unknown`: it asked for nothing of late, and no machine is on record under its name. */
+  readonly wouldBe: 'approved' | 'denied' | 'unknown';
+  readonly reason?: string;
+  readonly message?: string;
+  readonly seen?: string;
+}
+
+export function reportCommand(io: Io, finish: (code: ExitCode) => void): Command {
+  return addRegisterOptions(new Command('report'))
+    .description(
+      'say who would be denied if audit mode ended today: of each node and signer the latest request of the last 25 h;\n' +
+        'and how many nodes proved themselves with which version of evidence.\n' +
+        'Exit code 0: nobody. 1: those in the table.',
+    )
+    .option('--kubeconfig <file>', 'also tell nodes of this cluster that nothing is known of (list on nodes)')
+    .option('--context <name>', 'context of that kubeconfig')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+Nodes renew their certificates seldom: one that did not ask within 25 h is told only with --kubeconfig.
+
+Examples:
+  countersign report --cluster prod
+  countersign report --cluster prod --kubeconfig admin.conf -o json`,
+    )
+    .action(async (flags: ReportFlags) => finish(await report(flags, io)));
+}
+
+async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
+  if (flags.context !== undefined && flags.kubeconfig === undefined)
+    throw new CommandFailure(exitCodes.usage, '--context is of a --kubeconfig');
+  const nodes = flags.kubeconfig === undefined ? [] : await nodeNames(flags.kubeconfig, flags, io);
+  const { verdicts, records } = await withRegister(flags, io, async ({ register }) => ({
+    verdicts: await gather(register.listVerdicts(io.now())),
+    records: await gather(register.listIdentities()),
+  }));
+  const rows = reportRows(verdicts, records, nodes);
+  const failing = new Set(rows.filter(({ wouldBe }) => wouldBe !== 'approved').map(({ node }) => node));
+  const counts = { nodes: new Set(rows.map(({ node }) => node)).size, failing: failing.size };
+  const passing = counts.nodes - counts.failing;
+  const evidence = evidenceByVersion(verdicts);
+  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)({ ...counts, passing, evidence, rows }));
+  else {
+    const used = Object.entries(evidence).map(([version, nodes]) => `${version} by ${nodes.length}\n`);
+    io.out(
+      `${rowsTable(rows)}\n${used.join('')}${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`,
+    );
+  }
+  return counts.failing === 0 ? exitCodes.ok : exitCodes.refused;
+}
+
+/** Names of the nodes by the version of evidence that let them in: whether an older one can be ended. */
+function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string, readonly string[]>> {
+  const nodes = new Map<string, Set<string>>();
+  for (const { annotations, nodeName = '' } of verdicts) {
+    const version = annotations[evidenceAnnotation];
+    if (version !== undefined) nodes.set(version, (nodes.get(version) ?? new Set()).add(nodeName));
+  }
+  const versions = [...nodes.keys()].toSorted();
+  return Object.fromEntries(versions.map((version) => [longText(version), [...(nodes.get(version) ?? [])].toSorted()]));
+}
+
+/** Those that fail first. */
+export function reportRows(
+  verdicts: readonly Verdict[],
+  records: readonly IdentityRecord[],
+  nodes: readonly string[],
+): readonly ReportRow[] {
+  const latest = new Map<string, Verdict>();
+  for (const verdict of verdicts) {
+    // What was enforced is told to whoever asked, and in the log.
+    if (verdict.mode !== 'audit') continue;
+    const key = `${verdict.signerName} ${verdict.nodeName ?? ''}`;
+    const before = latest.get(key);
+    if (before === undefined || verdict.decidedAt > before.decidedAt) latest.set(key, verdict);
+  }
+  const rows = [...latest.values()].map(rowOf);
+  const known = new Set([...rows.map(({ node }) => node), ...records.map(({ nodeName }) => nodeName)]);
+  const strangers = nodes.filter((node) => !known.has(node)).map((node): ReportRow => ({ node, ...unknown }));
+  const text = ({ wouldBe, node, signerName = '' }: ReportRow): string => `${order[wouldBe]} ${node} ${signerName}`;
+  return [...rows, ...strangers].toSorted((a, b) => (text(a) < text(b) ? -1 : 1));
+}
+
+const order = { denied: 0, unknown: 1, approved: 2 } as const;
+const unknown = {
+  wouldBe: 'unknown',
+  message: 'it asked for nothing in 25 h and is not on record: adopt it',
+} as const;
+
+function rowOf({ nodeName = '', signerName, violations, decidedAt }: Verdict): ReportRow {
+  const about = { node: nodeName, signerName, seen: instantText(decidedAt) };
+  if (violations === undefined) return { ...about, wouldBe: 'approved' };
+  const message = violations.map(({ code, message: said }) => `${said} [${code}]`).join('; ');
+  return { ...about, wouldBe: 'denied', reason: refusalReason(violations), message };
+}
+
+function rowsTable(rows: readonly ReportRow[]): string {
+  return table([
+    ['NODE', 'SIGNER', 'WOULD BE', 'WHY', 'SEEN'],
+    ...rows.map(({ node, signerName = '-', wouldBe, message = '-', seen = '-' }) => [
+      longText(node),
+      longText(signerName),
+      wouldBe,
+      longText(message),
+      seen,
+    ]),
+  ]);
+}
+
+async function nodeNames(file: string, { context }: ReportFlags, io: Io): Promise<readonly string[]> {
+  const kubeconfig = kubeconfigPath(file, io);
+  if (!io.fileExists(kubeconfig)) throw new CommandFailure(exitCodes.notFound, `there is no file ${kubeconfig}`);
+  let answer;
+  try {
+    answer = await io.fetchNodeNames({ kubeconfig, ...(context === undefined ? {} : { context }) });
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig} did not answer: ${message}`);
+  }
+  if (answer.ok) return answer.value;
+  throw new CommandFailure(exitCodes.configuration, `nodes: ${answer.message}`, 'it needs the verb list on nodes');
+}

@@ -1,0 +1,161 @@
+import { Command, Option } from 'commander';
+import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import { adoptCommand } from './adopt.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { ExitCode } from '../runtime/exit.ts';
+import type { Io, OpenRegister } from '../runtime/io.ts';
+import { json, outputOption, yaml } from '../output/output.ts';
+import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
+import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
+import type { RegisterFlags } from '../register/place.ts';
+import { auditTable, longText, recordsTable, recordText, shownAudit, shownRecord } from '../output/tofu-text.ts';
+
+interface ListFlags extends RegisterFlags {
+  readonly state?: string;
+  readonly output: string;
+}
+
+interface OneFlags extends RegisterFlags {
+  readonly node?: string;
+  readonly identity?: string;
+  readonly output: string;
+}
+
+interface ChangeFlags extends OneFlags {
+  readonly reason: string;
+}
+
+export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
+  const tofu = new Command('tofu').description(
+    'trust on first use: which machine a node name belongs to, and what operators did about it',
+  );
+
+  addRegisterOptions(tofu.command('list'))
+    .description('list the machines on record')
+    .addOption(new Option('--state <state>', 'only these').choices(['active', 'retired']))
+    .addOption(outputOption('table', 'wide', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign tofu list --cluster prod\n  countersign tofu list --cluster prod --state retired -o wide\n  countersign tofu list --data ./data/demo -o json',
+    )
+    .action(async (flags: ListFlags) => io.out(await list(flags, io)));
+
+  addOneOptions(tofu.command('show'))
+    .description('show one machine, and all that was ever done to it or to its node name; exit code 4: none on record')
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  countersign tofu show --cluster prod --node worker-3\n  countersign tofu show --cluster prod --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 -o yaml',
+    )
+    .action(async (flags: OneFlags) => finish(await show(flags, io)));
+
+  addOneOptions(tofu.command('reset'))
+    .description('forget a machine: whoever comes next under its name, or as this machine, is a first use')
+    .addOption(mandatoryReason())
+    .addOption(outputOption('table', 'json', 'yaml'))
+    .addHelpText(
+      'after',
+      `
+For a machine that was installed anew, or one that will not come back. What it was goes into the audit item.
+A reset bars no machine, and ends no lock: that is countersign lock and unlock.
+
+Examples:
+  countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'`,
+    )
+    .action(async (flags: ChangeFlags) => reset(flags, io));
+
+  return tofu.addCommand(adoptCommand(io, finish));
+}
+
+function addOneOptions(command: Command): Command {
+  return addRegisterOptions(command)
+    .option('--node <name>', 'the machine that has this node name')
+    .option('--identity <id>', 'the machine itself, as tofu list shows it');
+}
+
+async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<string> {
+  const records = await withRegister(flags, io, ({ register }) => gather(register.listIdentities()));
+  const shown = records
+    .filter((record) => state === undefined || record.state === state)
+    .toSorted((a, b) => compare(a.nodeName, b.nodeName) || compare(a.identity, b.identity));
+  if (output === 'json') return json(shown.map(shownRecord));
+  return output === 'yaml' ? yaml(shown.map(shownRecord)) : recordsTable(shown, output === 'wide');
+}
+
+async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
+  const wanted = oneOf(flags);
+  const { record, history } = await withRegister(flags, io, async (open) => {
+    const record = await find(wanted, open);
+    const items = await gather(open.register.listAudit());
+    return { record, history: items.filter((item) => isAbout(item, wanted, record)) };
+  });
+  if (record === undefined && history.length === 0) throw missing(wanted);
+  const about = {
+    ...(record === undefined ? {} : { record: shownRecord(record) }),
+    history: history.map(shownAudit),
+  };
+  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(about));
+  else {
+    io.out(record === undefined ? '' : recordText(record));
+    if (history.length > 0) io.out(`${record === undefined ? '' : '\n'}${auditTable(history)}`);
+  }
+  if (record !== undefined) return exitCodes.ok;
+  io.err(`countersign: ${missing(wanted).message} any more\n`);
+  return exitCodes.notFound;
+}
+
+async function reset(flags: ChangeFlags, io: Io): Promise<void> {
+  const wanted = oneOf(flags);
+  const done = await withRegister(flags, io, async (open) => {
+    const by = await announceChange(open, flags, io);
+    return twice(async () => {
+      const record = await find(wanted, open);
+      if (record === undefined) throw missing(wanted);
+      const about = { action: 'reset', subject: record.identity, nodeName: record.nodeName, before: record } as const;
+      const audit = auditItem(about, { by, reason: flags.reason }, io);
+      const write = await open.register.reset(record, audit);
+      return write.written ? { record, audit } : 'changed';
+    }, text(wanted));
+  });
+  io.out(resetText(done, flags.output));
+}
+
+function resetText({ record, audit }: { record: IdentityRecord; audit: AuditItem }, output: string): string {
+  if (output !== 'table') return (output === 'json' ? json : yaml)(shownAudit(audit));
+  return `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
+}
+
+// ── Which one ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Wanted = { readonly node: string } | { readonly identity: string };
+
+function oneOf({ node, identity }: OneFlags): Wanted {
+  if (node !== undefined && identity === undefined) return { node };
+  if (identity !== undefined && node === undefined) return { identity };
+  throw new CommandFailure(exitCodes.usage, 'which machine? name it by --node or by --identity, not both');
+}
+
+function find(wanted: Wanted, { store }: OpenRegister): Promise<IdentityRecord | undefined> {
+  return 'node' in wanted ? store.findNode(wanted.node) : store.findIdentity(wanted.identity);
+}
+
+/** All about the name, and about the machine that has it or is asked for. */
+function isAbout({ subject, nodeName }: AuditItem, wanted: Wanted, record: IdentityRecord | undefined): boolean {
+  return 'node' in wanted ? nodeName === wanted.node || subject === record?.identity : subject === wanted.identity;
+}
+
+function text(wanted: Wanted): string {
+  return 'node' in wanted ? `node ${longText(wanted.node)}` : longText(wanted.identity);
+}
+
+function missing(wanted: Wanted): CommandFailure {
+  return new CommandFailure(
+    exitCodes.notFound,
+    'node' in wanted ? `no machine has the node name ${longText(wanted.node)}` : `${text(wanted)} is not on record`,
+    'countersign tofu list shows who is',
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

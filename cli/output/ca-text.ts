@@ -1,0 +1,50 @@
+/** How a CA is shown, wherever its key lies. */
+import { X509Certificate } from 'node:crypto';
+import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { toPem } from '../../core/encoding/pem.ts';
+import { json, table } from './output.ts';
+
+export interface ShownCa {
+  readonly name: string;
+  /** DER. */
+  readonly certificate: Uint8Array;
+  readonly keyId: string;
+  readonly signatureAlgorithm: string;
+}
+
+/** Facts for people and programs, or the certificate itself. */
+export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa, output: string): string {
+  if (output === 'pem') return toPem('CERTIFICATE', certificate);
+  const facts = certificateFacts(certificate);
+  const shown = {
+    name,
+    subject: facts.subject,
+    serial: facts.serial,
+    notBefore: new Date(facts.notBefore).toISOString(),
+    notAfter: new Date(facts.notAfter).toISOString(),
+    key: keyText(certificate),
+    signatureAlgorithm,
+    keyId,
+    subjectKeyIdentifier: Buffer.from(facts.subjectKeyIdentifier ?? []).toString('hex'),
+    fingerprintSha256: facts.fingerprintSha256,
+  };
+  return output === 'json'
+    ? json(shown)
+    : table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]));
+}
+
+const labels: Readonly<Record<string, string>> = {
+  notBefore: 'valid from',
+  notAfter: 'valid to',
+  signatureAlgorithm: 'signs with',
+  keyId: 'key id',
+  subjectKeyIdentifier: 'SKI',
+  fingerprintSha256: 'SHA-256',
+};
+
+function keyText(certificate: Uint8Array): string {
+  const { asymmetricKeyType, asymmetricKeyDetails } = new X509Certificate(certificate).publicKey;
+  if (asymmetricKeyType === 'rsa') return `RSA-${asymmetricKeyDetails?.modulusLength}`;
+  const curve = asymmetricKeyDetails?.namedCurve ?? '';
+  return { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' }[curve] ?? curve;
+}

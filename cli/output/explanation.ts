@@ -1,0 +1,215 @@
+/**
+ * The dry run of core/issue.ts for one request: every check in the order of the story, with what was seen. It asks the
+ * same functions; only the ledger and the key are left out, so an earlier answer to the same UID is not known here.
+ */
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import { decodeRequest } from '../../core/x509/certificate-request.ts';
+import type { DecodedRequest } from '../../core/x509/certificate-request.ts';
+import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import { validity } from '../../core/x509/validity.ts';
+import { refusalMessage, refusalReason } from '../../core/outcome/outcome.ts';
+import type { Violation } from '../../core/outcome/outcome.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { defaultSignerName, explainProfile } from '../../core/policy/check-profile.ts';
+import type { Profile } from '../../core/policy/profile.ts';
+import { atMost, printable, printableUpTo } from '../../core/outcome/printable-text.ts';
+import { triage, triagePending } from '../../core/kubernetes/triage.ts';
+import { givenCertificate } from './given-certificate.ts';
+import type { GivenCertificate } from './given-certificate.ts';
+
+export interface Check {
+  readonly check: string;
+  /** `wait`: not yet, and nobody's fault. */
+  readonly result: 'pass' | 'fail' | 'wait';
+  readonly seen: string;
+  readonly violations: readonly Violation[];
+}
+
+export interface Explanation {
+  readonly name: string;
+  readonly uid: string;
+  /** Empty when none is named and the request is unreadable. */
+  readonly signerName: string;
+  readonly cluster: string;
+  /** What the signer would do now. */
+  readonly outcome:
+    | 'issue'
+    | 'wait'
+    | 'refuse'
+    /** It has its certificate; `foreign`: one that this cluster's CA did not issue. */
+    | 'issued'
+    | 'foreign'
+    /** Settled before, by this signer or by whoever may write the condition. */
+    | 'failed'
+    | 'denied'
+    /** No profile of this cluster has its signer name. */
+    | 'ignore';
+  /** The sentence for it; for `refuse` the text of the Failed condition. */
+  readonly message: string;
+  /** For `refuse`: the reason of the Failed condition. */
+  readonly reason?: string;
+  readonly checks: readonly Check[];
+  /** The certificate's validity if it were signed now; the CA's own end may cut it. */
+  readonly validity?: { readonly notBefore: string; readonly notAfter: string };
+  /** Of a request that has one. */
+  readonly certificate?: GivenCertificate;
+  /** Requested extensions, by object identifier, that the certificate will not carry. */
+  readonly droppedExtensions: readonly string[];
+}
+
+/** The one requested extension that reaches the certificate. */
+const subjectAltNameType = '2.5.29.17';
+
+/** Of `status.certificate`; `caIsConfigured`: a countersign.yaml says what the cluster's CA is called. */
+export interface CertificateStatus {
+  /** base64 of PEM. */
+  readonly certificate: string;
+  readonly caIsConfigured: boolean;
+}
+
+export function explain(
+  object: RequestObject,
+  cluster: ClusterConfiguration,
+  now: Instant,
+  given?: CertificateStatus,
+): Explanation {
+  const decoded = decodeRequest(object.request);
+  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
+  const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
+  // A pending request is judged ahead of time, as if it were approved.
+  const pending = triage(object) === 'NotApproved';
+
+  const checks = [
+    ofSigner(signerName, profile),
+    ofState(object),
+    ofReading(decoded),
+    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.request).map(ofRule) : []),
+  ];
+  const explanation = {
+    name: object.name,
+    uid: object.uid,
+    signerName: signerName ?? '',
+    cluster: cluster.name,
+    checks,
+    droppedExtensions: decoded.ok
+      ? decoded.request.requestedExtensions.filter((type) => type !== subjectAltNameType)
+      : [],
+  };
+  if (signerName !== undefined && profile === undefined)
+    return {
+      ...explanation,
+      outcome: 'ignore',
+      message: 'no profile of this cluster has that signer name; another signer may answer it',
+    };
+  const settled = triagePending(object);
+  if (settled !== undefined) {
+    const ca = profile === undefined || given?.caIsConfigured !== true ? undefined : cluster.cas.get(profile.ca);
+    return { ...explanation, ...ofSettled(settled, object, given && givenCertificate(given.certificate, ca)) };
+  }
+  const [first, ...more] = checks.flatMap(({ violations }) => violations);
+  if (first !== undefined) {
+    const all = [first, ...more] as const;
+    return { ...explanation, outcome: 'refuse', reason: refusalReason(all), message: refusalMessage(all) };
+  }
+  const signed = { ...explanation, validity: lifetime(object, profile?.maxTtlSeconds ?? 0, now) };
+  return pending
+    ? { ...signed, outcome: 'wait', message: 'it would be signed once it is approved' }
+    : { ...signed, outcome: 'issue', message: 'it would be signed' };
+}
+
+/** Nothing will be done about it any more: by what it was settled. */
+function ofSettled(
+  why: NonNullable<ReturnType<typeof triagePending>>,
+  { conditions }: RequestObject,
+  certificate: GivenCertificate | undefined,
+): Pick<Explanation, 'outcome' | 'message' | 'certificate'> {
+  switch (why) {
+    case 'Denied':
+      return { outcome: 'denied', message: `it was denied${saidBy(conditions, 'Denied')}` };
+    case 'Failed':
+      return {
+        outcome: 'failed',
+        message: `it failed before${saidBy(conditions, 'Failed')}. It stays failed; its requester must make a new request`,
+      };
+    case 'AlreadyIssued': {
+      const { facts, issuedBy = 'unknown' } = certificate ?? {};
+      const span =
+        facts === undefined ? '' : `, valid from ${facts.notBefore} to ${facts.notAfter}, serial ${facts.serial}`;
+      const by = facts === undefined ? '' : ` by ${printableUpTo(200, facts.issuer)}`;
+      const messages = {
+        'this CA': `it has its certificate, issued${by}${span}`,
+        'another CA': `it has a certificate that this cluster’s CA did not issue: issued${by}${span}`,
+        unknown:
+          facts === undefined && certificate !== undefined
+            ? 'its status.certificate holds no certificate that can be read'
+            : `it has its certificate, issued${by}${span}`,
+      };
+      const foreign = issuedBy === 'another CA' || (facts === undefined && certificate !== undefined);
+      return {
+        outcome: foreign ? 'foreign' : 'issued',
+        message: messages[issuedBy],
+        ...(certificate === undefined ? {} : { certificate }),
+      };
+    }
+  }
+}
+
+/** `: <reason>: <message>` of the condition. Whoever may write the status chose the words. */
+function saidBy(conditions: RequestObject['conditions'], type: string): string {
+  const { reason = '', message = '' } = conditions.find((condition) => condition.type === type) ?? {};
+  const words = [printable(reason), printableUpTo(500, message)].filter((word) => word !== '');
+  return words.length === 0 ? '' : `: ${words.join(': ')}`;
+}
+
+function ofSigner(signerName: string | undefined, profile: Profile | undefined): Check {
+  return {
+    check: 'the signer is one of this cluster’s',
+    result: profile === undefined ? 'fail' : 'pass',
+    seen: signerName === undefined ? 'none named' : printable(signerName),
+    violations: [],
+  };
+}
+
+function ofState(object: RequestObject): Check {
+  const why = triage(object);
+  return {
+    check: 'approved, and not denied, failed or issued',
+    result: why === undefined ? 'pass' : why === 'NotApproved' ? 'wait' : 'fail',
+    seen:
+      [
+        ...atMost(object.conditions.map(conditionText), (text) => text),
+        ...(object.hasCertificate ? ['a certificate'] : []),
+      ].join(', ') || 'pending',
+    violations: [],
+  };
+}
+
+function conditionText({ type, status, reason }: RequestObject['conditions'][number]): string {
+  const odd = status === undefined || status === 'True' ? '' : `=${status}`;
+  return printable(`${type}${odd}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
+}
+
+function ofReading(decoded: DecodedRequest): Check {
+  return {
+    check: 'readable, and signed with its own key',
+    result: decoded.ok ? 'pass' : 'fail',
+    seen: decoded.ok ? decoded.request.publicKey.description : 'undecodable',
+    violations: decoded.ok ? [] : decoded.violations,
+  };
+}
+
+function ofRule({ check, seen, violations }: ReturnType<typeof explainProfile>[number]): Check {
+  return { check, result: violations.length === 0 ? 'pass' : 'fail', seen, violations };
+}
+
+const latestDate: Instant = 8_640_000_000_000_000;
+
+function lifetime(
+  { expirationSeconds }: RequestObject,
+  maxTtlSeconds: number,
+  now: Instant,
+): { notBefore: string; notAfter: string } {
+  const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter: latestDate, now });
+  if (!span.ok) throw new RangeError(span.why); // `now` is beyond all dates
+  return { notBefore: new Date(span.notBefore).toISOString(), notAfter: new Date(span.notAfter).toISOString() };
+}

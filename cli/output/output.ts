@@ -1,0 +1,58 @@
+/** How results look: tables for people, JSON and YAML for programs. */
+import { InvalidArgumentError, Option } from 'commander';
+import { stringify } from 'yaml';
+import { withoutHidden } from '../../core/outcome/printable-text.ts';
+
+/** Columns as wide as their widest cell, two blanks between; the last one is not padded. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  return rows
+    .map((row) =>
+      row.map((cell, column) => cell.padEnd(column === row.length - 1 ? 0 : (widths[column] ?? 0))).join('  '),
+    )
+    .map((line) => `${line.trimEnd()}\n`)
+    .join('');
+}
+
+/** What a terminal would obey, or would not show, is escaped as JSON allows: programs read the same value. */
+export function json(value: unknown): string {
+  return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
+}
+
+/** Likewise. Only a text in double quotes may hold escapes. */
+export function yaml(value: unknown): string {
+  const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
+  const text = stringify(value, options);
+  if (withoutHidden(text) === text) return text;
+  return withoutHidden(stringify(value, { ...options, defaultStringType: 'QUOTE_DOUBLE' }), escaped);
+}
+
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
+
+/** `-o`: the first format is the default. */
+export function outputOption(...formats: readonly [string, ...string[]]): Option {
+  return new Option('-o, --output <format>', 'how to print the result').choices(formats).default(formats[0]);
+}
+
+/** For people: the largest unit that leaves no rest. */
+export function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'm'],
+  ] as const;
+  const [size, unit] = units.find(([unitSize]) => seconds >= unitSize && seconds % unitSize === 0) ?? [1, 's'];
+  return `${seconds / size}${unit}`;
+}
+
+/** `a, b,c` → three words; commander shows the message beside the option's name. */
+export function commaList(text: string): string[] {
+  const words = text.split(',').map((word) => word.trim());
+  if (words.includes('')) throw new InvalidArgumentError('A list looks like: first,second');
+  return words;
+}

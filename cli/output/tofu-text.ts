@@ -1,0 +1,101 @@
+/** How records of machines are shown. Names and reasons were chosen by others: nothing of them may steer a terminal. */
+import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import { printable } from '../../core/outcome/printable-text.ts';
+import { table } from './output.ts';
+
+/** For programs. Instants are written out, and what people call differently in a table has that name here too. */
+export function shownRecord(record: IdentityRecord): object {
+  const { nodeName: node, identity, state, firstSeen, lastSeen, startedAt, spkiSha256, previousSpkis } = record;
+  const { uses, renewals, providerId, addresses, lastUid, rev } = record;
+  return {
+    node,
+    identity,
+    state,
+    since: instantText(firstSeen),
+    lastSeen: instantText(lastSeen),
+    ...(startedAt === undefined ? {} : { startedAt: instantText(startedAt) }),
+    uses,
+    renewals,
+    providerId,
+    ...(spkiSha256 === undefined ? {} : { keySha256: spkiSha256 }),
+    previousKeysSha256: previousSpkis,
+    addresses,
+    ...(lastUid === undefined ? {} : { lastUid }),
+    rev,
+  };
+}
+
+export function shownAudit({ at, before, ...item }: AuditItem): object {
+  return { ...item, at: instantText(at), ...(before === undefined ? {} : { before: shownRecord(before) }) };
+}
+
+export function recordsTable(records: readonly IdentityRecord[], wide: boolean): string {
+  const head = ['NODE', 'IDENTITY', 'STATE', 'SINCE', 'LAST SEEN', 'USES', 'RENEWALS'];
+  return table([
+    wide ? [...head, 'PROVIDER ID', 'KEY'] : head,
+    ...records.map((record) => {
+      const { nodeName, identity, state, firstSeen, lastSeen, uses, renewals, providerId, spkiSha256 } = record;
+      const cells = [
+        printable(nodeName),
+        identityText(identity),
+        state,
+        instantText(firstSeen),
+        instantText(lastSeen),
+        String(uses),
+        String(renewals),
+      ];
+      return wide ? [...cells, dash(printable(providerId)), spkiSha256 ?? 'none yet'] : cells;
+    }),
+  ]);
+}
+
+export function recordText(record: IdentityRecord): string {
+  const { nodeName, identity, state, firstSeen, lastSeen, startedAt, uses, renewals, providerId } = record;
+  return table([
+    ['node', printable(nodeName)],
+    ['identity', identityText(identity)],
+    ['state', state],
+    ['since', instantText(firstSeen)],
+    ['last seen', instantText(lastSeen)],
+    ['started', startedAt === undefined ? '-' : instantText(startedAt)],
+    ['uses', `${uses}, of these ${renewals} renewals`],
+    ['provider id', dash(printable(providerId))],
+    ['key', record.spkiSha256 ?? 'none yet: it was adopted and has not proved itself'],
+    ...record.previousSpkis.map((key) => ['before it', key]),
+    ['addresses', dash(record.addresses.map(printable).join(', '))],
+    ['last request', dash(printable(record.lastUid ?? ''))],
+  ]);
+}
+
+export function auditTable(items: readonly AuditItem[]): string {
+  return table([
+    ['WHEN', 'ACTION', 'SUBJECT', 'NODE', 'BY', 'REASON'],
+    ...items.map(({ at, action, subject, nodeName, by, reason }) => [
+      instantText(at),
+      action,
+      identityText(subject),
+      dash(printable(nodeName ?? '')),
+      longText(by),
+      longText(reason),
+    ]),
+  ]);
+}
+
+/** Without milliseconds: people compare them with logs. */
+export function instantText(instant: number): string {
+  return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** Whole, since it is copied into the next command. */
+export function identityText(identity: string): string {
+  return longText(identity);
+}
+
+/** `printable` cuts: that is for what a requester chose, not for what an operator has to read. */
+export function longText(text: string): string {
+  return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
+}
+
+function dash(text: string): string {
+  return text === '' ? '-' : text;
+}

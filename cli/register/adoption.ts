@@ -1,0 +1,129 @@
+/** What would become of each machine that runs: adopted, left alone because it is on record, or for an operator to look at. */
+import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
+import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import { nameMatches } from '../../core/policy/patterns.ts';
+import type { Instant } from '../../core/ports/instant.ts';
+import { twice } from '../runtime/reason.ts';
+import type { OpenRegister } from '../runtime/io.ts';
+import { longText } from '../output/tofu-text.ts';
+
+export interface Adoption {
+  readonly identity: string;
+  readonly nodeName?: string;
+  /** `adopt` becomes `adopted`, unless somebody else was faster. */
+  readonly decision: 'adopt' | 'adopted' | 'on record' | 'conflict' | 'no name' | 'refused';
+  readonly why: string;
+  readonly machine: FoundMachine;
+}
+
+export interface OnRecord {
+  readonly records: readonly IdentityRecord[];
+  /** Of the list of machines; undefined where nobody has to be on it. */
+  readonly listed: readonly string[] | undefined;
+}
+
+/** `given`: the node name an operator said, for one machine; otherwise its facts must give it exactly one. */
+export function planAdoptions(
+  machines: readonly FoundMachine[],
+  { records, listed }: OnRecord,
+  given?: string,
+): readonly Adoption[] {
+  const byIdentity = new Map(records.map((record) => [record.identity, record]));
+  // A retired machine has lost its name.
+  const byName = new Map(records.filter(({ state }) => state !== 'retired').map((record) => [record.nodeName, record]));
+  const planned = machines.map((machine) => {
+    const recorded = byIdentity.get(machine.identity);
+    return decide(machine, given, recorded, listed, (name) => byName.get(name));
+  });
+  // Two machines with one name: whichever came first would be a guess.
+  const wanted = Map.groupBy(
+    planned.filter(({ decision }) => decision === 'adopt'),
+    ({ nodeName }) => nodeName,
+  );
+  return planned.map((adoption) => {
+    const rivals = adoption.decision === 'adopt' ? (wanted.get(adoption.nodeName) ?? []) : [];
+    if (rivals.length < 2) return adoption;
+    return { ...adoption, decision: 'conflict', why: `${rivals.length} machines have this name` };
+  });
+}
+
+function decide(
+  machine: FoundMachine,
+  given: string | undefined,
+  recorded: IdentityRecord | undefined,
+  listed: readonly string[] | undefined,
+  holderOf: (nodeName: string) => IdentityRecord | undefined,
+): Adoption {
+  const { identity, names, allowed, violations } = machine;
+  const [only, ...others] = names;
+  const nodeName = given ?? (others.length === 0 ? only : undefined);
+  const about = { identity, ...(nodeName === undefined ? {} : { nodeName }), machine };
+  const onRecord = standing(identity, nodeName, recorded, nodeName === undefined ? undefined : holderOf(nodeName));
+  if (onRecord !== undefined) return { ...about, ...onRecord };
+  const [first] = violations;
+  if (first !== undefined) return { ...about, decision: 'refused', why: first.message };
+  const entry = `aws#${identity.slice(identity.lastIndexOf('/') + 1)}`;
+  if (listed !== undefined && !listed.some((pattern) => nameMatches(pattern, entry)))
+    return { ...about, decision: 'refused', why: 'it is not on the list: countersign machines allow' };
+  if (nodeName === undefined) return { ...about, decision: 'no name', why: unnamed(names) };
+  if (!allowed.some((pattern) => nameMatches(pattern, nodeName)))
+    return { ...about, decision: 'refused', why: 'no rule of attestation.aws.nodeName gives it this name' };
+  return { ...about, decision: 'adopt', why: '' };
+}
+
+function unnamed(names: readonly string[]): string {
+  return names.length === 0
+    ? 'no rule names it: adopt it by --node and --identity'
+    : `it may be ${names.join(' or ')}: --name-rule chooses`;
+}
+
+/** What the records say, if they say anything about this machine or this name. */
+function standing(
+  identity: string,
+  nodeName: string | undefined,
+  recorded: IdentityRecord | undefined,
+  holder: IdentityRecord | undefined,
+): Pick<Adoption, 'decision' | 'why'> | undefined {
+  if (recorded !== undefined) {
+    const { nodeName: name, state } = recorded;
+    const same = state === 'active' && (nodeName === undefined || name === nodeName);
+    return { decision: same ? 'on record' : 'conflict', why: `it is on record as ${longText(name)}, ${state}` };
+  }
+  if (holder !== undefined && holder.identity !== identity)
+    return { decision: 'conflict', why: `the name belongs to ${longText(holder.identity)}` };
+  return undefined;
+}
+
+export interface Adopting {
+  readonly open: OpenRegister;
+  readonly now: Instant;
+  readonly audit: (record: IdentityRecord) => AuditItem;
+}
+
+/** Writes one, or says who was faster. */
+export async function writeAdoption(adoption: Adoption, { open, now, audit }: Adopting): Promise<Adoption> {
+  const { identity, nodeName, machine, decision } = adoption;
+  if (decision !== 'adopt' || nodeName === undefined) return adoption;
+  const { providerId, startedAt } = machine;
+  const record: IdentityRecord = {
+    identity,
+    nodeName,
+    state: 'active',
+    previousSpkis: [],
+    providerId,
+    startedAt,
+    addresses: [],
+    firstSeen: now,
+    lastSeen: now,
+    renewals: 0,
+    uses: 0,
+    rev: 1,
+  };
+  return twice<Adoption>(async () => {
+    const write = await open.register.adopt(record, audit(record));
+    if (write.written) return { ...adoption, decision: 'adopted' };
+    const [recorded, holder] = [await open.store.findIdentity(identity), await open.store.findNode(nodeName)];
+    const found = standing(identity, nodeName, recorded, holder);
+    return found === undefined ? 'changed' : { ...adoption, ...found };
+  }, longText(identity));
+}

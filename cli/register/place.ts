@@ -1,0 +1,94 @@
+/** Whose records a command is about: a deployed cluster's table, or a folder of this machine. */
+import type { RegisterPlace, OpenRegister, Io } from '../runtime/io.ts';
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import { printableUpTo } from '../../core/outcome/printable-text.ts';
+import { awsFailure } from '../aws/aws-failure.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+
+export interface RegisterFlags {
+  readonly cluster?: string;
+  readonly data?: string;
+  readonly table?: string;
+  readonly region?: string;
+}
+
+const tableVariable = 'COUNTERSIGN_ATTESTATIONS_TABLE';
+
+export function addRegisterOptions(command: Command): Command {
+  return command
+    .option('--cluster <name>', 'deployed cluster [COUNTERSIGN_CLUSTER]')
+    .option('--data <dir>', 'instead of a deployed cluster: folder of a cluster of the dev server, such as ./data/demo')
+    .addOption(
+      new Option('--table <name>', `its table (default: output AttestationsTable of its stack) [${tableVariable}]`),
+    )
+    .addOption(new Option('--region <name>', 'AWS region of its stack (default: as for the aws command line)'));
+}
+
+/** Flags of one kind are an error with the other: they would be read and not obeyed. */
+export function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
+  const { data, region } = flags;
+  if (data !== undefined) {
+    const foreign = (['table', 'region'] as const).filter((key) => flags[key] !== undefined);
+    if (foreign.length > 0)
+      throw new CommandFailure(
+        exitCodes.usage,
+        `--data means a folder of this machine; leave out ${foreign.map((key) => `--${key}`).join(', ')}`,
+      );
+    return { kind: 'embedded', folder: data };
+  }
+  const cluster = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
+  const table = flags.table ?? (io.environment[tableVariable] || undefined);
+  if (cluster === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      'which cluster? --cluster names a deployed one, --data a folder of this machine',
+    );
+  return {
+    kind: 'deployed',
+    cluster,
+    ...(table === undefined ? {} : { table }),
+    ...(region === undefined ? {} : { region }),
+  };
+}
+
+export async function withRegister<T>(
+  flags: RegisterFlags,
+  io: Io,
+  work: (open: OpenRegister) => Promise<T>,
+): Promise<T> {
+  const place = registerPlace(flags, io);
+  const open = await io.openRegister(place);
+  try {
+    return await work(open);
+  } catch (error) {
+    // A record that cannot be read, or a mistake of ours: no patience helps.
+    if (error instanceof CommandFailure || error instanceof TypeError || error instanceof RangeError) throw error;
+    if (place.kind === 'deployed') throw awsFailure('DynamoDB', error);
+    throw new CommandFailure(exitCodes.temporary, `${place.folder}: ${error instanceof Error ? error.message : ''}`);
+  } finally {
+    open.close();
+  }
+}
+
+/** Whose records are about to change, and who changes them: said before, and put into the audit item. Gives that name. */
+export async function announceChange(open: OpenRegister, flags: RegisterFlags, io: Io): Promise<string> {
+  const place = registerPlace(flags, io);
+  const by = await open.by();
+  const where =
+    place.kind === 'embedded'
+      ? [`folder ${place.folder}`]
+      : [
+          `cluster ${place.cluster}`,
+          ...(place.table === undefined ? [] : [`table ${place.table}`]),
+          ...(place.region === undefined ? [] : [`region ${place.region}`]),
+        ];
+  io.err(`countersign: ${[...where, `as ${by}`].map((word) => printableUpTo(300, word)).join(', ')}\n`);
+  return by;
+}
+
+export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}

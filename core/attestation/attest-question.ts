@@ -1,0 +1,34 @@
+import type { ClusterAttestation } from '../configuration/model/attestation.ts';
+import type { ProfileAttestation } from '../policy/profile.ts';
+import type { CertificateRequest } from '../x509/model.ts';
+import type { Instant } from '../ports/instant.ts';
+
+/** What the caller says beside the request, such as a Cluster API Machine: it may only narrow what is allowed. */
+export interface AttestContext {
+  readonly machine?: {
+    readonly nodeName?: string;
+    readonly providerId?: string;
+    /** IP addresses in canonical text and DNS names. */
+    readonly addresses?: readonly string[];
+  };
+}
+
+/** One request that must be proved, with everything its judges look at. */
+export interface AttestQuestion {
+  readonly cluster: string;
+  readonly settings: ClusterAttestation;
+  readonly wanted: ProfileAttestation;
+  readonly signerName: string;
+  /** A serving certificate: it names what belongs to a machine that is registered already. */
+  readonly serving: boolean;
+  readonly uid: string;
+  readonly username: string;
+  readonly request: CertificateRequest;
+  /** Hex. */
+  readonly requestSha256: string;
+  readonly nodeName: string;
+  /** Hex. */
+  readonly spkiSha256: string;
+  readonly context: AttestContext;
+  readonly now: Instant;
+}

@@ -1,0 +1,200 @@
+/** What EC2 says about an instance (DescribeInstances): the rules about it, and what belongs to it. */
+import { profileMatches, isHostName, isSubdomain, parseAddress } from '../../policy/patterns.ts';
+import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
+import { violation } from '../../outcome/outcome.ts';
+import type { Violation } from '../../outcome/outcome.ts';
+import type { Instant } from '../../ports/instant.ts';
+import { quoted } from '../../outcome/printable-text.ts';
+import { unless } from '../../policy/rule.ts';
+import { ipText } from '../../x509/subject-alt-names.ts';
+import type { Machine } from '../evidence/provider.ts';
+
+/** Of DescribeInstances only what is used, times as instants; what EC2 leaves out is left out. */
+export interface InstanceDescription {
+  readonly instanceId: string;
+  /** Account: OwnerId of the reservation. */
+  readonly ownerId: string;
+  readonly state: 'pending' | 'running' | 'shutting-down' | 'terminated' | 'stopping' | 'stopped';
+  readonly availabilityZone: string;
+  readonly launchTime: Instant;
+  readonly vpcId?: string;
+  /** Of the primary interface. */
+  readonly subnetId?: string;
+  readonly tags: ReadonlyMap<string, string>;
+  /** ARN. */
+  readonly instanceProfile?: string;
+  /** MetadataOptions. */
+  readonly httpTokens?: 'required' | 'optional';
+  readonly httpPutResponseHopLimit?: number;
+  readonly privateDnsName?: string;
+  readonly publicDnsName?: string;
+  readonly rootDeviceType?: 'ebs' | 'instance-store';
+  /** When the volume behind RootDeviceName was attached. */
+  readonly rootAttachedAt?: Instant;
+  /** When the interface of network card 0, device 0 was attached. */
+  readonly interfaceAttachedAt?: Instant;
+  /** Of network card 0, device 0: the primary private address, its public or carrier one, the primary or only IPv6 one. */
+  readonly primaryAddresses: readonly string[];
+  /** Of those addresses, private and public. */
+  readonly primaryDnsNames: readonly string[];
+  /** Of all its network interfaces: private, secondary, public, elastic, carrier, IPv6. */
+  readonly addresses: readonly string[];
+  /** Likewise, private and public; the two names above need not be repeated. */
+  readonly dnsNames: readonly string[];
+}
+
+/** Which instance was asked about, and what its document says of it where there is one. */
+export interface ExpectedInstance {
+  readonly identity: string;
+  readonly account: string;
+  readonly region: string;
+  readonly instanceId: string;
+  readonly availabilityZone?: string;
+  readonly privateIp?: string;
+}
+
+/** Which names and addresses count as the machine's. */
+export interface MachinePolicy {
+  readonly nodeName: readonly NodeNameRule[];
+  readonly instance: Pick<AwsAttestation['instance'], 'addresses'>;
+}
+
+/** Every rule it breaks. A running instance is assumed: state is the caller's question. */
+export function checkInstance(
+  policy: AwsAttestation,
+  expected: ExpectedInstance,
+  instance: InstanceDescription,
+): readonly Violation[] {
+  return [
+    ...agree(expected, instance).map((message) => violation('AttestationInvalid', message)),
+    ...[...placed(policy, instance), ...marked(policy, instance), ...hardened(policy, instance)].map((message) =>
+      violation('IdentityNotAllowed', message),
+    ),
+  ];
+}
+
+/**
+ * EC2's answer is about the machine that proved itself. It is not when the role to assume for the account is one of
+ * another account, where an instance of the same name means nothing to us.
+ */
+function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
+  const { availabilityZone: zone, privateIp } = expected;
+  return [
+    ...unless(instance.instanceId === expected.instanceId, 'EC2 describes another instance'),
+    ...unless(instance.ownerId === expected.account, 'EC2 describes an instance of another account'),
+    ...unless(
+      zone === undefined ? instance.availabilityZone.startsWith(expected.region) : instance.availabilityZone === zone,
+      'EC2 describes an instance in another availability zone',
+    ),
+    ...unless(
+      privateIp === undefined || instance.addresses.includes(privateIp),
+      'EC2 describes an instance without the address in its document',
+    ),
+  ];
+}
+
+/** Account and region alone would admit every instance in them. */
+function placed(policy: AwsAttestation, { vpcId, subnetId }: InstanceDescription): readonly string[] {
+  return [
+    ...unless(isListed(policy.vpcs, vpcId), `the instance is in VPC ${vpcId ?? 'none'}, which may not join`),
+    ...unless(
+      isListed(policy.subnets, subnetId),
+      `the instance is in subnet ${subnetId ?? 'none'}, which may not join`,
+    ),
+  ];
+}
+
+function isListed(list: readonly string[], value: string | undefined): boolean {
+  return list.length === 0 || (value !== undefined && list.includes(value));
+}
+
+function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: InstanceDescription): readonly string[] {
+  return [
+    ...[...policy.tags].flatMap(([key, value]) =>
+      unless(
+        value === '*' ? tags.has(key) : tags.get(key) === value,
+        `the instance does not have the tag ${quoted(key)} with the value ${quoted(value)}`,
+      ),
+    ),
+    ...unless(
+      policy.instanceProfiles.length === 0 ||
+        policy.instanceProfiles.some((pattern) => profileMatches(pattern, instanceProfile)),
+      'the instance does not have one of the instance profiles that may join',
+    ),
+  ];
+}
+
+/** Who else than the machine itself can get at its document and credentials, or has given it another disk. */
+function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
+  const { maxHopLimit, maxAttachSkewSeconds } = rules;
+  const { httpPutResponseHopLimit: hops } = instance;
+  return [
+    ...unless(
+      !rules.httpTokensRequired || instance.httpTokens === 'required',
+      'the instance answers IMDSv1: set HttpTokens to required',
+    ),
+    // Each hop lets one more network namespace, such as a pod's, reach the metadata.
+    ...unless(
+      maxHopLimit === undefined || (hops !== undefined && hops <= maxHopLimit),
+      `the instance has a metadata hop limit of ${hops ?? 'unknown size'}, and ${maxHopLimit ?? 'any'} is the most`,
+    ),
+    ...unless(
+      maxAttachSkewSeconds === undefined || attachSkew(instance) <= maxAttachSkewSeconds * 1000,
+      `the root volume and the first interface were not attached within ${maxAttachSkewSeconds ?? 0} s of each other`,
+    ),
+  ];
+}
+
+/** Whoever may stop an instance could put another disk into it. One on instance-store cannot be changed. */
+function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: InstanceDescription): number {
+  if (rootDeviceType === 'instance-store') return 0;
+  // What EC2 does not tell counts as infinitely far apart.
+  return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
+}
+
+/** What EC2 says belongs to it, as far as policy takes EC2's word: `instance.addresses`. */
+export function describeMachine(
+  { nodeName: rules, instance: { addresses: which } }: MachinePolicy,
+  { identity }: ExpectedInstance,
+  instance: InstanceDescription,
+): Machine {
+  const [addresses, names] =
+    which === 'all' ? [instance.addresses, instance.dnsNames] : [instance.primaryAddresses, instance.primaryDnsNames];
+  const dnsNames = [instance.privateDnsName, instance.publicDnsName, ...names]
+    .map((name) => (name ?? '').toLowerCase())
+    .filter(isHostName);
+  return {
+    identity,
+    providerId: `aws:///${instance.availabilityZone}/${instance.instanceId}`,
+    nodeNames: [...new Set(rules.flatMap((rule) => nodeNames(rule, instance)))],
+    addresses: [...new Set(addresses.flatMap((text) => canonicalAddress(text) ?? []))],
+    dnsNames: [...new Set(dnsNames)],
+    startedAt: instance.launchTime,
+  };
+}
+
+function nodeNames(rule: NodeNameRule, instance: InstanceDescription): readonly string[] {
+  if (rule.kind === 'pattern') return [rule.pattern];
+  const name = factOf(rule, instance).toLowerCase();
+  // Names are read as patterns, and a tag is written by whoever may tag: `*` in it must not become every name.
+  return isSubdomain(name) ? [name] : [];
+}
+
+function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: InstanceDescription): string {
+  switch (rule.kind) {
+    case 'privateDnsName':
+      return instance.privateDnsName ?? '';
+    case 'privateDnsLabel':
+      return (instance.privateDnsName ?? '').split('.')[0] ?? '';
+    case 'instanceId':
+      return instance.instanceId;
+    case 'tag':
+      return instance.tags.get(rule.key) ?? '';
+  }
+}
+
+/** As in SubjectAltNames.ip; nothing for what is no address. */
+function canonicalAddress(text: string): string | undefined {
+  const digits = parseAddress(text);
+  return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));
+}

@@ -1,0 +1,64 @@
+/**
+ * Locks: an operator bars a node name or a machine (`countersign lock`), and attest and sign refuse every request of
+ * it until `countersign unlock`. Both read the locks again for each delivery, with a consistent read.
+ */
+import type { LockSubject, Lock, LockReader } from '../ports/locks.ts';
+import type { CertificateRequest } from '../x509/model.ts';
+import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
+import type { RequestObject } from '../kubernetes/certificate-signing-request.ts';
+import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
+import { isSubdomain } from '../policy/patterns.ts';
+import { quoted } from '../outcome/printable-text.ts';
+
+export function lockOfNode(nodeName: string): LockSubject {
+  return `node#${nodeName}`;
+}
+
+export function lockOfMachine(identity: string): LockSubject {
+  return `id#${identity}`;
+}
+
+/** What a lock bars: its node name, its machine, or both. */
+export function subjectsOf({ nodeName, identity }: Pick<Lock, 'nodeName' | 'identity'>): readonly LockSubject[] {
+  if (nodeName === undefined && identity === undefined) throw new TypeError('a lock bars a node name or a machine');
+  return [
+    ...(nodeName === undefined ? [] : [lockOfNode(nodeName)]),
+    ...(identity === undefined ? [] : [lockOfMachine(identity)]),
+  ];
+}
+
+/**
+ * The node names that a request concerns, whichever signer it is for: the requester is that node, or a pod on that node
+ * (the API server writes the node of a service account token into spec.extra), or the certificate is for that node.
+ */
+export function nodesConcerned(
+  { username, requesterNodes }: Pick<RequestObject, 'username' | 'requesterNodes'>,
+  { subject }: Pick<CertificateRequest, 'subject'>,
+): readonly string[] {
+  const users = [username, subject.commonName].filter((name) => name.startsWith(nodeUserPrefix));
+  const nodes = [...users.map((name) => name.slice(nodeUserPrefix.length)), ...requesterNodes];
+  // No Node has another name, and none can be locked. A table's key is bounded, so a longer name could not even be read.
+  return [...new Set(nodes)].filter(isSubdomain);
+}
+
+/** A token names one node. More could only come from an impersonator, and each costs a read. */
+const mostNodes = 8;
+
+/** `Locked` if one of these node names is. A request that concerns no node costs no read. */
+export async function checkNodeLocks(nodes: readonly string[], locks: LockReader): Promise<Violation | undefined> {
+  if (nodes.length > mostNodes)
+    return violation('RequesterNotAllowed', `the request concerns more than ${mostNodes} nodes`);
+  const found = await Promise.all(nodes.map((node) => locks.findLock(lockOfNode(node))));
+  const at = found.findIndex((lock) => lock !== undefined);
+  return at < 0 ? undefined : violation('Locked', `node ${quoted(nodes[at] ?? '')} is locked by an operator`);
+}
+
+/** Locks as they are listed: each once, although one that bars two subjects lies under two keys. */
+export function oldestFirst(locks: readonly Lock[]): readonly Lock[] {
+  const byId = new Map(locks.map((lock) => [lock.id, lock]));
+  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The message names no reason: requesters and everyone who may read events see it. */
+export const machineLocked = violation('Locked', 'this machine is locked by an operator');

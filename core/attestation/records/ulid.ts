@@ -1,0 +1,23 @@
+/**
+ * ULID (github.com/ulid/spec): 48 bits of time in milliseconds, 80 random bits, in 26 characters of Crockford's base 32.
+ * As text they sort by their time. Within one millisecond the order is left to chance.
+ */
+import type { Instant } from '../../ports/instant.ts';
+
+/** No I, L, O and U: nobody takes them for digits. */
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const randomOctets = 10;
+
+/** `random`: 10 bytes, cryptographically strong. */
+export function ulid(now: Instant, random: Uint8Array): string {
+  if (!Number.isSafeInteger(now) || now < 0 || now >= 2 ** 48) throw new RangeError('a ULID has 48 bits of time');
+  if (random.length !== randomOctets) throw new RangeError(`a ULID takes ${randomOctets} random bytes`);
+  const chance = random.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
+  return base32(BigInt(now), 10) + base32(chance, 16);
+}
+
+function base32(value: bigint, characters: number): string {
+  let text = '';
+  for (let rest = value; text.length < characters; rest >>= 5n) text = alphabet.charAt(Number(rest & 31n)) + text;
+  return text;
+}

@@ -1,0 +1,82 @@
+/**
+ * What the functions know of countersign.yaml: put into their bundles as text when the stacks are synthesised, so that
+ * changing policy is a deployment and leaves a trail. Each function gets what it obeys and nothing else.
+ */
+import type { ClusterAttestation } from './model/attestation.ts';
+import type { ClusterConfiguration } from './model/cluster.ts';
+import type { JwtAccess } from './model/deployment.ts';
+
+/** For the sign and ca functions. The same rules give the same text, so the same bundle. */
+export function bakeCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
+  return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
+}
+
+/** For the attest function: which machines may join, which the sign function need not know; no CAs. */
+export function bakeAttestation({ name, profiles, attestation }: ClusterConfiguration): string {
+  return JSON.stringify({ name, cas: [], profiles: [...profiles], approval: [], attestation }, entriesOfMaps);
+}
+
+function entriesOfMaps(_: string, value: unknown): unknown {
+  return value instanceof Map ? [...(value as ReadonlyMap<unknown, unknown>)] : value;
+}
+
+/** What is left of it when maps are written as lists of their entries. */
+type Baked<T> = T extends string | number | boolean | undefined
+  ? T
+  : T extends ReadonlyMap<infer K, infer V>
+    ? readonly (readonly [K, Baked<V>])[]
+    : { readonly [P in keyof T]: Baked<T[P]> };
+
+/** Of text that one of these two made, in the same release: nothing is checked again. */
+export function readBakedCluster(text: string): ClusterConfiguration {
+  const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Baked<ClusterConfiguration>;
+  return {
+    name,
+    cas: new Map(cas),
+    profiles: new Map(profiles),
+    approval: new Map(approval),
+    ...(attestation === undefined ? {} : { attestation: readAttestation(attestation) }),
+  };
+}
+
+function readAttestation({ aws, ...rest }: Baked<ClusterAttestation>): ClusterAttestation {
+  if (aws === undefined) return rest;
+  const { accounts, tags, certificates } = aws;
+  return {
+    ...rest,
+    aws: { ...aws, accounts: new Map(accounts), tags: new Map(tags), certificates: new Map(certificates) },
+  };
+}
+
+/** For the authorizer: whose tokens open which cluster. */
+export interface BakedAccess {
+  readonly cluster: string;
+  readonly jwt: JwtAccess;
+}
+
+export function bakeAccess({ cluster, jwt }: BakedAccess): string {
+  return JSON.stringify({ cluster, jwt });
+}
+
+/** Of text that `bakeAccess` made. */
+export function readBakedAccess(text: string): BakedAccess {
+  return JSON.parse(text) as BakedAccess;
+}
+
+/** For the sign and attest functions: who may call them by a front door. One of the two at least. */
+export interface CallersAllowed {
+  readonly cluster: string;
+  /** Name of the caller role, in the functions' own account. */
+  readonly role?: string;
+  /** `sub` of service-account tokens that the authorizer has accepted. */
+  readonly subjects?: readonly string[];
+}
+
+export function bakeCallers({ cluster, role, subjects }: CallersAllowed): string {
+  return JSON.stringify({ cluster, role, subjects });
+}
+
+/** Of text that `bakeCallers` made. */
+export function readBakedCallers(text: string): CallersAllowed {
+  return JSON.parse(text) as CallersAllowed;
+}

@@ -1,0 +1,216 @@
+/**
+ * What every signer has to tell its users (Kubernetes' Certificates API design, "signers should provide information
+ * about how they work"): seven headings for each, and what happens when a request asks for something else. Written
+ * from the resolved profiles, so that the document cannot promise what the rules do not do.
+ */
+import type { ClusterConfiguration } from './model/cluster.ts';
+import { nothingAllowed } from '../policy/custom-rules.ts';
+import type { RefusalCode } from '../outcome/outcome.ts';
+import type { Profile, ProfileKind } from '../policy/profile.ts';
+import { controlPlaneNames } from '../policy/reserved-names.ts';
+import { isInTree, isNodeSigner } from '../policy/signer-names.ts';
+import { maxSubjectAltNames } from '../x509/subject-alt-names.ts';
+
+/** Markdown, one chapter per signer, in the order of the configuration. */
+export function signerDocuments(cluster: ClusterConfiguration): string {
+  return [...cluster.profiles.values()].map((profile) => document(profile, cluster)).join('\n');
+}
+
+function document(profile: Profile, { name, approval }: ClusterConfiguration): string {
+  const trust = `CA \`${profile.ca}\` (\`GET /v1/clusters/${name}/trust-bundle/${profile.ca}\`)`;
+  const approved = approval.get(profile.signerName) === 'approve';
+  const { purpose, honoured, subjects, extensions, usages } = texts(profile);
+  return `## ${profile.signerName}
+
+${purpose} ${approved ? approver(profile) : 'Never approved by Countersign.'} ${requesters(profile)} ${keys(profile)}${proof(profile)}
+
+### Trust distribution
+
+${honoured.replace('{trust}', trust)}
+
+### Permitted subjects
+
+${subjects}
+
+### Permitted x509 extensions
+
+${extensions} A name of any other type (otherName, directoryName, registeredID …) is refused by name, \`SanNotPermitted\`; more than ${maxSubjectAltNames} names of all types together are refused, \`RequestTooLarge\`. Other requested extensions are dropped: the certificate never carries them.
+
+### Permitted key usages and extended key usages
+
+${usages}
+
+### Expiration and certificate lifetime
+
+At most ${durationText(profile.maxTtlSeconds)}, which is also what a request gets that names no \`expirationSeconds\`. A longer one is cut to it, and none is shorter than ${durationText(Math.min(600, profile.maxTtlSeconds))}. Validity begins 5 minutes before signing; from 8 hours on those 5 minutes are taken off the end. No certificate outlives its CA.
+
+### CA bit
+
+Never set. A request for a CA certificate gets a certificate with \`CA:FALSE\`; its basicConstraints extension is dropped.
+
+### Further CERTIFICATE blocks
+
+As usual in \`status.certificate\`: the first block is the certificate, those after it are intermediates to present in TLS handshakes. The root is never among them; with a self-signed CA there is one block.
+`;
+}
+
+interface Texts {
+  readonly purpose: string;
+  readonly honoured: string;
+  readonly subjects: string;
+  readonly extensions: string;
+  readonly usages: string;
+}
+
+const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
+
+/** Of the built-in signers that leave the name to the requester. */
+function userSubjects(profile: Profile): string {
+  return `${limits(profile)}
+- other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, the rest is dropped
+
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody, neither in its subject nor in a subjectAltName. ${reserved(profile)}`;
+}
+
+function limits({ subject: { commonNames, organizations, commonNameRequired } }: Profile): string {
+  const list = (values: readonly string[] | undefined): string =>
+    values === undefined ? 'any that is not reserved' : patterns(values);
+  return `- common name: ${list(commonNames)}${commonNameRequired === true ? '; required' : ''}
+- organizations: ${list(organizations)}`;
+}
+
+function texts(profile: Profile): Texts {
+  /** The in-tree reason only where the in-tree signer would give it. */
+  const code = (own: RefusalCode): string => `\`${isInTree(profile) ? 'SignerValidationFailure' : own}\``;
+  const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for what no Node can be called.`;
+  const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
+    'kube-apiserver-client': {
+      purpose: 'Signs client certificates for the kube-apiserver.',
+      honoured: clientTrust,
+      subjects: userSubjects(profile),
+      extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
+      usages: `Must hold \`client auth\`; may hold \`digital signature\` and \`key encipherment\`. Anything else is refused: \`SignerValidationFailure\`, \`invalid usage for client certificate: …\`.`,
+    },
+    'kube-apiserver-client-kubelet': {
+      purpose: 'Signs client certificates with which kubelets log in to the kube-apiserver.',
+      honoured: clientTrust,
+      subjects: nodeSubjects,
+      extensions: `None: a request with DNS, email, IP or URI subjectAltNames is refused, ${code('SanNotPermitted')}, \`… subjectAltNames are not allowed\`.`,
+      usages: `Exactly \`client auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
+    },
+    'kubelet-serving': {
+      purpose: 'Signs the certificates with which kubelets serve.',
+      honoured: `Certificates are honoured by the kube-apiserver as those of a kubelet when its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
+      subjects: nodeSubjects,
+      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}. ${neverServed(profile)}${profile.attestation === undefined ? '' : ' Each must belong to the machine that asks: by what its platform says of it, or first use of an address out of the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
+      usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
+    },
+    'legacy-unknown': {
+      purpose: 'Has no purpose of its own; only requests made through the v1beta1 API can carry it.',
+      honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
+      subjects: userSubjects(profile),
+      extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
+      usages: 'Any known one, at least one. No usages, or an unknown one: refused, `UsageNotPermitted`.',
+    },
+  };
+  return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
+}
+
+/** Of kubelets: names that have nothing to do with which machine asks. */
+function neverServed({ reserved: { names, addresses, clusterDomain }, allowReservedSans = [] }: Profile): string {
+  const own = [...names, ...addresses.map(({ text }) => text)];
+  return `Wildcards, DNS names that are no host names and DNS names that read as addresses are refused, \`SanNotPermitted\`. Refused as well, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that are no node’s (loopback, link-local, multicast …)${own.length === 0 ? '' : `; what the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` All the same this signer gives ${patterns(allowReservedSans)}.`}`;
+}
+
+function customTexts(profile: Profile): Texts {
+  const { usages, sans } = profile.custom ?? nothingAllowed;
+  const lists = [
+    ['DNS names', sans.dns],
+    ['email addresses', sans.email],
+    ['IP addresses', sans.ip.map(({ text }) => text)],
+    ['URIs', sans.uri],
+  ] as const;
+  return {
+    purpose: 'Signs for the purpose its operator gave it.',
+    honoured: 'By whoever trusts {trust}. The CA bundle is not distributed by any other means.',
+    subjects: `${limits(profile)}
+- no other attributes, and at most one common name
+
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody. ${reserved(profile)}`,
+    extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
+
+${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
+
+Anything else is refused, \`SanNotPermitted\`.`,
+    usages: `Any of ${patterns(usages.allowed)}, at least one extended usage among them.${
+      usages.required.length > 0 ? ` Required: ${patterns(usages.required)}.` : ''
+    } Anything else is refused, \`UsageNotPermitted\`.`,
+  };
+}
+
+function reserved({ reserved: { names }, allowReserved }: Profile): string {
+  const given = allowReserved.length > 0 ? `only ${patterns(allowReserved)} of those` : 'none of those';
+  return `Reserved names make their bearer somebody to the API server or another part of the control plane; this signer gives ${given}, and refuses the others, \`NameReserved\`. Reserved, whatever the case of their letters: ${patterns([...controlPlaneNames, ...names])}.`;
+}
+
+function requesters({ requester: { users, groups, nodeItself } }: Profile): string {
+  if (users.length + groups.length === 0 && nodeItself !== true) return 'Anybody may ask whose request is approved.';
+  const named = [
+    ...(users.length > 0 ? [`the users ${patterns(users)}`] : []),
+    ...(groups.length > 0 ? [`members of the groups ${patterns(groups)}`] : []),
+    ...(nodeItself === true ? ['the node itself (user `system:node:<name>` in group `system:nodes`)'] : []),
+  ];
+  return `Only ${named.join(' and ')} may ask; others are refused, \`RequesterNotAllowed\`.`;
+}
+
+/** Who gives leave where the relay approves: for attested signers the proof itself. */
+function approver({ attestation, ...profile }: Profile): string {
+  const denied = 'and denied where these rules refuse';
+  if (attestation?.mode === 'enforce' && attestation.required)
+    return `Approved by the watch-relay on proof of the machine${attestation.subjectAccessReview ? ' and after a SubjectAccessReview' : ''}, ${denied}.`;
+  if (isNodeSigner(profile)) return `Approved by the watch-relay after a SubjectAccessReview, ${denied}.`;
+  return `Approved by the watch-relay, ${denied}.`;
+}
+
+function keys({ keys: kinds, freshKeys }: Profile): string {
+  const fresh = freshKeys === true ? ' A key that was certified before is refused, `KeyReused`.' : '';
+  return `Keys: ${kinds.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.${fresh}`;
+}
+
+/** A paragraph of its own, where a machine must prove which one it is. */
+function proof({ kind, attestation }: Profile): string {
+  if (attestation === undefined) return '';
+  const { providers, required, mode } = attestation;
+  const wanted = `evidence of ${providers.map((provider) => `\`${provider}\``).join(' or ')}`;
+  const recorded = kind === 'kubelet-serving' ? ', or comes from a node whose machine is on record' : '';
+  const need = required
+    ? `Demands a proof of the machine: the request brings ${wanted}${recorded}.`
+    : `Takes a proof of the machine where the request brings ${wanted}${recorded}; without one it is answered as if none were asked for.`;
+  const first = providers.includes('insecure')
+    ? 'The evidence proves nothing: the first to ask for a node name gets it, nobody after, and there is no renewal.'
+    : kind === 'kubelet-serving'
+      ? 'It must be the machine that the node name belongs to.'
+      : 'The first machine that proves itself under a node name keeps it.';
+  return mode === 'audit'
+    ? `\n\n${need} For now failures are only counted (audit): nothing is refused for them.`
+    : `\n\n${need} ${first} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
+}
+
+function patterns(values: readonly string[]): string {
+  return values.length === 0 ? 'none' : values.map((value) => `\`${value}\``).join(', ');
+}
+
+function keyText(kind: Profile['keys'][number]): string {
+  return kind === 'RSA' ? 'RSA (2048 to 8192 bits)' : kind;
+}
+
+function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'day'],
+    [3600, 'hour'],
+    [60, 'minute'],
+  ] as const;
+  const [size, unit] = units.find(([unitSize]) => seconds % unitSize === 0) ?? [1, 'second'];
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,79 @@
+/**
+ * PEM in the strict profile of RFC 7468 §3, narrower still: nothing but the blocks expected, in order, each at most
+ * once. Readers differ over everything else (explanatory text, headers, blanks inside base64, several blocks of one
+ * label: which counts?), so everything else is refused.
+ */
+import type { Problem } from './der-reader.ts';
+
+export interface PemBlock {
+  readonly label: string;
+  readonly content: Uint8Array;
+}
+
+interface OpenBlock {
+  readonly label: string;
+  readonly lines: string[];
+}
+
+const boundary = /^-----(BEGIN|END) ([ -~]*)-----$/;
+
+/** `labels` in the order allowed; the first one must be there. */
+export function decodePem(text: Uint8Array, labels: readonly string[]): readonly PemBlock[] | Problem {
+  const [first = ''] = labels;
+  const blocks: PemBlock[] = [];
+  let open: OpenBlock | undefined;
+  let remaining = labels;
+  // One byte is one character: what is not ASCII matches no pattern below.
+  for (const ended of Buffer.from(text).toString('latin1').split('\n')) {
+    const line = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
+    const [, edge, label] = boundary.exec(line) ?? [];
+    if (open === undefined) {
+      if (line === '') continue;
+      if (edge !== 'BEGIN' || label === undefined) return outside(blocks.length);
+      const position = remaining.indexOf(label);
+      if (position === -1) return unexpected(label, labels, blocks);
+      if (blocks.length === 0 && label !== first) return { problem: `does not start with a ${first} block` };
+      remaining = remaining.slice(position + 1);
+      open = { label, lines: [] };
+    } else if (edge === undefined) {
+      if (line.includes(':')) return { problem: `has a header in the ${open.label} block: leave only base64` };
+      open.lines.push(line);
+    } else {
+      if (edge !== 'END' || label !== open.label) return { problem: `lacks the line -----END ${open.label}-----` };
+      const content = decodeBase64(open.lines);
+      if (content === undefined) return { problem: `has a ${open.label} block that is not canonical base64` };
+      blocks.push({ label, content });
+      open = undefined;
+    }
+  }
+  if (open !== undefined) return { problem: `lacks the line -----END ${open.label}-----` };
+  return blocks.length === 0 ? { problem: `has no ${first} block` } : blocks;
+}
+
+function outside(blocksBefore: number): Problem {
+  const where = blocksBefore === 0 ? 'before the first block' : 'after a block';
+  return { problem: `has text ${where}: leave only the lines from BEGIN to END (openssl req without -text)` };
+}
+
+function unexpected(label: string, labels: readonly string[], blocks: readonly PemBlock[]): Problem {
+  if (blocks.some((block) => block.label === label)) return { problem: `has a second ${label} block` };
+  if (labels.includes(label)) return { problem: `has a ${label} block out of order` };
+  // What the requester wrote in place of a label is not repeated: it may be anything.
+  return { problem: `has a block of another kind than ${labels.join(', ')}` };
+}
+
+/** Whole lines of base64, padding only at the end, unused bits zero (RFC 4648 §3.5). Line lengths are free. */
+function decodeBase64(lines: readonly string[]): Uint8Array | undefined {
+  // Buffer's own decoder skips what it does not know, so what it read must be what was written.
+  if (lines.includes('')) return undefined;
+  const text = lines.join('');
+  const content = Buffer.from(text, 'base64');
+  return content.toString('base64') === text ? new Uint8Array(content) : undefined;
+}
+
+/** As Go and OpenSSL write it: 64 characters a line, LF. */
+export function toPem(label: string, der: Uint8Array): string {
+  const base64 = Buffer.from(der).toString('base64');
+  const lines = base64.match(/.{1,64}/g) ?? [];
+  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
+}

@@ -1,0 +1,200 @@
+/**
+ * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret
+ * in kube-system that is both. Words for people are kubeadm's wherever kubeadm has words for it, since those are the ones
+ * that can be searched for; only the token itself, which kubeadm repeats, is left out.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Problem } from '../encoding/der-reader.ts';
+import type { JsonObject } from '../ports/kubernetes-api.ts';
+import type { Instant } from '../ports/instant.ts';
+import { printable, quoted } from '../outcome/printable-text.ts';
+
+export interface BootstrapToken {
+  /** Public: it names the Secret, the user `system:bootstrap:<id>` and the signature in cluster-info. */
+  readonly id: string;
+  readonly secret: string;
+}
+
+export const bootstrapTokenForm = String.raw`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`;
+export const bootstrapTokenIdForm = String.raw`\A([a-z0-9]{6})\z`;
+export const tokenSecretType = 'bootstrap.kubernetes.io/token';
+/** The group kubeadm's bindings are for. */
+export const defaultTokenGroup = 'system:bootstrappers:kubeadm:default-node-token';
+export const tokenUsages = ['signing', 'authentication'] as const;
+export type TokenUsage = (typeof tokenUsages)[number];
+
+/** What a token was made for, when that decides how long it lives (Cluster API's proposal, "Changes to token rotation"). */
+export interface TokenOwner {
+  readonly kind: 'machine' | 'pool';
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface TokenRecord {
+  readonly token: BootstrapToken;
+  readonly description: string;
+  /** Absent: it never expires. */
+  readonly expires?: Instant;
+  readonly usages: readonly string[];
+  /** Beside `system:bootstrappers`, which every token has. */
+  readonly groups: readonly string[];
+  readonly owner?: TokenOwner;
+}
+
+/** On the Secret. A label, because reconciling lists by it; annotations, because a name may be longer than a label may. */
+export const ownerLabel = 'countersign.dev/token-for';
+const ownerNamespaceAnnotation = 'countersign.dev/token-for-namespace';
+const ownerNameAnnotation = 'countersign.dev/token-for-name';
+
+const tokenPattern = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;
+const groupPattern = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
+
+export function parseBootstrapToken(text: string): BootstrapToken | Problem {
+  const [, id, secret] = tokenPattern.exec(text) ?? [];
+  if (id === undefined || secret === undefined)
+    return { problem: `the bootstrap token was not of the form "${bootstrapTokenForm}"` };
+  return { id, secret };
+}
+
+export function isTokenId(text: string): boolean {
+  return /^[a-z0-9]{6}$/.test(text);
+}
+
+export function tokenText({ id, secret }: BootstrapToken): string {
+  return `${id}.${secret}`;
+}
+
+export function tokenSecretName(id: string): string {
+  return `bootstrap-token-${id}`;
+}
+
+/** About 31 bits of id and 83 of secret, as kubeadm's own. */
+export function generateBootstrapToken(randomBytes: (count: number) => Uint8Array): BootstrapToken {
+  const alphabet = '0123456789abcdefghijklmnopqrstuvwxyz';
+  const characters: string[] = [];
+  while (characters.length < 22)
+    for (const byte of randomBytes(32)) {
+      // 252 is 7 times 36: the bytes above it would make the first four characters likelier than the others.
+      const character = byte < 252 ? alphabet[byte % 36] : undefined;
+      if (character !== undefined && characters.length < 22) characters.push(character);
+    }
+  const text = characters.join('');
+  return { id: text.slice(0, 6), secret: text.slice(6) };
+}
+
+/** kubeadm's words for usages it does not know. */
+export function usageProblem(usages: readonly string[]): string | undefined {
+  const unknown = usages.filter((usage) => !(tokenUsages as readonly string[]).includes(usage));
+  return unknown.length === 0
+    ? undefined
+    : `invalid bootstrap token usage string: ${unknown.map(printable).join(',')}, valid usage options: ${tokenUsages.join(',')}`;
+}
+
+export function groupProblem(groups: readonly string[]): string | undefined {
+  const bad = groups.find((group) => !groupPattern.test(group));
+  return bad === undefined
+    ? undefined
+    : `bootstrap group ${quoted(bad)} is invalid (must match \\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\\z)`;
+}
+
+/** The Secret the API server, the bootstrap signer and the token cleaner all look at. */
+export function secretOfToken({ token, description, expires, usages, groups, owner }: TokenRecord): JsonObject {
+  const data: Record<string, string> = {
+    'token-id': token.id,
+    'token-secret': token.secret,
+    ...(description === '' ? {} : { description }),
+    ...(expires === undefined ? {} : { expiration: rfc3339(expires) }),
+    ...Object.fromEntries(usages.map((usage) => [`usage-bootstrap-${usage}`, 'true'])),
+    ...(groups.length === 0 ? {} : { 'auth-extra-groups': groups.join(',') }),
+  };
+  const owned =
+    owner === undefined
+      ? {}
+      : {
+          labels: { [ownerLabel]: owner.kind },
+          annotations: { [ownerNamespaceAnnotation]: owner.namespace, [ownerNameAnnotation]: owner.name },
+        };
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: tokenSecretName(token.id), namespace: 'kube-system', ...owned },
+    type: tokenSecretType,
+    data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, base64(value)])),
+  };
+}
+
+/** Read as kubeadm and the API server read it; whatever one of them would not take is a problem. */
+export function tokenOfSecret(secret: JsonObject): TokenRecord | Problem {
+  const metadata = objectOr(secret['metadata']);
+  const name = textOr(metadata['name']);
+  const data = new Map(Object.entries(objectOr(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));
+  const id = data.get('token-id') ?? '';
+  if (secret['type'] !== tokenSecretType) return { problem: `${name} is no Secret of type ${tokenSecretType}` };
+  if (id === '') return { problem: `bootstrap Token Secret has no token-id data: ${name}` };
+  if (name !== tokenSecretName(id))
+    return { problem: `bootstrap token name is not of the form 'bootstrap-token-(token-id)'. Actual: ${quoted(name)}` };
+  const token = parseBootstrapToken(`${id}.${data.get('token-secret') ?? ''}`);
+  if ('problem' in token) return { problem: `${name}: ${token.problem}` };
+  const expiration = data.get('expiration') ?? '';
+  const expires = expiration === '' ? undefined : Date.parse(expiration);
+  if (expires !== undefined && Number.isNaN(expires))
+    return { problem: `can't parse expiration time of bootstrap token ${quoted(name)}` };
+  const owner = ownerOf(metadata);
+  return {
+    token,
+    description: data.get('description') ?? '',
+    ...(expires === undefined ? {} : { expires }),
+    usages: [...data]
+      .flatMap(([key, value]) => (key.startsWith('usage-bootstrap-') && value === 'true' ? [key.slice(16)] : []))
+      .toSorted(),
+    groups: (data.get('auth-extra-groups') ?? '').split(',').filter((group) => group !== ''),
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
+function ownerOf(metadata: JsonObject): TokenOwner | undefined {
+  const kind = objectOr(metadata['labels'])[ownerLabel];
+  const annotations = objectOr(metadata['annotations']);
+  const [namespace, name] = [annotations[ownerNamespaceAnnotation], annotations[ownerNameAnnotation]].map(textOr);
+  if ((kind !== 'machine' && kind !== 'pool') || !namespace || !name) return undefined;
+  return { kind, namespace, name };
+}
+
+/**
+ * The detached JWS under `jws-kubeconfig-<id>` (RFC 7515 appendix F): HS256, keyed by the token's secret. The header is
+ * made here and compared with the rest, never read: what a stranger writes into it cannot choose an algorithm.
+ */
+export function detachedSignature(content: string, { id, secret }: BootstrapToken): string {
+  const header = Buffer.from(JSON.stringify({ alg: 'HS256', kid: id })).toString('base64url');
+  const payload = Buffer.from(content, 'utf8').toString('base64url');
+  const signature = createHmac('sha256', secret).update(`${header}.${payload}`).digest('base64url');
+  return `${header}..${signature}`;
+}
+
+/** In constant time: whoever could time it byte by byte would learn a signature that he cannot make. */
+export function isSignedBy(token: BootstrapToken, content: string, signature: string): boolean {
+  const expected = Buffer.from(detachedSignature(content, token));
+  const given = Buffer.from(signature);
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+/** Whole seconds, as kubeadm writes it. */
+export function rfc3339(instant: Instant): string {
+  return new Date(instant).toISOString().replace(/\.\d{3}Z$/, 'Z');
+}
+
+function base64(text: string): string {
+  return Buffer.from(text, 'utf8').toString('base64');
+}
+
+function fromBase64(value: unknown): string {
+  return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : '';
+}
+
+function objectOr(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}
+
+function textOr(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

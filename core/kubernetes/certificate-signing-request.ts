@@ -1,0 +1,196 @@
+import { maxRequestBytes } from '../x509/certificate-request.ts';
+
+/**
+ * The CertificateSigningRequest object as it arrives: JSON that somebody posted. Decoded into the few fields the rules
+ * look at; whatever else it holds is neither read nor trusted.
+ * Source: k8s.io/api/certificates/{v1,v1beta1}, Kubernetes' CSR documentation.
+ */
+
+/** Groups, and usages. Windows, whose directories give people the most groups, puts no more than 1 024 into a token. */
+export const maxListEntries = 1_024;
+/**
+ * The relay works on objects up to this size and refuses larger ones itself (docs/watch-relay.md). Honest objects have a
+ * few KB; the largest spec.request has 171 KiB in base64. What the relay adds still fits into the API server's limits:
+ * 256 KiB of annotations, 1.5 MiB in etcd.
+ */
+export const maxRelayedBytes = 196_608;
+
+export interface Condition {
+  readonly type: string;
+  readonly status?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export interface RequestObject {
+  readonly apiVersion: 'certificates.k8s.io/v1' | 'certificates.k8s.io/v1beta1';
+  readonly name: string;
+  readonly uid: string;
+  /** Absent only in v1beta1, where it is defaulted from the request (Kubernetes' CSR documentation). */
+  readonly signerName?: string;
+  /** spec.request after base64: PEM text as sent. */
+  readonly request: Uint8Array;
+  readonly usages: readonly string[];
+  readonly expirationSeconds?: number;
+  readonly username: string;
+  readonly groups: readonly string[];
+  /** spec.extra: the node on which the requester's pod runs, where the requester is a pod (Kubernetes 1.30 and later). */
+  readonly requesterNodes: readonly string[];
+  readonly conditions: readonly Condition[];
+  readonly hasCertificate: boolean;
+}
+
+/**
+ * Bytes of a name in a URL. Requesters choose names, and the API server stores some that no URL can carry: it reads 1 MiB
+ * of URL and headers, proxies and load balancers before it often 8 KiB.
+ */
+const maxNameBytes = 4_096;
+
+/** Whether the API server can be asked for the object of that name. */
+export function isAddressable(name: string): boolean {
+  // Half of a surrogate pair has no encoding.
+  return name.length <= maxNameBytes && name.isWellFormed() && encodeURIComponent(name).length <= maxNameBytes;
+}
+
+/** Written by the API server from the token of a pod. KEP-4193; k8s.io/apiserver/pkg/authentication/serviceaccount. */
+const nodeNameExtra = 'authentication.kubernetes.io/node-name';
+
+/** What a v1beta1 request means that names no usages (pkg/apis/certificates/v1beta1/defaults.go); an empty list is none. */
+const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
+
+export type DecodedObject =
+  | { readonly ok: true; readonly object: RequestObject }
+  | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
+
+/** `json` is what JSON.parse gave. The message names the field that is wrong, never its content. */
+export function decodeRequestObject(json: unknown): DecodedObject {
+  const object = asRecord(json);
+  if (object === undefined) return wrong('body is not a JSON object');
+  const { apiVersion, kind } = object;
+  if (apiVersion !== 'certificates.k8s.io/v1' && apiVersion !== 'certificates.k8s.io/v1beta1')
+    return wrong('apiVersion is not certificates.k8s.io/v1 or v1beta1');
+  if (kind !== 'CertificateSigningRequest') return wrong('kind is not CertificateSigningRequest');
+
+  const metadata = asRecord(object['metadata']);
+  const spec = asRecord(object['spec']);
+  const status = object['status'] === undefined || object['status'] === null ? {} : asRecord(object['status']);
+  if (metadata === undefined) return wrong('metadata is missing');
+  if (spec === undefined) return wrong('spec is missing');
+  if (status === undefined) return wrong('status is not an object');
+
+  const name = metadata['name'];
+  const uid = metadata['uid'];
+  if (!isObjectName(name)) return wrong('metadata.name is not a name');
+  // The UID keys the record that keeps us from signing twice: without one there is no promise to give.
+  if (!isUid(uid)) return wrong('metadata.uid is not a UID');
+
+  const signerName = spec['signerName'];
+  if (signerName === undefined || signerName === '') {
+    if (apiVersion === 'certificates.k8s.io/v1') return wrong('spec.signerName is missing');
+  } else if (typeof signerName !== 'string' || signerName.length > 571) return wrong('spec.signerName is not a name');
+
+  const encoded = spec['request'];
+  if (typeof encoded !== 'string' || encoded === '') return wrong('spec.request is missing');
+  if (encoded.length > Math.ceil(maxRequestBytes / 3) * 4)
+    return { ...wrong('spec.request is too large'), tooLarge: true };
+  const request = decodeBase64(encoded);
+  if (request === undefined) return wrong('spec.request is not base64');
+
+  for (const field of ['usages', 'groups'] as const)
+    if (Array.isArray(spec[field]) && spec[field].length > maxListEntries)
+      return { ...wrong(`spec.${field} has more than ${maxListEntries} entries`), tooLarge: true };
+  const usages = optionalStrings(spec['usages'] ?? (apiVersion === 'certificates.k8s.io/v1beta1' ? betaUsages : null));
+  if (usages === undefined) return wrong('spec.usages is not a list of strings');
+  const groups = optionalStrings(spec['groups']);
+  if (groups === undefined) return wrong('spec.groups is not a list of strings');
+  const username = spec['username'] ?? '';
+  if (typeof username !== 'string') return wrong('spec.username is not a string');
+  const extra = spec['extra'] === undefined || spec['extra'] === null ? {} : asRecord(spec['extra']);
+  const requesterNodes = extra === undefined ? undefined : optionalStrings(extra[nodeNameExtra]);
+  if (requesterNodes === undefined) return wrong('spec.extra is not a map of lists of strings');
+  const expirationSeconds = spec['expirationSeconds'] ?? undefined;
+  if (expirationSeconds !== undefined && !isInt32(expirationSeconds))
+    return wrong('spec.expirationSeconds is not a 32-bit integer');
+
+  const conditions = decodeConditions(status['conditions']);
+  if (conditions === undefined) return wrong('status.conditions is not a list of conditions');
+  const certificate = status['certificate'] ?? '';
+  if (typeof certificate !== 'string') return wrong('status.certificate is not a string');
+
+  return {
+    ok: true,
+    object: {
+      apiVersion,
+      name,
+      uid,
+      ...(typeof signerName === 'string' && signerName !== '' ? { signerName } : {}),
+      request,
+      usages,
+      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      username,
+      groups,
+      requesterNodes,
+      conditions,
+      hasCertificate: certificate !== '',
+    },
+  };
+}
+
+function wrong(message: string): { ok: false; message: string } {
+  return { ok: false, message };
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+}
+
+/**
+ * What the API server takes for the name of a request (ValidatePathSegmentName): one path segment, spaces and all. Any
+ * stricter rule would leave an approved request without an answer.
+ */
+function isObjectName(value: unknown): value is string {
+  return typeof value === 'string' && /^[^/%]{1,1024}$/s.test(value) && value !== '.' && value !== '..';
+}
+
+/** The API server makes UIDs itself. Printable and bounded: they key the ledger and stand in logs. */
+function isUid(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?$/.test(value);
+}
+
+function isInt32(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= -2_147_483_648 && value <= 2_147_483_647;
+}
+
+function optionalStrings(value: unknown): readonly string[] | undefined {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) return undefined;
+  return value.every((item): item is string => typeof item === 'string') ? value : undefined;
+}
+
+function decodeConditions(value: unknown): readonly Condition[] | undefined {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > 1_000) return undefined;
+  const conditions: Condition[] = [];
+  for (const item of value) {
+    const record = asRecord(item);
+    if (record === undefined || typeof record['type'] !== 'string') return undefined;
+    const { type, status, reason, message } = record;
+    if (status !== undefined && typeof status !== 'string') return undefined;
+    conditions.push({
+      type,
+      ...(status === undefined ? {} : { status }),
+      ...(typeof reason === 'string' ? { reason } : {}),
+      ...(typeof message === 'string' ? { message } : {}),
+    });
+  }
+  return conditions;
+}
+
+/** RFC 4648 §4 with padding and nothing else: Buffer's own decoder skips what it does not know. */
+function decodeBase64(text: string): Uint8Array | undefined {
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.toString('base64') === text ? bytes : undefined;
+}

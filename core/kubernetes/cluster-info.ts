@@ -1,0 +1,135 @@
+/**
+ * What a node may believe of `kube-public/cluster-info`: where the API server is, and which CA speaks for it. Everybody
+ * can read that ConfigMap, and whoever is in between can change what is read; so nothing here is trusted before a token's
+ * signature and the pins say so (kubernetes cmd/kubeadm/app/discovery/token, util/pubkeypin).
+ */
+import { createHash } from 'node:crypto';
+import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
+import type { Problem } from '../encoding/der-reader.ts';
+import { decodePem, toPem } from '../encoding/pem.ts';
+import type { JsonObject } from '../ports/kubernetes-api.ts';
+import { quoted } from '../outcome/printable-text.ts';
+
+export interface ClusterEntry {
+  readonly server: string;
+  /** Empty: the entry names none. */
+  readonly caPem: string;
+  /** A file that holds it instead; only meaningful in a file of this machine. */
+  readonly caFile?: string;
+}
+
+export interface CaCertificate {
+  /** The block alone, written anew: what TLS trusts is what was hashed, whatever stood around it. */
+  readonly pem: string;
+  readonly subject: string;
+  /** `sha256:<hex>` of the SubjectPublicKeyInfo, as in the printed join command. */
+  readonly pin: string;
+}
+
+/** `sha256:<hex>` in either case, as kubeadm takes them; canonical when returned. */
+export function parsePins(texts: readonly string[]): readonly string[] | Problem {
+  const pins: string[] = [];
+  for (const text of texts) {
+    const [format = '', hex = '', ...more] = text.split(':');
+    if (more.length > 0 || !text.includes(':'))
+      return pinProblem('invalid hash, expected "format:hex-value". Known format(s) are: sha256');
+    if (format.toLowerCase() !== 'sha256')
+      return pinProblem(`unknown hash format ${quoted(format)}. Known format(s) are: sha256`);
+    if (hex.length !== 64)
+      return pinProblem(
+        `invalid hash ${quoted(text)}, expected a 32 byte SHA-256 hash, found ${Math.floor(hex.length / 2)} bytes`,
+      );
+    if (!/^[0-9a-f]*$/i.test(hex)) return pinProblem(`invalid hash ${quoted(text)}, could not decode SHA-256 from hex`);
+    pins.push(`sha256:${hex.toLowerCase()}`);
+  }
+  return pins;
+}
+
+function pinProblem(problem: string): Problem {
+  return { problem: `invalid discovery token CA certificate hash: ${problem}` };
+}
+
+/** The cluster of a parsed kubeconfig: the unnamed one, else that of its current context, as kubeadm chooses. */
+export function clusterEntry(config: unknown): ClusterEntry | Problem {
+  const document = objectOf(config);
+  const named = (list: unknown, name: unknown): JsonObject | undefined =>
+    Array.isArray(list) ? list.map(objectOf).find((entry) => (entry?.['name'] ?? '') === name) : undefined;
+  const clusters = document?.['clusters'];
+  const context = objectOf(named(document?.['contexts'], document?.['current-context'] ?? '')?.['context']);
+  const entry = named(clusters, '') ?? named(clusters, context?.['cluster']);
+  const cluster = objectOf(entry?.['cluster']);
+  if (cluster === undefined) return { problem: 'it names no cluster: neither an unnamed one nor a current-context' };
+  const { server } = cluster;
+  if (typeof server !== 'string' || !isHttps(server)) return { problem: 'its server is no https:// address' };
+  // Whoever sets this wants a server believed that cannot show who it is.
+  if (cluster['insecure-skip-tls-verify'] === true) return { problem: 'it says insecure-skip-tls-verify' };
+  const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster;
+  return {
+    server,
+    caPem: typeof data === 'string' ? Buffer.from(data, 'base64').toString('utf8') : '',
+    ...(typeof file === 'string' && file !== '' ? { caFile: file } : {}),
+  };
+}
+
+/**
+ * The CAs of a kubeconfig that nothing vouches for yet, decoded and one after the other, found without parsing it: kubeadm and
+ * kubectl write each as one line of base64. Empty when there is none.
+ */
+export function authorityData(kubeconfig: string): string {
+  const found = kubeconfig.matchAll(/certificate-authority-data["']?[ \t]*:[ \t]*["']?([A-Za-z0-9+/=]+)/g);
+  return [...found].map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8')).join('\n');
+}
+
+/** Every certificate of a PEM bundle. Other blocks and text around them are passed over, as Go does. */
+export function caCertificates(bundle: string): readonly CaCertificate[] | Problem {
+  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length === 0) return { problem: 'data does not contain any valid RSA or ECDSA certificates' };
+  const found: CaCertificate[] = [];
+  for (const text of blocks) {
+    const decoded = decodePem(Buffer.from(text), ['CERTIFICATE']);
+    if ('problem' in decoded) return { problem: `a certificate ${decoded.problem}` };
+    const certificate = describe(decoded[0]?.content ?? new Uint8Array());
+    if ('problem' in certificate) return certificate;
+    found.push(certificate);
+  }
+  return found;
+}
+
+function describe(der: Uint8Array): CaCertificate | Problem {
+  try {
+    const { subject, spki } = certificateFacts(der);
+    return { pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) };
+  } catch (error) {
+    if (error instanceof CertificateUnreadableError) return { problem: `a certificate: ${error.message}` };
+    throw error;
+  }
+}
+
+/** RFC 7469 §2.4's idea, written as kubeadm writes it: a CA that is renewed with the same key keeps its hash. */
+export function spkiPin(spki: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+}
+
+/**
+ * Those that are pinned, and only those: a bundle that holds the pinned CA beside a stranger's must not make the stranger
+ * trusted, or whoever has the token could add himself.
+ */
+export function pinnedOf(
+  certificates: readonly CaCertificate[],
+  pins: readonly string[],
+): readonly CaCertificate[] | Problem {
+  const pinned = certificates.filter(({ pin }) => pins.includes(pin));
+  if (pinned.length > 0) return pinned;
+  const seen = certificates.map(({ pin }) => pin).join(', ');
+  return {
+    problem: `cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "${seen}" are pinned`,
+  };
+}
+
+function isHttps(text: string): boolean {
+  return URL.canParse(text) && new URL(text).protocol === 'https:';
+}
+
+function objectOf(value: unknown): JsonObject | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}

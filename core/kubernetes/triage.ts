@@ -1,0 +1,34 @@
+import type { RequestObject } from './certificate-signing-request.ts';
+import type { IgnoredWhy } from '../outcome/outcome.ts';
+
+/**
+ * Is this request the signer's to answer at all? The API server checks none of this: it stores certificates on
+ * unapproved, denied and failed requests (measured), so whoever signs must look.
+ *
+ * A condition counts when present whatever its status says, as for Approved and Denied in Kubernetes' CSR documentation;
+ * for Failed too, so that an odd status can only keep us from signing.
+ */
+export function triage(object: RequestObject): IgnoredWhy | undefined {
+  if (hasCondition(object, 'Denied')) return 'Denied';
+  if (hasCondition(object, 'Failed')) return 'Failed';
+  if (!isApproved(object)) return 'NotApproved';
+  if (object.hasCertificate) return 'AlreadyIssued';
+  return undefined;
+}
+
+/** The same for whoever judges before approval: a request that is neither settled nor answered is to be judged. */
+export function triagePending(object: RequestObject): 'Denied' | 'Failed' | 'AlreadyIssued' | undefined {
+  if (hasCondition(object, 'Denied')) return 'Denied';
+  if (hasCondition(object, 'Failed')) return 'Failed';
+  return object.hasCertificate ? 'AlreadyIssued' : undefined;
+}
+
+/** Approved must be present and not say otherwise: an absent status is v1beta1's default, True. */
+function isApproved(object: RequestObject): boolean {
+  const approved = object.conditions.filter(({ type }) => type === 'Approved');
+  return approved.length > 0 && approved.every(({ status }) => status === undefined || status === 'True');
+}
+
+function hasCondition(object: RequestObject, type: string): boolean {
+  return object.conditions.some((condition) => condition.type === type);
+}

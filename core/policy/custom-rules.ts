@@ -1,0 +1,118 @@
+/**
+ * The rules of an operator's own signer: whatever its profile does not name is refused. Nothing is dropped or mended,
+ * so that a requester gets exactly what was asked for, or is told why not.
+ */
+import { dnsMatchesAny, emailMatches, isInRanges, uriMatches } from './patterns.ts';
+import type { CustomRules } from './profile.ts';
+import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
+import { unless } from './rule.ts';
+import type { Question, Rule } from './rule.ts';
+import { commonNameAllowed, organizationsAllowed } from './subject-rules.ts';
+import { isExtendedUsage } from '../x509/key-usages.ts';
+
+const commonNameType = '2.5.4.3';
+const organizationType = '2.5.4.10';
+
+const usagesAllowed: Rule = {
+  check: 'usages are those the profile allows',
+  code: 'UsageNotPermitted',
+  seen: ({ object }) => quotedList(object.usages),
+  wrong: (question) => {
+    const { allowed, required } = rulesOf(question).usages;
+    const asked = question.object.usages;
+    return [
+      ...atMost(
+        asked.filter((usage) => !allowed.includes(usage)),
+        (usage) => `usage ${quoted(usage)} is not permitted`,
+      ),
+      ...required.filter((usage) => !asked.includes(usage)).map((usage) => `usage ${quoted(usage)} is required`),
+    ];
+  },
+};
+
+/** Without one the certificate is good for every purpose, client logins included (RFC 5280 §4.2.1.12). */
+const extendedUsagePresent: Rule = {
+  check: 'an extended usage is among them',
+  code: 'UsageNotPermitted',
+  seen: ({ object }) => quotedList(object.usages),
+  wrong: ({ object: { usages } }) =>
+    unless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
+};
+
+/** Attributes no profile can name, and a second common name, of which the certificate would carry only the last. */
+const subjectIsPlain: Rule = {
+  check: 'the subject is at most one common name and organizations',
+  code: 'SubjectNotPermitted',
+  seen: ({ request }) => quotedList(request.subject.attributes.map(({ type }) => type)),
+  wrong: ({ request: { subject } }) => [
+    ...atMost(
+      subject.attributes.map(({ type }) => type).filter((type) => type !== commonNameType && type !== organizationType),
+      (type) => `subject attribute ${type} is not permitted`,
+    ),
+    ...unless(
+      subject.attributes.filter(({ type }) => type === commonNameType).length <= 1,
+      'more than one common name is not permitted',
+    ),
+  ],
+};
+
+type SanRules = CustomRules['sans'];
+
+/** Whether the profile permits a name, by type; the type decides what `*` covers. What a name needs is done once for it. */
+const sanPermitted = {
+  dns: ({ dns }: SanRules, value: string): boolean => dnsMatchesAny(dns, value),
+  email: ({ email }: SanRules, value: string): boolean => email.some((pattern) => emailMatches(pattern, value)),
+  ip: ({ ip }: SanRules, value: string): boolean => isInRanges(ip, value),
+  uri: ({ uri }: SanRules, value: string): boolean => uri.some((pattern) => uriMatches(pattern, value)),
+} as const;
+
+const sanLabels = { dns: 'DNS', email: 'email', ip: 'IP', uri: 'URI' } as const;
+
+function sanAllowed(type: keyof typeof sanPermitted): Rule {
+  const isPermitted = sanPermitted[type];
+  const label = `${sanLabels[type]} subjectAltName`;
+  return {
+    check: `${label}s are those the profile allows`,
+    code: 'SanNotPermitted',
+    seen: ({ request }) => quotedList(request.sans[type]),
+    wrong: (question) => {
+      const { sans } = rulesOf(question);
+      const strangers = question.request.sans[type].filter((value) => !isPermitted(sans, value));
+      return atMost(strangers, (value) => `${label} ${quoted(value)} is not permitted`);
+    },
+  };
+}
+
+const sanRequired: Rule = {
+  check: 'a subjectAltName is present where the profile wants one',
+  code: 'SanNotPermitted',
+  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.email, ...sans.ip, ...sans.uri]),
+  wrong: (question) => {
+    const { dns, email, ip, uri } = question.request.sans;
+    const present = [dns, email, ip, uri].some((names) => names.length > 0);
+    return unless(present || !rulesOf(question).sans.required, 'a subjectAltName is required');
+  },
+};
+
+export const customRules: readonly Rule[] = [
+  usagesAllowed,
+  extendedUsagePresent,
+  commonNameAllowed,
+  organizationsAllowed,
+  subjectIsPlain,
+  sanRequired,
+  sanAllowed('dns'),
+  sanAllowed('email'),
+  sanAllowed('ip'),
+  sanAllowed('uri'),
+];
+
+function rulesOf({ profile }: Question): CustomRules {
+  return profile.custom ?? nothingAllowed;
+}
+
+/** A custom profile without rules permits nothing; configuration never makes one. */
+export const nothingAllowed: CustomRules = {
+  usages: { allowed: [], required: [] },
+  sans: { dns: [], email: [], ip: [], uri: [], required: true },
+};

@@ -1,0 +1,86 @@
+import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
+import { atMost, printable, quoted, quotedList } from '../outcome/printable-text.ts';
+import { matchesRequester } from './requester-patterns.ts';
+import { unless } from './rule.ts';
+import type { Question, Rule } from './rule.ts';
+import { isKnownUsage } from '../x509/key-usages.ts';
+
+/** Deviation 2. The profile says which kinds; a kind without a name here (P-224, DSA …) is in no profile. */
+export const keyKind: Rule = {
+  check: 'the profile permits this kind of key',
+  code: 'KeyNotPermitted',
+  seen: ({ request }) => request.publicKey.description,
+  wrong: ({ profile, request: { publicKey } }) =>
+    unless(
+      publicKey.kind !== undefined && profile.keys.includes(publicKey.kind),
+      `key kind ${publicKey.description} is not permitted (${profile.keys.join(', ')})`,
+    ),
+};
+
+/** Deviation 2. Above 8192 bits a verifier's time is the attacker's to spend; Go's TLS refuses such keys too. */
+export const rsaSize: Rule = {
+  check: 'an RSA key has 2048 to 8192 bits',
+  code: 'KeyNotPermitted',
+  seen: ({ request }) => request.publicKey.description,
+  wrong: ({ request: { publicKey } }) =>
+    unless(
+      publicKey.kind !== 'RSA' || (publicKey.bits >= 2048 && publicKey.bits <= 8192),
+      `an RSA key of ${publicKey.bits} bits is not permitted (2048 to 8192)`,
+    ),
+};
+
+/** Deviation 2. Collisions of SHA-1 and MD5 are for sale: such a self-signature may have been made for other content. */
+export const signatureHash: Rule = {
+  check: 'the self-signature uses SHA-256, SHA-384, SHA-512 or Ed25519',
+  code: 'KeyNotPermitted',
+  seen: ({ request }) => request.signatureHash ?? request.publicKey.description,
+  wrong: ({ request: { signatureHash: hash, publicKey } }) =>
+    unless(
+      hash === undefined ? publicKey.kind === 'Ed25519' : ['SHA-256', 'SHA-384', 'SHA-512'].includes(hash),
+      `a self-signature with ${printable(hash ?? 'an unknown digest')} is not permitted (SHA-256, SHA-384, SHA-512, Ed25519)`,
+    ),
+};
+
+/** Deviation 4: a name that is dropped silently leaves its requester with a certificate that does not work. */
+export const sanTypes: Rule = {
+  check: 'subjectAltNames are DNS, email, IP or URI',
+  code: 'SanNotPermitted',
+  seen: ({ request }) => (request.sans.unsupported.length === 0 ? 'no others' : quotedList(request.sans.unsupported)),
+  wrong: ({ request }) =>
+    atMost(request.sans.unsupported, (type) => `a subjectAltName of type ${printable(type)} is not signed`),
+};
+
+/** Deviations 7 and 8. A certificate without extended usages is valid for all of them (RFC 5280 §4.2.1.12). */
+export const usagesKnown: Rule = {
+  check: 'usages are present and known',
+  code: 'UsageNotPermitted',
+  seen: ({ object }) => quotedList(object.usages),
+  wrong: ({ object: { usages } }) => [
+    ...unless(usages.length > 0, 'usages are empty'),
+    ...atMost(
+      usages.filter((usage) => !isKnownUsage(usage)),
+      (usage) => `usage ${quoted(usage)} is unknown`,
+    ),
+  ],
+};
+
+export const requesterAllowed: Rule = {
+  check: 'the requester is one the profile names, if it names any',
+  code: 'RequesterNotAllowed',
+  seen: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
+  wrong: (question) => {
+    const { requester } = question.profile;
+    const { username, groups } = question.object;
+    return unless(
+      (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
+        matchesRequester(requester, username, groups) ||
+        (requester.nodeItself === true && isNodeItself(question)),
+      `requester ${quoted(username)} is none of those this signer answers`,
+    );
+  },
+};
+
+/** Exactly the node the certificate is for: a node's credential is worth nothing for the name of another. */
+export function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
+  return username.startsWith(nodeUserPrefix) && username === subject.commonName && groups.includes(nodesGroup);
+}

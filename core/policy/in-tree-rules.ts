@@ -1,0 +1,120 @@
+/**
+ * What the in-tree signer of Kubernetes 1.36.3 checks, in its order and its words: operators, tools and the oracle test
+ * compare the texts. It stops at the first broken rule; we go on, so a message starts with the same text.
+ * Source: pkg/apis/certificates/helpers.go, pkg/controller/certificates/signer/signer.go.
+ */
+import type { RefusalCode } from '../outcome/outcome.ts';
+import { atMost, printable, quoted, quotedList } from '../outcome/printable-text.ts';
+import { unless } from './rule.ts';
+import type { Question, Rule } from './rule.ts';
+
+export const nodesGroup = 'system:nodes';
+export const nodeUserPrefix = 'system:node:';
+
+/** Fixed by Kubernetes: no profile changes it, so none is looked at. */
+export interface InTreeRule extends Rule {
+  readonly code: 'SignerValidationFailure';
+  /** The reason where the same rule holds for a signer that is not in-tree: nobody there speaks in-tree codes. */
+  readonly codeElsewhere: RefusalCode;
+  wrong(question: Omit<Question, 'profile'>): readonly string[];
+}
+
+const organizationIsNodes: InTreeRule = {
+  check: `organization is exactly ${nodesGroup}`,
+  code: 'SignerValidationFailure',
+  codeElsewhere: 'SubjectNotPermitted',
+  seen: ({ request }) => quotedList(request.subject.organizations),
+  wrong: ({ request: { subject } }) =>
+    unless(
+      subject.organizations.length === 1 && subject.organizations[0] === nodesGroup,
+      'subject organization is not system:nodes',
+    ),
+};
+
+const commonNameIsNode: InTreeRule = {
+  check: `common name begins with ${nodeUserPrefix}`,
+  code: 'SignerValidationFailure',
+  codeElsewhere: 'SubjectNotPermitted',
+  seen: ({ request }) => quoted(request.subject.commonName),
+  wrong: ({ request }) =>
+    unless(
+      request.subject.commonName.startsWith(nodeUserPrefix),
+      'subject common name does not begin with system:node:',
+    ),
+};
+
+const dnsOrIpRequired: InTreeRule = {
+  check: 'a DNS or IP subjectAltName is present',
+  code: 'SignerValidationFailure',
+  codeElsewhere: 'SanNotPermitted',
+  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
+  wrong: ({ request: { sans } }) =>
+    unless(sans.dns.length > 0 || sans.ip.length > 0, 'DNS or IP subjectAltName is required'),
+};
+
+const noDns = noSan('dns', 'DNS');
+const noEmail = noSan('email', 'Email');
+const noIp = noSan('ip', 'IP');
+const noUri = noSan('uri', 'URI');
+
+function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
+  return {
+    check: `no ${name} subjectAltNames`,
+    code: 'SignerValidationFailure',
+    codeElsewhere: 'SanNotPermitted',
+    seen: ({ request }) => quotedList(request.sans[type]),
+    wrong: ({ request }) => unless(request.sans[type].length === 0, `${name} subjectAltNames are not allowed`),
+  };
+}
+
+/** As sets: duplicates and order do not matter. Key encipherment may be left out, as keys other than RSA do. */
+function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
+  const all = ['digital signature', 'key encipherment', purpose].sort();
+  return {
+    check: `usages are digital signature, ${purpose} and at will key encipherment`,
+    code: 'SignerValidationFailure',
+    codeElsewhere: 'UsageNotPermitted',
+    seen: ({ object }) => quotedList(object.usages),
+    wrong: ({ object }) => {
+      const asked = new Set(object.usages);
+      const complete = all.every((usage) => asked.has(usage) || usage === 'key encipherment');
+      const exact = complete && [...asked].every((usage) => all.includes(usage));
+      return unless(exact, `usages did not match [${all.join(' ')}]`);
+    },
+  };
+}
+
+/** Reads the list in order and names the first stranger, so ours come in that order too. */
+const clientUsages: InTreeRule = {
+  check: 'usages are client auth and at most digital signature, key encipherment',
+  code: 'SignerValidationFailure',
+  codeElsewhere: 'UsageNotPermitted',
+  seen: ({ object }) => quotedList(object.usages),
+  wrong: ({ object: { usages } }) => [
+    ...atMost(
+      usages.filter((usage) => !['digital signature', 'key encipherment', 'client auth'].includes(usage)),
+      (usage) => `invalid usage for client certificate: ${printable(usage)}`,
+    ),
+    ...unless(usages.includes('client auth'), 'missing required usage for client certificate: client auth'),
+  ],
+};
+
+export const kubeletClientInTree: readonly InTreeRule[] = [
+  organizationIsNodes,
+  noDns,
+  noEmail,
+  noIp,
+  noUri,
+  commonNameIsNode,
+  usagesAreExactly('client auth'),
+];
+export const kubeletServingInTree: readonly InTreeRule[] = [
+  organizationIsNodes,
+  dnsOrIpRequired,
+  noEmail,
+  noUri,
+  usagesAreExactly('server auth'),
+  commonNameIsNode,
+];
+
+export const apiServerClientInTree: readonly InTreeRule[] = [clientUsages];

@@ -1,0 +1,52 @@
+/** Who may ask: the patterns of a profile against the user and groups that the API server knows a requester by. */
+import { nameMatches } from './patterns.ts';
+import type { Profile } from './profile.ts';
+
+type Patterns = Pick<Profile['requester'], 'users' | 'groups'>;
+
+/** One match among users or groups is enough. */
+export function matchesRequester({ users, groups }: Patterns, username: string, memberOf: readonly string[]): boolean {
+  return (
+    users.some((pattern) => nameMatches(pattern, username)) ||
+    groups.some((pattern) => memberOf.some((group) => nameMatches(pattern, group)))
+  );
+}
+
+interface Probe {
+  /** For the message: `would approve what … asks for`. */
+  readonly who: string;
+  readonly username: string;
+  readonly groups: readonly string[];
+}
+
+const authenticated = 'system:authenticated';
+/** No name that an operator would write down. `.invalid` is nobody's domain (RFC 2606). */
+const made = 'probe-6f1c';
+
+/**
+ * Requesters that nobody chose: each stands for all of its kind, as the API server names them
+ * (k8s.io/apiserver/pkg/authentication/user, serviceaccount, bootstrap tokens). A pattern that matches one of them lets in
+ * every user, pod, node or token.
+ */
+const probes: readonly Probe[] = [
+  { who: 'any user', username: made, groups: [authenticated] },
+  { who: 'any user', username: `${made}@${made}.invalid`, groups: [authenticated] },
+  { who: 'an unauthenticated user', username: 'system:anonymous', groups: ['system:unauthenticated'] },
+  ...[made, 'default'].map((account) => ({
+    who: 'any service account',
+    username: `system:serviceaccount:${made}:${account}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${made}`, authenticated],
+  })),
+  { who: 'any node', username: `system:node:${made}`, groups: ['system:nodes', authenticated] },
+  {
+    who: 'any bootstrap token',
+    username: 'system:bootstrap:6f1c00',
+    groups: ['system:bootstrappers', `system:bootstrappers:${made}`, authenticated],
+  },
+];
+
+/** Whom the patterns let in without naming them; undefined when they name somebody. Two empty lists let in anybody. */
+export function letsInAll({ users, groups }: Patterns): string | undefined {
+  if (users.length + groups.length === 0) return 'any user';
+  return probes.find((probe) => matchesRequester({ users, groups }, probe.username, probe.groups))?.who;
+}

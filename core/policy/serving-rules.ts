@@ -1,0 +1,127 @@
+/**
+ * Names that no kubelet may serve under, whatever machine it runs on and whoever approved the request: a node that had one
+ * could stand in for the API server, a service or the metadata of the cloud. Whose the remaining names are, only a proof of
+ * the machine can tell (serving-names.ts).
+ */
+import { isHostName, isInRanges, isSubdomain, nameMatches, parseAddress, parseRange } from './patterns.ts';
+import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
+import type { Reserved } from './reserved-names.ts';
+import type { Question, Rule } from './rule.ts';
+
+/**
+ * How pods and components reach the control plane, services and the cloud's metadata. Resolvers of pods complete `name` and
+ * `name.namespace`; `*.svc.*` covers every service also where `clusterDomain` is configured wrongly.
+ */
+const neverHosts = [
+  'kubernetes',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'etcd',
+  '*.default',
+  '*.kube-system',
+  '*.svc',
+  '*.svc.*',
+  'localhost',
+  '*.localhost',
+  // Google Cloud and AWS: the names of 169.254.169.254.
+  'metadata',
+  'metadata.goog',
+  'metadata.google.internal',
+  'instance-data',
+  'instance-data.*',
+];
+
+/**
+ * Addresses that no interface of a node has for others: unspecified, loopback, link-local, multicast, class E, broadcast; and
+ * IPv6 forms of IPv4 addresses (RFC 4291 §2.5.5.1, RFC 6052 §2.1, RFC 8215), which reach what the IPv4 address is; and the
+ * instance metadata of AWS over IPv6.
+ */
+const neverAddresses = [
+  '0.0.0.0/8',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '224.0.0.0/3',
+  '::/96',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  'fd00:ec2::/32',
+  'fe80::/10',
+  'ff00::/8',
+].flatMap((text) => parseRange(text) ?? []);
+
+/** Deviation 15. A name that readers take for different hosts, or for many, belongs to no machine. */
+export const servesHostNames: Rule = {
+  check: 'DNS subjectAltNames are names of single hosts',
+  code: 'SanNotPermitted',
+  seen: ({ request }) => quotedList(request.sans.dns),
+  wrong: ({ profile, request }) =>
+    atMost(
+      request.sans.dns.filter((name) => !isAllowed(profile, name) && hostNameFault(name) !== undefined),
+      (name) => `DNS subjectAltName ${quoted(name)} ${hostNameFault(name) ?? ''}`,
+    ),
+};
+
+/** Deviation 15. */
+export const servesNothingReserved: Rule = {
+  check: 'no subjectAltName is reserved (control plane, services, loopback …)',
+  code: 'NameReserved',
+  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
+  wrong: ({ profile, request: { sans } }) => {
+    const { hosts, addresses } = refusedTo(profile.reserved);
+    const refused = (name: string): string => `subjectAltName ${quoted(name)} is reserved: no kubelet serves under it`;
+    return [
+      ...atMost(
+        sans.dns.filter((name) => isHostAmong(hosts, name) && !isAllowed(profile, name)),
+        refused,
+      ),
+      ...atMost(
+        sans.ip.filter((address) => isInRanges(addresses, address) && !isAllowed(profile, address)),
+        refused,
+      ),
+    ];
+  },
+};
+
+/** Whether a kubelet is refused that name unless its profile allows it: for the configuration. */
+export function isRefusedToKubelets(reserved: Reserved, name: string): boolean {
+  const { hosts, addresses } = refusedTo(reserved);
+  if (parseAddress(name) !== undefined) return isInRanges(addresses, name);
+  return hostNameFault(name) !== undefined || isHostAmong(hosts, name);
+}
+
+function isAllowed({ allowReservedSans = [] }: Question['profile'], name: string): boolean {
+  return allowReservedSans.includes(name.toLowerCase());
+}
+
+/** What keeps it from being the name of one host. Labels may be longer than DNS allows, as in the names of Nodes. */
+function hostNameFault(text: string): string | undefined {
+  const name = text.toLowerCase();
+  if (name.includes('*')) return 'is a wildcard';
+  if (!isHostName(name) && !isSubdomain(name)) return 'is not a host name';
+  return readsAsAddress(name) ? 'reads as an address' : undefined;
+}
+
+/**
+ * `10.96.0.1`, and what resolvers take for an address besides (inet_aton(3)): `10.96.1`, `0x0a600001`, `174063617`. A single
+ * number below 2^24 would be an address of 0.0.0.0/8, which reaches nothing, and may be the number of a machine.
+ */
+function readsAsAddress(name: string): boolean {
+  const labels = name.split('.');
+  return (
+    labels.every((label) => /^(0x[0-9a-f]+|[0-9]+)$/.test(label)) && (labels.length > 1 || Number(name) >= 2 ** 24)
+  );
+}
+
+/** Patterns of host names, and blocks of addresses. Made once for a request, which may hold hundreds of names. */
+function refusedTo({ names, addresses, clusterDomain }: Reserved) {
+  return {
+    hosts: [...neverHosts, clusterDomain, `*.${clusterDomain}`, ...names],
+    addresses: [...neverAddresses, ...addresses],
+  };
+}
+
+function isHostAmong(patterns: readonly string[], text: string): boolean {
+  const name = text.toLowerCase();
+  return patterns.some((pattern) => nameMatches(pattern, name));
+}

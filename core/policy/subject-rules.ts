@@ -1,0 +1,106 @@
+/** Whom a certificate may name: common name and organizations, for the signers that leave them to the requester. */
+import type { Subject, SubjectAltNames } from '../x509/model.ts';
+import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
+import { isSubdomain, nameMatches } from './patterns.ts';
+import type { Profile } from './profile.ts';
+import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
+import { isReservedName } from './reserved-names.ts';
+import { unless } from './rule.ts';
+import type { Rule } from './rule.ts';
+import { isNodeSigner } from './signer-names.ts';
+import { encodeSubject } from '../x509/distinguished-name.ts';
+
+/**
+ * Deviations 3, 7 and 14: the bearer of a certificate with such a name *is* that user, group or component, and some of
+ * them (system:masters) stand above all authorization.
+ */
+export const namesNotReserved: Rule = {
+  check: 'no reserved name beyond those this signer may give',
+  code: 'NameReserved',
+  seen: ({ request: { subject } }) => `CN ${quoted(subject.commonName)}, O ${quotedList(subject.organizations)}`,
+  wrong: ({ profile, request: { subject } }) => [
+    ...unless(
+      mayGive(profile, 'CN', subject.commonName),
+      `common name ${quoted(subject.commonName)} is reserved; this signer does not issue it`,
+    ),
+    ...atMost(
+      subject.organizations.filter((organization) => !mayGive(profile, 'O', organization)),
+      (organization) => `organization ${quoted(organization)} is reserved; this signer does not issue it`,
+    ),
+  ],
+};
+
+function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
+  // Node names first: no configuration can make another signer give them.
+  if (name.startsWith(nodeUserPrefix)) return place === 'CN' && isNodeSigner(profile);
+  if (name === nodesGroup) return place === 'O' && isNodeSigner(profile);
+  return !isReservedName(profile.reserved, name) || profile.allowReserved.includes(name);
+}
+
+/** Deviation 9: `system:node:` followed by nothing, or by what no Node object can be called, is nobody's identity. */
+export const nodeName: Rule = {
+  check: 'the node name is one a Node can have',
+  code: 'NameReserved',
+  seen: ({ request }) => quoted(request.subject.commonName),
+  wrong: ({ request: { subject } }) =>
+    unless(
+      !subject.commonName.startsWith(nodeUserPrefix) || isSubdomain(subject.commonName.slice(nodeUserPrefix.length)),
+      `common name ${quoted(subject.commonName)} does not name a node`,
+    ),
+};
+
+export const commonNameAllowed: Rule = {
+  check: 'the common name is one the profile allows',
+  code: 'SubjectNotPermitted',
+  seen: ({ request }) => quoted(request.subject.commonName),
+  wrong: ({ profile, request: { subject } }) =>
+    subject.commonName === ''
+      ? unless(profile.subject.commonNameRequired !== true, 'a common name is required')
+      : unless(
+          isAllowed(profile, 'commonNames', subject.commonName),
+          `common name ${quoted(subject.commonName)} is not permitted`,
+        ),
+};
+
+export const organizationsAllowed: Rule = {
+  check: 'organizations are those the profile allows',
+  code: 'SubjectNotPermitted',
+  seen: ({ request }) => quotedList(request.subject.organizations),
+  wrong: ({ profile, request: { subject } }) =>
+    atMost(
+      subject.organizations.filter((organization) => !isAllowed(profile, 'organizations', organization)),
+      (organization) => `organization ${quoted(organization)} is not permitted`,
+    ),
+};
+
+/** Reserved names are for `namesNotReserved` to judge: no pattern permits them, and one that is listed needs none. */
+function isAllowed(profile: Profile, place: 'commonNames' | 'organizations', name: string): boolean {
+  const patterns = profile.subject[place];
+  return (
+    patterns === undefined ||
+    isReservedName(profile.reserved, name) ||
+    patterns.some((pattern) => nameMatches(pattern, name))
+  );
+}
+
+/** Deviation 12: neither RFC 5280 (§4.1.2.6) nor any verifier knows a use for a certificate without any name. */
+export const namesSomebody: Rule = {
+  check: 'the subject or a subjectAltName names somebody',
+  code: 'SubjectNotPermitted',
+  seen: ({ request: { subject, sans } }) =>
+    `${hasSubject(subject) ? 'a subject' : 'no subject'}, ${hasNames(sans) ? 'subjectAltNames' : 'no subjectAltNames'}`,
+  wrong: ({ request: { subject, sans } }) =>
+    unless(
+      hasSubject(subject) || hasNames(sans),
+      'the certificate would name nobody: it has neither a subject nor a subjectAltName',
+    ),
+};
+
+/** What the certificate will carry: an emailAddress alone leaves nothing. An empty SEQUENCE takes two octets. */
+function hasSubject(subject: Subject): boolean {
+  return encodeSubject(subject).length > 2;
+}
+
+function hasNames({ dns, email, ip, uri }: SubjectAltNames): boolean {
+  return [dns, email, ip, uri].some((names) => names.length > 0);
+}

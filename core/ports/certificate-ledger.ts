@@ -1,0 +1,75 @@
+import type { Instant } from './instant.ts';
+
+/**
+ * What is known of one request UID. One per (cluster, uid) for good; each cluster has a ledger of its own.
+ *
+ *   (none) ──open──► intent ──complete──► issued      `tbs`, `requestDigest`, `caKeyId` never change after open
+ *                      │  ▲ takeOver (lease over)
+ *                      └──────expire────► expired
+ */
+export interface IssuingRecord {
+  readonly uid: string;
+  /** Lower-case hex of the request digest (request-digest.ts): which request this UID stood for first. */
+  readonly requestDigest: string;
+  readonly state: 'intent' | 'issued' | 'expired';
+  readonly caKeyId: string;
+  /** Exactly what is, or is about to be, signed: a retry signs these bytes again, never others. */
+  readonly tbs: Uint8Array;
+  /** Lower-case hex, no leading zeros beyond a whole octet, as in the certificate. */
+  readonly serial: string;
+  readonly notAfter: Instant;
+  readonly openedAt: Instant;
+  /** Counts the workers that have held the lease, from 1; the optimistic lock of takeOver and release. */
+  readonly attempt: number;
+  readonly leaseUntil: Instant;
+  /** Which machine the certificate is for, as attested. Absent where none was asked for. Never changes after open. */
+  readonly identity?: string;
+  /** DER, present exactly when `issued`. */
+  readonly certificate?: Uint8Array;
+  /** The signature in this certificate, as KMS and CloudTrail name it; only when `issued`, absent for other keys. */
+  readonly kmsRequestId?: string;
+}
+
+export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | 'kmsRequestId'>;
+
+/** The write was done, or the record stood otherwise, in which case that record is given (same call, no second read). */
+export type LedgerWrite = { readonly written: true } | { readonly written: false; readonly found: IssuingRecord };
+
+/**
+ * A key that must not have been certified before. The first intent that brings one leaves a mark of it for good.
+ *
+ * It may come again with the very same bytes, and for the same machine as long as its caller allows: until the machine
+ * renews, an answer that it lost leaves it nothing but that key to ask with.
+ */
+export interface FreshKey {
+  /** Of the key asked for, lower-case hex. */
+  readonly spkiSha256: string;
+  /** Of spec.request, lower-case hex. */
+  readonly requestSha256: string;
+  /** The key is this machine's first: its own mark does not stand in the way. Else absent. */
+  readonly identity?: string;
+}
+
+/** `keyUsed`: another request brought this key, and none of the exceptions holds. No intent was written. */
+export type OpenWrite = LedgerWrite | { readonly written: false; readonly why: 'keyUsed' };
+
+/**
+ * Remembers what was begun and what was issued. Every method is one conditional write or one consistent read, atomic
+ * across processes, and durable when it returns. Time is never the store's own: callers pass it.
+ */
+export interface CertificateLedger {
+  /** Read-after-write consistent. */
+  find(uid: string): Promise<IssuingRecord | undefined>;
+  /** Writes an intent (attempt 1) only if the UID has no record. */
+  open(intent: Intent): Promise<LedgerWrite>;
+  /** The same, and in the same write the mark of its key. A UID that has a record is told as above, used key or not. */
+  open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
+  /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
+  takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerWrite>;
+  /** Ends the lease early so that the next try need not wait, only for an intent of this attempt; otherwise nothing. */
+  release(uid: string, attempt: number): Promise<void>;
+  /** intent → issued, only if the record is an intent. Any attempt may: all sign the same bytes, the first one wins. */
+  complete(uid: string, certificate: Uint8Array, kmsRequestId?: string): Promise<LedgerWrite>;
+  /** intent → expired, only if the record is an intent of exactly this attempt. */
+  expire(uid: string, attempt: number): Promise<LedgerWrite>;
+}

@@ -1,0 +1,90 @@
+/**
+ * The outside world as the rules see it: few small interfaces whose comments are their contracts.
+ * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
+ * taken effect or not, and callers must be right in both cases.
+ */
+
+/** Any JSON object, as received: fields we do not know are kept and sent back. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * A definite "no" of the API server. Whatever leaves open what happened (a broken connection, a timeout, a 5xx, an
+ * answer that cannot be read) is thrown, and so is ThrottledError.
+ */
+export type ApiRefusal =
+  | 'Unauthorized' // 401: about the caller, never about the object
+  | 'Forbidden' // 403: likewise
+  | 'NotFound'
+  | 'Conflict' // another resourceVersion or UID than the one sent; of a create: it exists
+  | 'Expired' // 410: the resourceVersion or continue token is too old to go on from: list anew
+  | 'Invalid' // 400, 422 and the other 4xx: this will not be accepted however often it is sent
+  | 'TooLarge'; // more than the API server or etcd stores, a URL carries or the caller's side holds
+
+export type ApiAnswer<T> =
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
+
+export interface RequestPage {
+  /** Each with apiVersion and kind, which the API server leaves out of list items. */
+  readonly items: readonly JsonObject[];
+  /** The same on all pages of one list: the state that all of them show, and where a watch goes on from. */
+  readonly resourceVersion: string;
+  /** Present when there are more pages. */
+  readonly continue?: string;
+}
+
+export type WatchEvent =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject; readonly bytes: number }
+  | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
+  /** The last one of its watch. */
+  | { readonly type: 'ERROR'; readonly why: ApiRefusal | 'Unavailable'; readonly message: string }
+  /** A line that was too long to hold: an object changed, unknown which. Requesters can make such objects. */
+  | { readonly type: 'OVERSIZED'; readonly bytes: number }
+  /** A line that could not be read: something changed, unknown what. */
+  | { readonly type: 'UNREADABLE'; readonly message: string };
+
+/**
+ * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. Every call ends in bounded time, `signal`
+ * or not; a write that throws may have taken effect.
+ */
+export interface RequestApi {
+  /**
+   * One page. Without `continue` it begins a list of the newest state (a consistent read); with it the same list goes on.
+   * `each`, where given, may get the objects one by one as they come in, with the bytes of their JSON where these are
+   * known, instead of the page: so nobody holds all of it. It may have had some when the page comes to nothing after all.
+   */
+  list(
+    query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
+    signal: AbortSignal,
+    each?: (object: JsonObject, bytes?: number) => void,
+  ): Promise<ApiAnswer<RequestPage>>;
+  /**
+   * Every change after `resourceVersion`, in order, each once, with bookmarks where the server gives them. The
+   * iteration ends when the server ends it (about `timeoutSeconds`), and throws when the connection breaks.
+   */
+  watch(
+    query: { readonly signerName: string; readonly resourceVersion: string; readonly timeoutSeconds: number },
+    signal: AbortSignal,
+  ): Promise<ApiAnswer<AsyncIterable<WatchEvent>>>;
+  get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Replaces `status`, only if the object still has this UID and resourceVersion. Gives the object as stored. */
+  updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Likewise the decisions among the conditions, and metadata.annotations in the same write. The rest stays as it is. */
+  updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Whether the cluster's own authorization lets somebody do something. Nothing is written by asking. */
+  reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;
+  /** An Event of events.k8s.io/v1 in namespace `default`, where those about cluster-wide objects live. */
+  createEvent(event: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+}
+
+/** The spec of a SubjectAccessReview (authorization.k8s.io/v1) about a cluster-wide resource. */
+export interface AccessQuestion {
+  readonly user: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  /** What authenticators said besides; passed on unread, since authorizers may look at it. */
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+}

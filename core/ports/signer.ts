@@ -1,0 +1,31 @@
+/**
+ * A CA key that signs, wherever it lies. It never leaves.
+ *
+ * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it as its algorithm says, and gives the bytes for
+ * the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
+ * One call is at most one signature: an implementation retries nothing itself.
+ */
+export interface Signer {
+  /** Names the key for good: a KMS key ARN, or `embedded:<sha256 of the SPKI>`. Recorded with every intent. */
+  readonly keyId: string;
+  readonly algorithm: SignatureAlgorithm;
+  sign(tbs: Uint8Array): Promise<Signature>;
+}
+
+export interface Signature {
+  readonly bytes: Uint8Array;
+  /** What the log of whoever holds the key calls this signature: CloudTrail's `requestID`. Absent without such a log. */
+  readonly requestId?: string;
+}
+
+/** What a CA key signs with; fixed when the CA is made. RFC 5758, RFC 8017. */
+export type SignatureAlgorithm =
+  | 'ECDSA_SHA_256'
+  | 'ECDSA_SHA_384'
+  | 'ECDSA_SHA_512'
+  | 'RSASSA_PKCS1_V1_5_SHA_256'
+  | 'RSASSA_PKCS1_V1_5_SHA_384'
+  | 'RSASSA_PKCS1_V1_5_SHA_512'
+  | 'RSASSA_PSS_SHA_256'
+  | 'RSASSA_PSS_SHA_384'
+  | 'RSASSA_PSS_SHA_512';

@@ -1,0 +1,117 @@
+/**
+ * The self-signed CA certificate of `countersign ca init`. Its recipe (RFC 5280 §4.2.1):
+ *
+ * - version 3; issuer and subject the same name, of C, O, OU and CN
+ * - keyUsage, critical: keyCertSign and cRLSign, nothing else
+ * - basicConstraints, critical: cA TRUE with a path length, 0 unless told otherwise: it signs leaves, not CAs
+ * - subjectKeyIdentifier; no authorityKeyIdentifier, which a self-signed certificate may leave out (§4.2.1.1)
+ *
+ * As for leaves, the TBS is built here, signed elsewhere and assembled, so that the key may lie in a KMS.
+ */
+import { X509Certificate } from 'node:crypto';
+import { certificateFacts } from './read-certificate.ts';
+import { assembleCertificate } from './leaf-certificate.ts';
+import { backdate } from './validity.ts';
+import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
+import type { Instant } from '../ports/instant.ts';
+import { encodeSubject } from './distinguished-name.ts';
+import {
+  basicConstraintsExtension,
+  encodeTbs,
+  extensionType,
+  keyUsageExtension,
+  subjectKeyIdentifierExtension,
+} from './tbs-certificate.ts';
+
+/** As in countersign.yaml. */
+export interface CaSubject {
+  readonly commonName: string;
+  readonly organization?: string;
+  readonly organizationalUnit?: string;
+  readonly country?: string;
+}
+
+export interface CaTemplate {
+  readonly subject: CaSubject;
+  /** DER SubjectPublicKeyInfo of the CA key. */
+  readonly spki: Uint8Array;
+  readonly algorithm: SignatureAlgorithm;
+  /** See `serialFrom`. */
+  readonly serial: Uint8Array;
+  readonly notBefore: Instant;
+  readonly notAfter: Instant;
+  /** How many CAs may stand below this one; `undefined` = any number. */
+  readonly pathLength: number | undefined;
+}
+
+const keyCertSign = 5;
+const crlSign = 6;
+
+export function buildCaTbs(template: CaTemplate): Uint8Array {
+  const { subject, spki, algorithm, serial, notBefore, notAfter, pathLength } = template;
+  const name = encodeCaSubject(subject);
+  return encodeTbs({
+    serial,
+    algorithm,
+    issuer: name,
+    subject: name,
+    notBefore,
+    notAfter,
+    spki,
+    extensions: [
+      keyUsageExtension(new Set([keyCertSign, crlSign])),
+      basicConstraintsExtension({ pathLength }),
+      subjectKeyIdentifierExtension(spki),
+    ],
+  });
+}
+
+/** Builds, has it signed, checks what came back. Throws when the signer's key is not that of the template. */
+export async function issueCaCertificate(template: Omit<CaTemplate, 'algorithm'>, signer: Signer): Promise<Uint8Array> {
+  const tbs = buildCaTbs({ ...template, algorithm: signer.algorithm });
+  const { bytes: signature } = await signer.sign(tbs);
+  const certificate = assembleCertificate(tbs, signature, signer.algorithm);
+  const faults = checkCaCertificate(certificate, template.spki);
+  if (faults.length > 0) throw new Error(`the new CA certificate is not usable: ${faults.join('; ')}`);
+  return certificate;
+}
+
+/** Backdated as leaves are, so that even the first leaf starts within its CA's time. */
+export function caValidity(now: Instant, seconds: number): { readonly notBefore: Instant; readonly notAfter: Instant } {
+  const start = Math.floor(now / 1000);
+  return { notBefore: (start - backdate) * 1000, notAfter: (start + seconds) * 1000 };
+}
+
+/** The DER Name of a CA that countersign.yaml describes. */
+export function encodeCaSubject({ commonName, organization, organizationalUnit, country }: CaSubject): Uint8Array {
+  const values: readonly (readonly [type: string, value: string | undefined])[] = [
+    ['2.5.4.6', country],
+    ['2.5.4.10', organization],
+    ['2.5.4.11', organizationalUnit],
+    ['2.5.4.3', commonName],
+  ];
+  const attributes = values.flatMap(([type, value]) => (value === undefined ? [] : [{ type, value }]));
+  return encodeSubject({ attributes });
+}
+
+/**
+ * May this certificate issue, with the key `spki` belongs to? For every CA certificate before its first use, whether
+ * made here or imported; [] = yes. Throws for what is no certificate at all. Expiry is judged at each signature.
+ */
+export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): string[] {
+  const facts = certificateFacts(certificate);
+  const keyUsage = facts.extensions.get(extensionType.keyUsage)?.value;
+  // DER of the BIT STRING: tag, length, unused bits, then the bits 0 to 7.
+  const maySign = keyUsage === undefined || ((keyUsage[3] ?? 0) & (0x80 >> keyCertSign)) !== 0;
+  const selfIssued = Buffer.compare(facts.issuerName, facts.subjectName) === 0;
+  const parsed = new X509Certificate(certificate);
+  const checks: readonly (readonly [holds: boolean, fault: string])[] = [
+    [facts.isCa, 'it is no CA (basicConstraints)'],
+    [maySign, 'its key may not sign certificates (keyUsage)'],
+    // Its leaves name it as their issuer: RFC 5280 §4.1.2.6.
+    [facts.subjectName.length > 2, 'it has no subject'],
+    [Buffer.compare(facts.spki, spki) === 0, 'its key is not the CA key'],
+    [!selfIssued || parsed.verify(parsed.publicKey), 'its own signature does not verify'],
+  ];
+  return checks.filter(([holds]) => !holds).map(([, fault]) => fault);
+}

@@ -1,0 +1,118 @@
+/** The look at a finished certificate, before it is recorded and handed out. */
+import { X509Certificate } from 'node:crypto';
+import { certificateFacts } from './read-certificate.ts';
+import type { CertificateFacts } from './read-certificate.ts';
+import { issuerOf } from './leaf-certificate.ts';
+import type { Authority, Issuer } from './leaf-certificate.ts';
+import type { CertificateRequest } from './model.ts';
+import { contentOf, emptySequence, readDer } from '../encoding/der-reader.ts';
+import { algorithmIdentifier, extensionType, keyIdentifier } from './tbs-certificate.ts';
+
+/**
+ * Would we accept it? Looks at the finished certificate as a stranger would, through our strict reader and through
+ * OpenSSL, and lists what is wrong; nothing is handed out unless the list is empty. `tbs` is what was recorded,
+ * `request` what the certificate must answer.
+ *
+ * This catches a signer that signs with another key or signs something else, a record that was changed, and mistakes
+ * in our own encoder: whatever they are, no certificate may leave that names a CA, outlives its CA or holds a key that
+ * nobody proved.
+ */
+export function checkCertificate(
+  der: Uint8Array,
+  tbs: Uint8Array,
+  authority: Authority,
+  request: CertificateRequest,
+): string[] {
+  const issuer = issuerOf(authority);
+  const facts = readable(() => certificateFacts(der));
+  const certificate = readable(() => new X509Certificate(der));
+  if (facts === undefined || certificate === undefined) return ['it cannot be read back'];
+  return [
+    ...checkSignature(facts, certificate, tbs, authority, issuer),
+    ...checkFields(facts, issuer.facts),
+    ...checkExtensions(facts, issuer.facts),
+    ...faults([[same(facts.spki, request.publicKey.spki), 'its key is not that of the request']]),
+  ];
+}
+
+function readable<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+function checkSignature(
+  facts: CertificateFacts,
+  certificate: X509Certificate,
+  tbs: Uint8Array,
+  { signer }: Authority,
+  issuer: Issuer,
+): string[] {
+  const algorithm = algorithmIdentifier(signer.algorithm);
+  return faults([
+    [same(facts.tbs, tbs), 'it is not what was recorded'],
+    // RFC 5280 §4.1.1.2: the two must agree; only one of them is signed.
+    [same(facts.signedAlgorithm, algorithm), 'its signature algorithm is not that of the CA key'],
+    [same(facts.outerAlgorithm, algorithm), 'its two signature algorithms differ'],
+    [certificate.checkIssued(issuer.certificate), 'its issuer is not the CA'],
+    [certificate.verify(issuer.certificate.publicKey), 'its signature is not made with the key of the CA'],
+  ]);
+}
+
+function checkFields(facts: CertificateFacts, ca: CertificateFacts): string[] {
+  const [first = 0x80] = facts.serialOctets;
+  return faults([
+    [same(facts.issuerName, ca.subjectName), 'its issuer is not the subject of the CA'],
+    // RFC 5280 §4.1.2.2.
+    [first < 0x80 && Number.parseInt(facts.serial || '0', 16) > 0, 'its serial number is not positive'],
+    [facts.serialOctets.length <= 20, 'its serial number has more than 20 octets'],
+    [facts.notBefore < facts.notAfter, 'it is never valid'],
+    [facts.notAfter <= ca.notAfter && facts.notAfter > ca.notBefore, 'it is valid when its CA is not'],
+  ]);
+}
+
+/** In the order in which they may stand. */
+const leafExtensions: readonly string[] = [
+  extensionType.keyUsage,
+  extensionType.extKeyUsage,
+  extensionType.basicConstraints,
+  extensionType.subjectKeyIdentifier,
+  extensionType.authorityKeyIdentifier,
+  extensionType.subjectAltName,
+];
+
+function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[] {
+  const { extensions } = facts;
+  const expected = leafExtensions.filter((type) => extensions.has(type));
+  const constraints = extensions.get(extensionType.basicConstraints);
+  const authorityKey = extensions.get(extensionType.authorityKeyIdentifier)?.value;
+  const alternative = extensions.get(extensionType.subjectAltName);
+  return faults([
+    [[...extensions.keys()].join() === expected.join(), 'it has other extensions than a leaf, or in another order'],
+    [constraints?.critical === true && same(constraints.value, emptySequence), 'it does not say that it is no CA'],
+    [extensions.get(extensionType.keyUsage)?.critical !== false, 'its key usage is not critical'],
+    [same(facts.subjectKeyIdentifier, keyIdentifier(facts.spki)), 'its subject key identifier is not that of its key'],
+    [same(keyIdIn(authorityKey), ca.subjectKeyIdentifier), 'its authority key identifier is not that of the CA'],
+    [
+      alternative === undefined || alternative.critical === same(facts.subjectName, emptySequence),
+      'the criticality of its alternative names does not fit its subject',
+    ],
+  ]);
+}
+
+/** AuthorityKeyIdentifier ::= SEQUENCE { [0] keyIdentifier }, and nothing more (RFC 5280 §4.2.1.1). */
+function keyIdIn(value: Uint8Array | undefined): Uint8Array | undefined {
+  const root = value === undefined ? undefined : readDer(value);
+  const [keyId, ...rest] = root === undefined || 'problem' in root ? [] : root.children;
+  return keyId?.tag === 0x80 && rest.length === 0 ? contentOf(keyId) : undefined;
+}
+
+function faults(checks: readonly (readonly [holds: boolean, fault: string])[]): string[] {
+  return checks.filter(([holds]) => !holds).map(([, fault]) => fault);
+}
+
+function same(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,186 @@
+/**
+ * Subjects: read from a request, and rebuilt for the certificate exactly as the in-tree signer rebuilds them (Go's
+ * crypto/x509/pkix.Name: FillFromRDNSequence, ToRDNSequence), so that both sign the same name.
+ */
+import type { Subject, SubjectAttribute } from './model.ts';
+import { isPrintable, objectIdentifier, printableString, sequence, setOf, utf8String } from '../encoding/der-writer.ts';
+import { childrenOf, contentOf, derTag, isAscii, oidOf } from '../encoding/der-reader.ts';
+import type { DerElement } from '../encoding/der-reader.ts';
+import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
+
+const commonNameType = '2.5.4.3';
+const serialNumberType = '2.5.4.5';
+const organizationType = '2.5.4.10';
+
+/**
+ * What the certificate keeps, in its order: C, ST, L, street, postalCode, O, OU, then CN and serialNumber. Of the last
+ * two the last value sent counts; every other type (emailAddress, DC, UID …) is dropped, as in-tree.
+ */
+const listTypes = ['2.5.4.6', '2.5.4.8', '2.5.4.7', '2.5.4.9', '2.5.4.17', organizationType, '2.5.4.11'];
+const singleTypes = [commonNameType, serialNumberType];
+
+/** Kubernetes reads each organization as a group. Each is compared with each pattern of a profile. */
+const maxAttributes = 256;
+
+/** Short names for people (RFC 4514 §3 and the types above). */
+const shortNames: Readonly<Record<string, string>> = {
+  '2.5.4.3': 'CN',
+  '2.5.4.5': 'serialNumber',
+  '2.5.4.6': 'C',
+  '2.5.4.7': 'L',
+  '2.5.4.8': 'ST',
+  '2.5.4.9': 'STREET',
+  '2.5.4.10': 'O',
+  '2.5.4.11': 'OU',
+  '2.5.4.17': 'postalCode',
+  '0.9.2342.19200300.100.1.1': 'UID',
+  '0.9.2342.19200300.100.1.25': 'DC',
+  '1.2.840.113549.1.9.1': 'emailAddress',
+};
+
+/** Name ::= SEQUENCE OF SET OF SEQUENCE { type, value } (RFC 5280 §4.1.2.4). */
+export function decodeSubject(name: DerElement): Subject | Violation {
+  const rdns = childrenOf(name, derTag.sequence);
+  if (rdns === undefined) return undecodable('is not a sequence of names');
+  const attributes: SubjectAttribute[] = [];
+  for (const rdn of rdns) {
+    const pairs = childrenOf(rdn, derTag.set) ?? [];
+    if (pairs.length === 0) return undecodable('has a part that is not a set of attributes');
+    for (const pair of pairs) {
+      const [type, value, ...more] = childrenOf(pair, derTag.sequence) ?? [];
+      const dotted = oidOf(type);
+      if (dotted === undefined || value === undefined || more.length > 0)
+        return undecodable('has an attribute that is not a type and a value');
+      const text = decodeString(value);
+      if (text === undefined) return undecodable(`has a value of ${shortName(dotted)} that is not a valid string`);
+      // A control character ends, hides or moves text in the many places that show, log or compare names.
+      if (hasControl(text)) return undecodable(`has a control character in ${shortName(dotted)}`);
+      const likeness = identityTypes.has(dotted) ? lookalike(text) : undefined;
+      if (likeness !== undefined) return undecodable(`has ${likeness} ${shortName(dotted)}`);
+      attributes.push({ type: dotted, value: text });
+      if (attributes.length > maxAttributes)
+        return violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`);
+    }
+  }
+  return {
+    attributes,
+    commonName: valuesOf(attributes, commonNameType).at(-1) ?? '',
+    organizations: valuesOf(attributes, organizationType),
+  };
+}
+
+function undecodable(what: string): Violation {
+  return violation('RequestMalformed', `the subject ${what}`);
+}
+
+function shortName(type: string): string {
+  return shortNames[type] ?? type;
+}
+
+function valuesOf(attributes: readonly SubjectAttribute[], type: string): readonly string[] {
+  return attributes.filter((attribute) => attribute.type === type).map(({ value }) => value);
+}
+
+/** The user and the groups that the API server takes from a certificate. Nothing limits the other attributes. */
+const identityTypes = new Set([commonNameType, organizationType]);
+
+/**
+ * What makes a name look like another one, in words that the attribute follows. Deviation 16: what compares names as RFC 5280
+ * §7.1 says drops such characters (RFC 4518 §2.2, §2.4, §2.6.1), and so may whatever carries a name onwards: HTTP strips
+ * blanks off both ends of a header, so that `O=" system:masters"` is system:masters to an aggregated API server.
+ */
+export function lookalike(name: string): string | undefined {
+  // RFC 5280, Appendix A: at least one character.
+  if (name === '') return 'an empty';
+  if (hiddenCharacter.test(name)) return 'a hidden character in';
+  if (name.startsWith(' ') || name.endsWith(' ')) return 'a blank at an end of';
+  return undefined;
+}
+
+/**
+ * Format characters and others that are not shown by default, what has no assigned look (private use, unassigned), U+FFFC and
+ * U+FFFD, and every blank but the space, which looks like it. ZWNJ and ZWJ are among them, which some scripts and emoji use.
+ */
+const hiddenCharacter = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffc\ufffd]|(?! )\p{Zs}/u;
+
+/** Unicode's category Cc: C0, DEL, C1. */
+export function hasControl(text: string): boolean {
+  return /\p{Cc}/u.test(text);
+}
+
+/**
+ * The string types Go reads into a name (encoding/asn1), read as Go does. Others hold no text there and would silently
+ * not reach the certificate, so whoever sends them is told.
+ */
+function decodeString(value: DerElement): string | undefined {
+  const content = Buffer.from(contentOf(value));
+  switch (value.tag) {
+    case derTag.utf8String:
+      return decodeUtf8(content);
+    case derTag.printableString:
+      // '*' and '&' are no PrintableString characters; Go takes both because they are common.
+      return matching(content, /^[A-Za-z0-9 '()+,\-./:=?*&]*$/);
+    case derTag.numericString:
+      return matching(content, /^[0-9 ]*$/);
+    case derTag.ia5String:
+      return isAscii(content) ? content.toString('latin1') : undefined;
+    case derTag.teletexString:
+      // T.61 in name only: the world writes and reads Latin-1.
+      return content.toString('latin1');
+    case derTag.bmpString:
+      return decodeBmp(content);
+    default:
+      return undefined;
+  }
+}
+
+function matching(content: Buffer, pattern: RegExp): string | undefined {
+  const text = content.toString('latin1');
+  return pattern.test(text) ? text : undefined;
+}
+
+/** Buffer puts U+FFFD for what is not UTF-8 (overlong forms and surrogates too), so the way back must give the same. */
+function decodeUtf8(content: Buffer): string | undefined {
+  const text = content.toString('utf8');
+  return Buffer.from(text, 'utf8').equals(content) ? text : undefined;
+}
+
+/** UCS-2 (not UTF-16: no surrogates) without the noncharacters, as in Go. */
+function decodeBmp(content: Buffer): string | undefined {
+  if (content.length % 2 !== 0) return undefined;
+  const text = Buffer.from(content).swap16().toString('utf16le');
+  return /[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]/.test(text) ? undefined : text;
+}
+
+/** RDNSequence of the certificate, in DER: every type one RDN with all its values. */
+export function encodeSubject({ attributes }: Pick<Subject, 'attributes'>): Uint8Array {
+  const rdns: Uint8Array[] = [];
+  for (const type of listTypes) {
+    const values = valuesOf(attributes, type);
+    if (values.length > 0) rdns.push(encodeRdn(type, values));
+  }
+  for (const type of singleTypes) {
+    const value = valuesOf(attributes, type).at(-1) ?? '';
+    if (value !== '') rdns.push(encodeRdn(type, [value]));
+  }
+  return sequence(...rdns);
+}
+
+function encodeRdn(type: string, values: readonly string[]): Uint8Array {
+  return setOf(...values.map((value) => sequence(objectIdentifier(type), encodeString(value))));
+}
+
+/** PrintableString where its characters suffice, otherwise UTF8String: what Go writes, and RFC 5280 §4.1.2.4 asks. */
+function encodeString(value: string): Uint8Array {
+  return isPrintable(value) ? printableString(value) : utf8String(value);
+}
+
+/** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as RFC 4514 §2.4 says. */
+export function subjectText({ attributes }: Subject): string {
+  return attributes.map(({ type, value }) => `${shortName(type)}=${escaped(value)}`).join(', ');
+}
+
+function escaped(value: string): string {
+  return value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&');
+}

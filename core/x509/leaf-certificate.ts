@@ -1,0 +1,142 @@
+/**
+ * The leaf certificate: its recipe. certificate-check.ts looks at what was made before anyone sees it.
+ *
+ * The recipe is the in-tree signer's (PermissiveSigningPolicy over Go's x509.CreateCertificate), so that a certificate
+ * of ours equals one of kube-controller-manager in every byte but serial, time, issuer, signature and one addition:
+ *
+ * - version 3; serial as given; issuer: the CA's subject, its very bytes
+ * - subject rebuilt from the request (distinguished-name.ts); the key's SubjectPublicKeyInfo, its very bytes
+ * - extensions, in this order and no others; what the request asked for besides SAN is dropped:
+ *   - keyUsage, critical, when a usage gives a bit
+ *   - extKeyUsage, when a usage gives one, in the order of the usage table
+ *   - basicConstraints, critical, empty: not a CA
+ *   - subjectKeyIdentifier: the addition (RFC 5280 §4.2.1.2 SHOULD), where Go would put it
+ *   - authorityKeyIdentifier: the CA's subjectKeyIdentifier
+ *   - subjectAltName when the request has names, critical when the subject is empty
+ */
+import { X509Certificate } from 'node:crypto';
+import { certificateFacts } from './read-certificate.ts';
+import type { CertificateFacts } from './read-certificate.ts';
+import type { CertificateRequest } from './model.ts';
+import { emptySequence } from '../encoding/der-reader.ts';
+import { bitString, objectIdentifier, sequence } from '../encoding/der-writer.ts';
+import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
+import type { Instant } from '../ports/instant.ts';
+import { encodeSubjectAltNames } from './subject-alt-names.ts';
+import { encodeSubject } from './distinguished-name.ts';
+import {
+  algorithmIdentifier,
+  authorityKeyIdentifierExtension,
+  basicConstraintsExtension,
+  encodeExtension,
+  encodeTbs,
+  extensionType,
+  keyUsageExtension,
+  subjectKeyIdentifierExtension,
+} from './tbs-certificate.ts';
+import { isKnownUsage, usageTable } from './key-usages.ts';
+import type { UsageMeaning } from './key-usages.ts';
+
+/** A CA that issues: its certificate, the certificates between it and the root (never the root), and its key. */
+export interface Authority {
+  /** Its name in countersign.yaml. */
+  readonly name: string;
+  /** DER. */
+  readonly certificate: Uint8Array;
+  /** DER, in the order they follow the leaf in `status.certificate`; empty for a self-signed CA. */
+  readonly intermediates: readonly Uint8Array[];
+  readonly signer: Signer;
+}
+
+/** Everything a leaf certificate says, decided before a byte of it is made. */
+export interface LeafTemplate {
+  readonly request: CertificateRequest;
+  readonly usages: readonly string[];
+  /** 1–20 octets, positive (RFC 5280 §4.1.2.2). */
+  readonly serial: Uint8Array;
+  readonly notBefore: Instant;
+  readonly notAfter: Instant;
+}
+
+/** The same template and authority give the same bytes. Throws for a usage outside the table: a profile let it through. */
+export function buildTbs(
+  { request, usages, serial, notBefore, notAfter }: LeafTemplate,
+  authority: Authority,
+): Uint8Array {
+  const { facts, pointer } = issuerOf(authority);
+  const subject = encodeSubject(request.subject);
+  return encodeTbs({
+    serial,
+    algorithm: authority.signer.algorithm,
+    issuer: facts.subjectName,
+    subject,
+    notBefore,
+    notAfter,
+    spki: request.publicKey.spki,
+    extensions: [
+      ...usageExtensions(usages),
+      noCa,
+      subjectKeyIdentifierExtension(request.publicKey.spki),
+      ...(pointer === undefined ? [] : [pointer]),
+      ...subjectAltNameExtensions(request, subject.length === emptySequence.length),
+    ],
+  });
+}
+
+/** Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue }, in DER. */
+export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algorithm: SignatureAlgorithm): Uint8Array {
+  return sequence(tbs, algorithmIdentifier(algorithm), bitString(signature));
+}
+
+/** Every leaf's. */
+const noCa = basicConstraintsExtension();
+
+function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
+  const unknown = usages.filter((usage) => !isKnownUsage(usage));
+  if (unknown.length > 0) throw new RangeError(`${unknown.length} usages are not in the usage table`);
+  const extensions: Uint8Array[] = [];
+  const bits = new Set<number>();
+  const purposes = new Set<string>();
+  // In table order, whatever the order asked for: the certificate's order of extKeyUsage.
+  for (const [usage, meaning] of Object.entries<UsageMeaning>(usageTable)) {
+    if (!usages.includes(usage)) continue;
+    if ('keyUsageBit' in meaning) bits.add(meaning.keyUsageBit);
+    else purposes.add(meaning.extKeyUsage);
+  }
+  if (bits.size > 0) extensions.push(keyUsageExtension(bits));
+  if (purposes.size > 0) {
+    const value = sequence(...[...purposes].map((oid) => objectIdentifier(oid)));
+    extensions.push(encodeExtension(extensionType.extKeyUsage, false, value));
+  }
+  return extensions;
+}
+
+/** RFC 5280 §4.2.1.6: critical when the subject says nothing. */
+function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: boolean): readonly Uint8Array[] {
+  const names = encodeSubjectAltNames(sans);
+  return names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)];
+}
+
+/** A CA's certificate as its leaves need it. */
+export interface Issuer {
+  readonly facts: CertificateFacts;
+  readonly certificate: X509Certificate;
+  /** The authorityKeyIdentifier of its leaves. A CA made without an identifier gives none to point to, as in Go. */
+  readonly pointer: Uint8Array | undefined;
+}
+
+/** Read once per CA certificate held in memory. */
+const issuers = new WeakMap<Uint8Array, Issuer>();
+
+export function issuerOf({ certificate }: Authority): Issuer {
+  const known = issuers.get(certificate) ?? readIssuer(certificate);
+  issuers.set(certificate, known);
+  return known;
+}
+
+function readIssuer(certificate: Uint8Array): Issuer {
+  const facts = certificateFacts(certificate);
+  const { subjectKeyIdentifier: keyId } = facts;
+  const pointer = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
+  return { facts, certificate: new X509Certificate(certificate), pointer };
+}

@@ -1,0 +1,149 @@
+/**
+ * Proof of possession: a request is signed with the key it is for (RFC 2986 §4.2). Which algorithms, and which forms
+ * of them, is what Go's CheckSignature takes; weak digests are verified and named, so that policy can refuse them
+ * together with whatever else is wrong.
+ */
+import { constants, verify } from 'node:crypto';
+import type { KeyObject, VerifyKeyObjectInput } from 'node:crypto';
+import { childrenOf, contentOf, derTag, oidOf } from '../encoding/der-reader.ts';
+import type { DerElement } from '../encoding/der-reader.ts';
+import type { DecodedKey } from './public-key.ts';
+import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
+
+/** `SHA-1`, `SHA-256` …; `undefined` where the algorithm has none of its own (Ed25519). */
+export interface ProvenPossession {
+  readonly hash: string | undefined;
+}
+
+interface Scheme {
+  readonly family: DecodedKey['family'];
+  /** node:crypto's name; `undefined` for Ed25519. */
+  readonly digest: string | undefined;
+  /** Present for RSASSA-PSS. */
+  readonly saltLength?: number;
+}
+
+const pssOid = '1.2.840.113549.1.1.10';
+const ed25519Oid = '1.3.101.112';
+const mgf1Oid = '1.2.840.113549.1.1.8';
+
+/** RFC 8017 §A.2.4, RFC 5758 §3.2. Both names of RSA with SHA-1: the second is ISO's. */
+const schemes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
+  ['1.2.840.113549.1.1.5', { family: 'RSA', digest: 'sha1' }],
+  ['1.3.14.3.2.29', { family: 'RSA', digest: 'sha1' }],
+  ['1.2.840.113549.1.1.11', { family: 'RSA', digest: 'sha256' }],
+  ['1.2.840.113549.1.1.12', { family: 'RSA', digest: 'sha384' }],
+  ['1.2.840.113549.1.1.13', { family: 'RSA', digest: 'sha512' }],
+  ['1.2.840.10045.4.1', { family: 'ECDSA', digest: 'sha1' }],
+  ['1.2.840.10045.4.3.2', { family: 'ECDSA', digest: 'sha256' }],
+  ['1.2.840.10045.4.3.3', { family: 'ECDSA', digest: 'sha384' }],
+  ['1.2.840.10045.4.3.4', { family: 'ECDSA', digest: 'sha512' }],
+  [ed25519Oid, { family: 'Ed25519', digest: undefined }],
+]);
+
+/** Known, and proof of nothing any more, or never in use: not even verified. */
+const refusedDigests: ReadonlyMap<string, string> = new Map([
+  ['1.2.840.113549.1.1.2', 'MD2'],
+  ['1.2.840.113549.1.1.4', 'MD5'],
+  ['1.2.840.113549.1.1.14', 'SHA-224'],
+  ['1.2.840.10045.4.3.1', 'SHA-224'],
+]);
+
+/** RSASSA-PSS hashes with the salt that goes with each: Go's three buckets. */
+const pssHashes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
+  ['2.16.840.1.101.3.4.2.1', { family: 'RSA', digest: 'sha256', saltLength: 32 }],
+  ['2.16.840.1.101.3.4.2.2', { family: 'RSA', digest: 'sha384', saltLength: 48 }],
+  ['2.16.840.1.101.3.4.2.3', { family: 'RSA', digest: 'sha512', saltLength: 64 }],
+]);
+
+/** `info` is the DER of the CertificationRequestInfo; `algorithm` and `signature` are what stands behind it. */
+export function verifySelfSignature(
+  info: Uint8Array,
+  algorithm: DerElement,
+  signature: Uint8Array,
+  key: DecodedKey,
+): ProvenPossession | Violation {
+  const scheme = decodeScheme(algorithm);
+  if ('code' in scheme) return scheme;
+  if (scheme.family !== key.family)
+    return violation(
+      'SignatureInvalid',
+      `the request is signed for ${scheme.family}, but its key is ${key.publicKey.description}`,
+    );
+  if (!isSignedBy(info, scheme, signature, key))
+    return violation(
+      'SignatureInvalid',
+      'the self-signature does not verify: the request is not signed with its own key',
+    );
+  return { hash: scheme.digest?.replace('sha', 'SHA-') };
+}
+
+function decodeScheme(identifier: DerElement): Scheme | Violation {
+  const [algorithm, parameters, ...rest] = childrenOf(identifier, derTag.sequence) ?? [];
+  const oid = oidOf(algorithm);
+  if (oid === undefined || rest.length > 0)
+    return violation('RequestMalformed', 'the signature algorithm is not an identifier with parameters');
+  const weak = refusedDigests.get(oid);
+  if (weak !== undefined)
+    return violation('KeyNotPermitted', `the request is signed with ${weak}: use SHA-256, SHA-384 or SHA-512`);
+  if (oid === pssOid) return decodePss(parameters);
+  const scheme = schemes.get(oid);
+  if (scheme === undefined) return violation('SignatureInvalid', `signature algorithm ${oid} is not supported`);
+  // NULL or nothing, whichever the RFCs ask: writers confuse them. RFC 8410 §3: for Ed25519 nothing.
+  if (parameters !== undefined && (parameters.tag !== derTag.null || oid === ed25519Oid))
+    return violation('RequestMalformed', 'the signature algorithm has parameters it does not define');
+  return scheme;
+}
+
+/**
+ * RSASSA-PSS-params (RFC 4055 §3.1): every field but the trailer written out (the defaults mean SHA-1), the same hash
+ * in MGF1, a salt as long as the hash.
+ */
+function decodePss(parameters: DerElement | undefined): Scheme | Violation {
+  const [hashField, mgfField, saltField, trailerField, ...rest] = childrenOf(parameters, derTag.sequence) ?? [];
+  const hash = hashOid(childrenOf(hashField, 0xa0)?.[0]);
+  const [mgf, mgfHash] = childrenOf(childrenOf(mgfField, 0xa1)?.[0], derTag.sequence) ?? [];
+  const saltLength = smallInteger(childrenOf(saltField, 0xa2)?.[0]);
+  const trailer = trailerField === undefined ? 1 : smallInteger(childrenOf(trailerField, 0xa3)?.[0]);
+  const scheme = pssHashes.get(hash ?? '');
+  return scheme === undefined ||
+    oidOf(mgf) !== mgf1Oid ||
+    hashOid(mgfHash) !== hash ||
+    saltLength !== scheme.saltLength ||
+    trailer !== 1 ||
+    rest.length > 0
+    ? violation(
+        'SignatureInvalid',
+        'RSASSA-PSS is supported with SHA-256, SHA-384 or SHA-512, MGF1 with the same hash, and a salt as long as the hash',
+      )
+    : scheme;
+}
+
+/** AlgorithmIdentifier of a hash: parameters NULL or absent (RFC 4055 §2.1). */
+function hashOid(identifier: DerElement | undefined): string | undefined {
+  const [algorithm, parameters, ...rest] = childrenOf(identifier, derTag.sequence) ?? [];
+  return (parameters === undefined || parameters.tag === derTag.null) && rest.length === 0
+    ? oidOf(algorithm)
+    : undefined;
+}
+
+function smallInteger(element: DerElement | undefined): number | undefined {
+  if (element?.tag !== derTag.integer) return undefined;
+  const content = contentOf(element);
+  return content.length === 1 ? content[0] : undefined;
+}
+
+function isSignedBy(info: Uint8Array, { digest, saltLength }: Scheme, signature: Uint8Array, key: DecodedKey): boolean {
+  // The defaults are what the RFCs say: PKCS #1 v1.5 for RSA, DER for ECDSA.
+  const input: KeyObject | VerifyKeyObjectInput =
+    saltLength === undefined
+      ? key.keyObject
+      : { key: key.keyObject, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength };
+  try {
+    return verify(digest, info, input, signature);
+  } catch {
+    // OpenSSL throws where a key is too small for the scheme: no proof either.
+    return false;
+  }
+}

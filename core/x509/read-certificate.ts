@@ -1,0 +1,139 @@
+/** What a certificate says: read strictly, for CA certificates we are given and certificates we are about to hand out. */
+import { hash } from 'node:crypto';
+import { childrenOf, contentOf, derTag, encodingOf, maxElements, oidOf, readDer } from '../encoding/der-reader.ts';
+import type { DerElement } from '../encoding/der-reader.ts';
+import type { Instant } from '../ports/instant.ts';
+import { decodeSubject, subjectText } from './distinguished-name.ts';
+import { extensionType } from './tbs-certificate.ts';
+
+export interface Extension {
+  readonly critical: boolean;
+  /** What the OCTET STRING holds. */
+  readonly value: Uint8Array;
+}
+
+export interface CertificateFacts {
+  /** Lower-case hex of the whole octets, as in our records: no sign octet. */
+  readonly serial: string;
+  /** The INTEGER's content octets as they stand. */
+  readonly serialOctets: Uint8Array;
+  readonly notBefore: Instant;
+  readonly notAfter: Instant;
+  /** For people: `O=system:nodes, CN=system:node:n1`. */
+  readonly subject: string;
+  readonly issuer: string;
+  /** DER Names. */
+  readonly subjectName: Uint8Array;
+  readonly issuerName: Uint8Array;
+  readonly spki: Uint8Array;
+  /** Lower-case hex. */
+  readonly fingerprintSha256: string;
+  readonly isCa: boolean;
+  readonly subjectKeyIdentifier: Uint8Array | undefined;
+  /** By OID, in the order they stand. */
+  readonly extensions: ReadonlyMap<string, Extension>;
+  readonly tbs: Uint8Array;
+  /** DER AlgorithmIdentifiers: the signed one and the one around it. */
+  readonly signedAlgorithm: Uint8Array;
+  readonly outerAlgorithm: Uint8Array;
+}
+
+/** The bytes were no certificate that this code can read. Ours always are: whoever configured these must mend them. */
+export class CertificateUnreadableError extends Error {
+  override readonly name = 'CertificateUnreadableError';
+}
+
+/** Throws CertificateUnreadableError for anything but one X.509 v3 certificate in DER. */
+export function certificateFacts(der: Uint8Array): CertificateFacts {
+  // The largest subject a request can hold, and around it what every certificate has: ours must be readable.
+  const root = readDer(der, 2 * maxElements);
+  if ('problem' in root) return unreadable(root.problem);
+  const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root, derTag.sequence) ?? [];
+  const [version, serial, algorithm, issuer, validity, subject, spki, ...optional] =
+    childrenOf(tbs, derTag.sequence) ?? [];
+  if (tbs === undefined || outerAlgorithm === undefined || beyond.length > 0 || algorithm === undefined)
+    return unreadable('it is no signed structure');
+  if (issuer === undefined || subject === undefined || spki === undefined) return unreadable('fields are missing');
+  // Without the explicit version there are no extensions, and a CA without them limits nothing.
+  if (version?.tag !== 0xa0 || serial?.tag !== derTag.integer) return unreadable('it is no X.509 v3 certificate');
+  const [notBefore, notAfter] = (childrenOf(validity, derTag.sequence) ?? []).map(decodeTime);
+  if (notBefore === undefined || notAfter === undefined) return unreadable('its validity cannot be read');
+  const extensions = decodeExtensions(optional.find(({ tag }) => tag === 0xa3));
+  const serialOctets = contentOf(serial);
+  return {
+    serial: Buffer.from(serialOctets[0] === 0 ? serialOctets.subarray(1) : serialOctets).toString('hex'),
+    serialOctets,
+    notBefore,
+    notAfter,
+    // Made when somebody looks: of a leaf on its way out nobody does.
+    get subject() {
+      return nameText(subject);
+    },
+    get issuer() {
+      return nameText(issuer);
+    },
+    get fingerprintSha256() {
+      return hash('sha256', der, 'hex');
+    },
+    subjectName: encodingOf(subject),
+    issuerName: encodingOf(issuer),
+    spki: encodingOf(spki),
+    isCa: isCa(extensions.get(extensionType.basicConstraints)?.value),
+    subjectKeyIdentifier: octetsIn(extensions.get(extensionType.subjectKeyIdentifier)?.value),
+    extensions,
+    tbs: encodingOf(tbs),
+    signedAlgorithm: encodingOf(algorithm),
+    outerAlgorithm: encodingOf(outerAlgorithm),
+  };
+}
+
+function unreadable(why: string): never {
+  throw new CertificateUnreadableError(`not a certificate: ${why}`);
+}
+
+function decodeExtensions(field: DerElement | undefined): ReadonlyMap<string, Extension> {
+  const extensions = new Map<string, Extension>();
+  for (const extension of childrenOf(childrenOf(field, 0xa3)?.[0], derTag.sequence) ?? []) {
+    const [type, ...rest] = childrenOf(extension, derTag.sequence) ?? [];
+    const oid = oidOf(type);
+    const value = rest.at(-1);
+    if (oid === undefined || value?.tag !== derTag.octetString || rest.length > 2)
+      return unreadable('an extension cannot be read');
+    if (extensions.has(oid)) return unreadable(`it has two extensions ${oid}`);
+    const critical = rest.length === 2 && rest[0]?.tag === derTag.boolean && contentOf(rest[0])[0] === 0xff;
+    extensions.set(oid, { critical, value: contentOf(value) });
+  }
+  return extensions;
+}
+
+/** RFC 5280 §4.1.2.5: UTC, to the second. Two-digit years from 50 on are of the last century. */
+function decodeTime(element: DerElement): Instant | undefined {
+  const text = Buffer.from(contentOf(element)).toString('latin1');
+  const pattern =
+    element.tag === derTag.utcTime
+      ? /^(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/
+      : /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/;
+  if (element.tag !== derTag.utcTime && element.tag !== derTag.generalizedTime) return undefined;
+  const [year = NaN, month = NaN, day = NaN, hour, minute, second] = (pattern.exec(text) ?? []).slice(1).map(Number);
+  const century = element.tag === derTag.generalizedTime ? 0 : year < 50 ? 2000 : 1900;
+  const instant = Date.UTC(century + year, month - 1, day, hour, minute, second);
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+/** Names of other CAs may hold string types we do not show; their bytes still count. */
+function nameText(name: DerElement): string {
+  const subject = decodeSubject(name);
+  return 'code' in subject ? '(unreadable name)' : subjectText(subject);
+}
+
+function isCa(basicConstraints: Uint8Array | undefined): boolean {
+  const root = basicConstraints === undefined ? undefined : readDer(basicConstraints);
+  if (root === undefined || 'problem' in root) return false;
+  const [ca] = childrenOf(root, derTag.sequence) ?? [];
+  return ca?.tag === derTag.boolean && contentOf(ca)[0] === 0xff;
+}
+
+function octetsIn(value: Uint8Array | undefined): Uint8Array | undefined {
+  const root = value === undefined ? undefined : readDer(value);
+  return root === undefined || 'problem' in root || root.tag !== derTag.octetString ? undefined : contentOf(root);
+}

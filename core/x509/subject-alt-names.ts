@@ -1,0 +1,180 @@
+/**
+ * Subject alternative names (RFC 5280 §4.2.1.6): read from a request, and rebuilt for the certificate as the in-tree
+ * signer does (Go's parseSANExtension and marshalSANs): DNS, email, IP, URI, in this order.
+ */
+import type { SubjectAltNames } from './model.ts';
+import { implicit, sequence } from '../encoding/der-writer.ts';
+import { childrenOf, contentOf, derTag, isAscii, readDer } from '../encoding/der-reader.ts';
+import type { DerElement } from '../encoding/der-reader.ts';
+import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
+import { hasControl } from './distinguished-name.ts';
+
+/**
+ * Names of all types together, repeated ones counted. A certificate of a large web server has about a hundred; each name is
+ * compared with each pattern of a profile, so that a request costs as much as its names times the patterns.
+ */
+export const maxSubjectAltNames = 256;
+
+export const noSubjectAltNames: SubjectAltNames = { dns: [], email: [], ip: [], uri: [], unsupported: [] };
+
+/** GeneralName's context tags. */
+const emailTag = 1;
+const dnsTag = 2;
+const uriTag = 6;
+const ipTag = 7;
+/** The others with their constructed bit as the types demand it. */
+const unsupportedNames: ReadonlyMap<number, string> = new Map([
+  [0xa0, 'otherName'],
+  [0xa3, 'x400Address'],
+  [0xa4, 'directoryName'],
+  [0xa5, 'ediPartyName'],
+  [0x88, 'registeredID'],
+]);
+
+/** `value` is what the extension's OCTET STRING holds. */
+export function decodeSubjectAltNames(value: Uint8Array): SubjectAltNames | Violation {
+  const root = readDer(value);
+  if ('problem' in root) return undecodable(`is not DER: it ${root.problem}`);
+  const names = childrenOf(root, derTag.sequence);
+  if (names === undefined) return undecodable('is not a sequence of names');
+  if (names.length > maxSubjectAltNames)
+    return violation(
+      'RequestTooLarge',
+      `the request has ${names.length} subjectAltNames, at most ${maxSubjectAltNames} are signed`,
+    );
+  const dns: string[] = [];
+  const email: string[] = [];
+  const ip: string[] = [];
+  const uri: string[] = [];
+  const unsupported = new Set<string>();
+  for (const name of names) {
+    const fault = decodeName(name, { dns, email, ip, uri, unsupported });
+    if (fault !== undefined) return undecodable(fault);
+  }
+  return { dns, email, ip, uri, unsupported: [...unsupported] };
+}
+
+function undecodable(what: string): Violation {
+  return violation('RequestMalformed', `the subjectAltName extension ${what}`);
+}
+
+interface Collected {
+  readonly dns: string[];
+  readonly email: string[];
+  readonly ip: string[];
+  readonly uri: string[];
+  readonly unsupported: Set<string>;
+}
+
+function decodeName(name: DerElement, into: Collected): string | undefined {
+  const content = contentOf(name);
+  switch (name.tag) {
+    case 0x80 | dnsTag:
+      return decodeIa5(content, 'DNS', into.dns) ?? checkDns(into.dns.at(-1) ?? '');
+    case 0x80 | emailTag:
+      return decodeIa5(content, 'email', into.email) ?? checkEmail(into.email.at(-1) ?? '');
+    case 0x80 | uriTag:
+      return decodeIa5(content, 'URI', into.uri) ?? checkUri(into.uri.at(-1) ?? '');
+    case 0x80 | ipTag: {
+      const text = ipText(content);
+      if (text === undefined) return `has an IP address of ${content.length} octets`;
+      into.ip.push(text);
+      return undefined;
+    }
+    default: {
+      const kind = unsupportedNames.get(name.tag);
+      if (kind === undefined) return 'has a name of no known type';
+      into.unsupported.add(kind);
+      return undefined;
+    }
+  }
+}
+
+function decodeIa5(content: Uint8Array, kind: string, into: string[]): string | undefined {
+  if (!isAscii(content)) return `has ${kind} names outside ASCII`;
+  const text = Buffer.from(content).toString('latin1');
+  // `a.example\0.evil` is one name to us and another to whoever stops at the NUL.
+  if (hasControl(text)) return `has a control character in ${kind} names`;
+  into.push(text);
+  return undefined;
+}
+
+/**
+ * Letters, digits, `-`, `_`, `.` and `*`, which no verifier compares otherwise. What else IA5 has can only mislead whoever shows
+ * or splits names: `a,DNS:b` is one name, and reads as two. Length, labels and wildcards are left as they are, as in-tree.
+ */
+function checkDns(name: string): string | undefined {
+  if (name === '') return 'has a DNS name that is empty';
+  return /^[A-Za-z0-9._*-]+$/.test(name) ? undefined : 'has a DNS name with characters that no host name has';
+}
+
+function checkEmail(address: string): string | undefined {
+  if (address === '') return 'has an email address that is empty';
+  return /[ ,]/.test(address) ? 'has an email address with a blank or a comma' : undefined;
+}
+
+/**
+ * Absolute (RFC 5280 §4.2.1.6), RFC 3986 characters only, and in the form in which Go writes it back, since the in-tree
+ * signer puts its own rewriting into the certificate: a lower-case scheme, no empty port, query or fragment marks.
+ * Everything this takes, Go takes and leaves as it is; what Go would change is refused rather than guessed.
+ */
+const uriPattern = (() => {
+  const encoded = '%[0-9A-Fa-f]{2}';
+  const unreserved = 'A-Za-z0-9\\-._~';
+  const pchar = `(?:[${unreserved}!$&'()*+,;=:@]|${encoded})`;
+  const label = "[A-Za-z0-9\\-_~!$&'()*+,;=]+";
+  const host = `(?:\\[(?<ipv6>[0-9A-Fa-f:.]+)\\]|${label}(?:\\.${label})*)`;
+  const authority = `//(?:[${unreserved}]+@)?${host}(?::[0-9]+)?(?:/(?:${pchar}|/)*)?`;
+  // file:///path has an empty host.
+  const path = `//(?:/(?:${pchar}|/)*)|/(?:${pchar}+(?:/(?:${pchar})*)*)?|${pchar}(?:${pchar}|/)*`;
+  const tail = `(?:${pchar}|[/?])+`;
+  return new RegExp(`^[a-z][a-z0-9+.\\-]*:(?:${authority}|${path})(?:\\?${tail})?(?:#${tail})?$`);
+})();
+
+function checkUri(uri: string): string | undefined {
+  const match = uriPattern.exec(uri);
+  const ipv6 = match?.groups?.['ipv6'];
+  // An address in brackets must be one. WHATWG's parser, part of the language's own URL type, decides.
+  if (match !== null && (ipv6 === undefined || URL.canParse(`http://[${ipv6}]`))) return undefined;
+  return 'has a URI name that is not an absolute URI in normal form (RFC 3986)';
+}
+
+/** SubjectAltName's value in DER, or nothing where there is no name to carry. */
+export function encodeSubjectAltNames({ dns, email, ip, uri }: SubjectAltNames): Uint8Array | undefined {
+  const text = (name: string): Buffer => Buffer.from(name, 'latin1');
+  const names = [
+    ...dns.map((name) => implicit(dnsTag, text(name))),
+    ...email.map((name) => implicit(emailTag, text(name))),
+    ...ip.map((address) => implicit(ipTag, ipOctets(address))),
+    ...uri.map((name) => implicit(uriTag, text(name))),
+  ];
+  return names.length === 0 ? undefined : sequence(...names);
+}
+
+/** Canonical text of 4 or 16 octets; `undefined` for any other number. RFC 5952. */
+export function ipText(octets: Uint8Array): string | undefined {
+  if (octets.length === 4) return octets.join('.');
+  if (octets.length !== 16) return undefined;
+  // An IPv4-mapped address stands for the IPv4 one: Go's signer writes the four octets, so policy sees those as well.
+  if (octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff)
+    return octets.subarray(12).join('.');
+  const groups = Array.from({ length: 8 }, (_, i) => (octets[2 * i] ?? 0) * 256 + (octets[2 * i + 1] ?? 0));
+  const text = groups.map((group) => group.toString(16)).join(':');
+  // §4.2: the longest run of two or more zero groups, the first of equals, becomes `::`.
+  const runs = text.match(/\b0(?::0)+\b/g) ?? [];
+  const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '');
+  return longest === '' ? text : text.replace(new RegExp(`(?:^|:)${longest}(?:$|:)`), '::');
+}
+
+/** The octets of a text that `ipText` made. */
+export function ipOctets(text: string): Uint8Array {
+  if (!text.includes(':')) return Uint8Array.from(text.split('.'), Number);
+  const [left = '', right] = text.split('::');
+  const groups = (part: string): readonly number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  const before = groups(left);
+  const after = groups(right ?? '');
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0);
+  return Uint8Array.from([...before, ...zeros, ...after].flatMap((group) => [group >> 8, group & 0xff]));
+}

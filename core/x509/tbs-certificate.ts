@@ -1,0 +1,141 @@
+/**
+ * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and the extensions our two recipes use, byte for byte
+ * as Go's x509.CreateCertificate does. What a certificate says is decided by the recipes: certificate.ts for leaves,
+ * ca-certificate.ts for CAs.
+ */
+import { hash } from 'node:crypto';
+import {
+  bitString,
+  explicit,
+  implicit,
+  integer,
+  nothing,
+  objectIdentifier,
+  octetString,
+  sequence,
+  time,
+  yes,
+} from '../encoding/der-writer.ts';
+import { bitsOf, readDer } from '../encoding/der-reader.ts';
+import type { SignatureAlgorithm } from '../ports/signer.ts';
+import type { Instant } from '../ports/instant.ts';
+
+export interface TbsFields {
+  /** Positive, big-endian, without a leading zero octet. */
+  readonly serial: Uint8Array;
+  readonly algorithm: SignatureAlgorithm;
+  /** DER Names. */
+  readonly issuer: Uint8Array;
+  readonly subject: Uint8Array;
+  /** Fractions of a second are cut off, as Go does. */
+  readonly notBefore: Instant;
+  readonly notAfter: Instant;
+  /** DER SubjectPublicKeyInfo. */
+  readonly spki: Uint8Array;
+  /** DER Extensions, in their order. */
+  readonly extensions: readonly Uint8Array[];
+}
+
+export function encodeTbs(fields: TbsFields): Uint8Array {
+  const { serial, algorithm, issuer, subject, notBefore, notAfter, spki, extensions } = fields;
+  return sequence(
+    version3,
+    encodeSerial(serial),
+    algorithmIdentifier(algorithm),
+    issuer,
+    sequence(time(notBefore), time(notAfter)),
+    subject,
+    spki,
+    explicit(3, sequence(...extensions)),
+  );
+}
+
+const version3 = explicit(0, integer(2));
+
+function encodeSerial(serial: Uint8Array): Uint8Array {
+  if ((serial[0] ?? 0) === 0 || serial.length > 20)
+    throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
+  return integer(serial);
+}
+
+/** `value` as it stands inside the extension's OCTET STRING. */
+export function encodeExtension(type: string, critical: boolean, value: Uint8Array): Uint8Array {
+  const octets = octetString(value);
+  return critical ? sequence(objectIdentifier(type), yes, octets) : sequence(objectIdentifier(type), octets);
+}
+
+export const extensionType = {
+  subjectKeyIdentifier: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  authorityKeyIdentifier: '2.5.29.35',
+  extKeyUsage: '2.5.29.37',
+} as const;
+
+/** Critical. `bits` are positions counted from the first bit; RFC 5280 §4.2.1.3. */
+export function keyUsageExtension(bits: ReadonlySet<number>): Uint8Array {
+  const highest = Math.max(...bits);
+  // X.690 §11.2.2: a list of named bits ends with its last one bit.
+  const octets = new Uint8Array(Math.floor(highest / 8) + 1);
+  for (const bit of bits) octets[bit >> 3] = (octets[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
+  return encodeExtension(extensionType.keyUsage, true, bitString(octets, 7 - (highest & 7)));
+}
+
+/** Critical; RFC 5280 §4.2.1.9. For a leaf the empty sequence: `cA` is FALSE by default. */
+export function basicConstraintsExtension(ca?: { readonly pathLength: number | undefined }): Uint8Array {
+  const pathLength = ca?.pathLength === undefined ? [] : [integer(ca.pathLength)];
+  return encodeExtension(
+    extensionType.basicConstraints,
+    true,
+    sequence(...(ca === undefined ? [] : [yes]), ...pathLength),
+  );
+}
+
+export function subjectKeyIdentifierExtension(spki: Uint8Array): Uint8Array {
+  return encodeExtension(extensionType.subjectKeyIdentifier, false, octetString(keyIdentifier(spki)));
+}
+
+export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
+  return encodeExtension(extensionType.authorityKeyIdentifier, false, sequence(implicit(0, keyId)));
+}
+
+/** RFC 7093 §2 method 1, as Go: the leftmost 160 bits of SHA-256 over the key's BIT STRING, its header left out. */
+export function keyIdentifier(spki: Uint8Array): Uint8Array {
+  const info = readDer(spki);
+  const key = 'problem' in info ? undefined : bitsOf(info.children[1]);
+  if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
+  return hash('sha256', key, 'buffer').subarray(0, 20);
+}
+
+const digestOids = {
+  SHA_256: '2.16.840.1.101.3.4.2.1',
+  SHA_384: '2.16.840.1.101.3.4.2.2',
+  SHA_512: '2.16.840.1.101.3.4.2.3',
+} as const;
+
+/** AlgorithmIdentifiers: ECDSA without parameters (RFC 5758 §3.2), RSA with NULL, PSS with all of them (RFC 4055). */
+const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
+  ECDSA_SHA_256: sequence(objectIdentifier('1.2.840.10045.4.3.2')),
+  ECDSA_SHA_384: sequence(objectIdentifier('1.2.840.10045.4.3.3')),
+  ECDSA_SHA_512: sequence(objectIdentifier('1.2.840.10045.4.3.4')),
+  RSASSA_PKCS1_V1_5_SHA_256: sequence(objectIdentifier('1.2.840.113549.1.1.11'), nothing),
+  RSASSA_PKCS1_V1_5_SHA_384: sequence(objectIdentifier('1.2.840.113549.1.1.12'), nothing),
+  RSASSA_PKCS1_V1_5_SHA_512: sequence(objectIdentifier('1.2.840.113549.1.1.13'), nothing),
+  RSASSA_PSS_SHA_256: encodePss(digestOids.SHA_256, 32),
+  RSASSA_PSS_SHA_384: encodePss(digestOids.SHA_384, 48),
+  RSASSA_PSS_SHA_512: encodePss(digestOids.SHA_512, 64),
+};
+
+export function algorithmIdentifier(algorithm: SignatureAlgorithm): Uint8Array {
+  return algorithmIdentifiers[algorithm];
+}
+
+/** RSASSA-PSS-params with the same hash in MGF1 and a salt as long as the hash. */
+function encodePss(digestOid: string, saltLength: number): Uint8Array {
+  const hash = sequence(objectIdentifier(digestOid), nothing);
+  const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), hash);
+  const salt = integer(saltLength);
+  const parameters = sequence(explicit(0, hash), explicit(1, maskGeneration), explicit(2, salt));
+  return sequence(objectIdentifier('1.2.840.113549.1.1.10'), parameters);
+}

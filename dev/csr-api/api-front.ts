@@ -1,0 +1,161 @@
+/**
+ * The door of an API server, before the stand-in that believes what it is told (csr-api.ts): TLS with a certificate of the
+ * cluster's CA, logins by bootstrap token or client certificate, and to strangers `cluster-info` and nothing else.
+ */
+import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
+import { request as forward } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { temporaryCa } from '../../adapters/embedded/authority.ts';
+import { detachedSignature, tokenText } from '../../core/kubernetes/bootstrap-token.ts';
+import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
+import { assembleCertificate } from '../../core/x509/leaf-certificate.ts';
+import { toPem } from '../../core/encoding/pem.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { spkiPin } from '../../core/kubernetes/cluster-info.ts';
+import { noSubjectAltNames, encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
+import { encodeSubject } from '../../core/x509/distinguished-name.ts';
+import { encodeExtension, encodeTbs, extensionType } from '../../core/x509/tbs-certificate.ts';
+
+export interface ApiFront {
+  /** `127.0.0.1:<port>` */
+  readonly endpoint: string;
+  /** What `--discovery-token-ca-cert-hash` wants. */
+  readonly pin: string;
+  /** Who asked what: `POST system:node:n1`, in order. */
+  readonly calls: readonly string[];
+  readonly close: () => Promise<void>;
+}
+
+export interface ApiFrontOptions {
+  /** Of the stand-in behind it. */
+  readonly target: string;
+  readonly token: BootstrapToken;
+  /** PEM: who makes client certificates. */
+  readonly clientCa: string;
+  /** By which certificates are current: a demo cannot wait for a day. */
+  readonly now: () => number;
+}
+
+const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
+const selfReviews = /^\/apis\/(authentication|authorization)\.k8s\.io\/v1\/self(subject|subjectaccess)reviews$/;
+
+export async function startApiFront({ target, token, clientCa, now }: ApiFrontOptions): Promise<ApiFront> {
+  const authority = await clusterCa();
+  const caPem = toPem('CERTIFICATE', authority.certificate);
+  const issuer = new X509Certificate(clientCa);
+  const calls: string[] = [];
+  let endpoint = '';
+
+  function whoIs(request: IncomingMessage): string | undefined {
+    const { raw } = (request.socket as TLSSocket).getPeerCertificate();
+    if (raw !== undefined) {
+      const leaf = new X509Certificate(raw);
+      const current = leaf.validFromDate.getTime() <= now() && now() < leaf.validToDate.getTime();
+      return leaf.verify(issuer.publicKey) && current ? /^CN=(.*)$/m.exec(leaf.subject)?.[1] : undefined;
+    }
+    return request.headers.authorization === `Bearer ${tokenText(token)}` ? `system:bootstrap:${token.id}` : undefined;
+  }
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = request.url ?? '';
+    const send = (status: number, body: object): void =>
+      void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    const username = whoIs(request);
+    calls.push(`${request.method} ${username ?? 'a stranger'}`);
+    if (path === clusterInfoPath) return send(200, clusterInfo(`https://${endpoint}`, caPem, token));
+    if (username === undefined) return send(401, { kind: 'Status', code: 401, message: 'Unauthorized' });
+    // As kubeadm's bindings have it, whoever can log in may ask.
+    if (selfReviews.test(path)) return send(201, { status: { userInfo: { username }, allowed: true } });
+
+    const kept = Object.entries(request.headers).filter(([name]) => !/^(authorization|impersonate-.*)$/.test(name));
+    const headers: OutgoingHttpHeaders = { ...Object.fromEntries(kept), 'impersonate-user': username };
+    const behind = forward(`${target}${path}`, { method: request.method ?? 'GET', headers }, (incoming) => {
+      response.writeHead(incoming.statusCode ?? 502, incoming.headers);
+      response.flushHeaders();
+      incoming.pipe(response);
+    });
+    behind.on('error', () => response.destroy());
+    response.on('close', () => behind.destroy());
+    request.pipe(behind);
+  }
+
+  // Judged in whoIs: OpenSSL knows only this machine's time.
+  const login = { requestCert: true, rejectUnauthorized: false, ca: clientCa };
+  const server = createServer({ ...(await servingCertificate(authority)), ...login }, (request, response) => {
+    try {
+      answer(request, response);
+    } catch {
+      response.destroy(); // what stands in the request line need not make a URL
+    }
+  });
+  await new Promise<void>((ready) => {
+    server.listen(0, '127.0.0.1', ready);
+  });
+  endpoint = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    endpoint,
+    pin: spkiPin(certificateFacts(authority.certificate).spki),
+    calls,
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** As kubeadm makes it and kube-controller-manager's bootstrapsigner signs it. */
+function clusterInfo(server: string, caPem: string, token: BootstrapToken): object {
+  const kubeconfig = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: '', cluster: { server, 'certificate-authority-data': Buffer.from(caPem).toString('base64') } }],
+  });
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'cluster-info', namespace: 'kube-public' },
+    data: { kubeconfig, [`jws-kubeconfig-${token.id}`]: detachedSignature(kubeconfig, token) },
+  };
+}
+
+/** kubeadm's: of the API server itself, and none of the CAs that sign for nodes. */
+function clusterCa(): Promise<Authority> {
+  return temporaryCa(
+    {
+      name: 'cluster',
+      kind: 'selfSigned',
+      keySpec: 'P-256',
+      signatureAlgorithm: 'ECDSA_SHA_256',
+      subject: { commonName: 'kubernetes' },
+      validitySeconds: 86_400,
+      pathLen: 0,
+    },
+    { now: Date.now(), randomBytes },
+  );
+}
+
+async function servingCertificate({ certificate, signer }: Authority): Promise<{ key: string; cert: string }> {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const facts = certificateFacts(certificate);
+  const names = encodeSubjectAltNames({ ...noSubjectAltNames, ip: ['127.0.0.1'] }) ?? new Uint8Array();
+  const tbs = encodeTbs({
+    serial: Uint8Array.of(1, ...randomBytes(8)),
+    algorithm: signer.algorithm,
+    issuer: facts.subjectName,
+    subject: encodeSubject({ attributes: [{ type: '2.5.4.3', value: 'kube-apiserver' }] }),
+    notBefore: facts.notBefore,
+    notAfter: facts.notAfter,
+    spki: new Uint8Array(publicKey.export({ type: 'spki', format: 'der' })),
+    extensions: [encodeExtension(extensionType.subjectAltName, false, names)],
+  });
+  const { bytes } = await signer.sign(tbs);
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: toPem('CERTIFICATE', assembleCertificate(tbs, bytes, signer.algorithm)),
+  };
+}

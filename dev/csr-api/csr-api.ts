@@ -1,0 +1,258 @@
+/**
+ * A small stand-in for the part of a Kubernetes API server that the relay uses: list, watch, approval and status of
+ * CertificateSigningRequests, and SubjectAccessReviews, on loopback, in memory. Not an emulator: no RBAC, Events, Leases
+ * or discovery (404). Who asks is whom he says he is (Impersonate-User and -Group), an administrator otherwise.
+ */
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { createCsrStore, problem, record } from './csr-store.ts';
+import type { ApiProblem, CsrStore, Requester, Stored } from './csr-store.ts';
+
+export interface CsrApi {
+  readonly url: string;
+  /** A kubeconfig (YAML, which JSON is too) that points at it; an administrator's, or this user's. */
+  readonly kubeconfig: (user?: string) => string;
+  readonly close: () => Promise<void>;
+}
+
+/** What a SubjectAccessReview asks, as far as an answer can depend on it here. */
+export interface Review {
+  readonly user: string;
+  readonly groups: readonly string[];
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+}
+
+const collection = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+const maxBodyBytes = 3 * 1024 * 1024;
+const bookmarkMilliseconds = 5_000;
+
+export async function startCsrApi(
+  options: {
+    readonly port?: number;
+    /** What SubjectAccessReviews are answered with, besides yes to system:masters. */
+    readonly allows?: (review: Review) => boolean;
+  } = {},
+): Promise<CsrApi> {
+  const allows = options.allows ?? allowedByKubeadm;
+  const store = createCsrStore(Date.now);
+  const server = createServer({ keepAliveTimeout: 30_000 }, (request, response) => {
+    answer(store, allows, request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port: options.port ?? 0, host: '127.0.0.1' }, resolve);
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    kubeconfig: (user) =>
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [{ name: 'stand-in', cluster: { server: url } }],
+        users: [{ name: 'user', user: user === undefined ? {} : { as: user } }],
+        contexts: [{ name: 'stand-in', context: { cluster: 'stand-in', user: 'user' } }],
+        'current-context': 'stand-in',
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  store: CsrStore,
+  allows: (review: Review) => boolean,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
+  if (pathname === reviews && request.method === 'POST') {
+    const body = await readObject(request, 'authorization.k8s.io/v1', 'SubjectAccessReview');
+    return send(response, body.ok ? reviewed(body.object, allows) : body, 201);
+  }
+  const rest = pathname.startsWith(collection) ? pathname.slice(collection.length).split('/').slice(1) : undefined;
+  const [name, subresource, ...more] = rest ?? [];
+  if (rest === undefined || more.length > 0)
+    return send(response, problem(404, 'NotFound', 'the server could not find the requested resource'));
+
+  if (name === undefined && request.method === 'GET') {
+    if (searchParams.get('watch') === 'true' || searchParams.get('watch') === '1')
+      return watch(store, searchParams, response);
+    return send(response, list(store, searchParams));
+  }
+  if (name === undefined && request.method === 'POST') {
+    const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
+    return send(response, body.ok ? store.create(body.object, requesterOf(request)) : body, 201);
+  }
+  if (name !== undefined && subresource === undefined && request.method === 'GET')
+    return send(response, store.get(name));
+  if (name !== undefined && (subresource === 'approval' || subresource === 'status') && request.method === 'PUT') {
+    const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
+    return send(response, body.ok ? store.update(name, subresource, body.object) : body);
+  }
+  return send(
+    response,
+    problem(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource'),
+  );
+}
+
+/** Sorted by name; the continue token holds where the page ended and the version the first page showed. */
+function list(store: CsrStore, query: URLSearchParams): Stored {
+  const { after, version } = decodeContinue(query.get('continue')) ?? { after: '', version: String(store.version()) };
+  const limit = Number(query.get('limit') ?? 0) || Number.POSITIVE_INFINITY;
+  const matching = store.list(after).filter(selectorOf(query));
+  const items = matching.slice(0, limit);
+  const last = record(items.at(-1)?.['metadata'])['name'];
+  const token = Buffer.from(JSON.stringify({ after: last, version })).toString('base64url');
+  return {
+    ok: true,
+    object: {
+      kind: 'CertificateSigningRequestList',
+      apiVersion: 'certificates.k8s.io/v1',
+      metadata: { resourceVersion: version, ...(matching.length > items.length ? { continue: token } : {}) },
+      // The real server leaves kind and apiVersion out of list items.
+      items: items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
+    },
+  };
+}
+
+function decodeContinue(token: string | null): { after: string; version: string } | undefined {
+  return token === null || token === ''
+    ? undefined
+    : (JSON.parse(Buffer.from(token, 'base64url').toString()) as { after: string; version: string });
+}
+
+/** `spec.signerName=…` and `metadata.name=…`, the two the real server has. */
+function selectorOf(query: URLSearchParams): (object: JsonObject) => boolean {
+  const wanted = (query.get('fieldSelector') ?? '').split(',').map((part) => part.split('='));
+  const value = (key: string): string | undefined => wanted.find(([name]) => name === key)?.at(-1);
+  const [signerName, name] = [value('spec.signerName'), value('metadata.name')];
+  return (object) =>
+    (signerName === undefined || record(object['spec'])['signerName'] === signerName) &&
+    (name === undefined || record(object['metadata'])['name'] === name);
+}
+
+/** One JSON event a line until the client goes or `timeoutSeconds` are over, with bookmarks when asked for. */
+function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse): void {
+  const selected = selectorOf(query);
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  const write = (type: string, object: object): void => void response.write(`${JSON.stringify({ type, object })}\n`);
+
+  const asked = query.get('resourceVersion') ?? '';
+  // Without a version, or with 0, a watch begins with all there is.
+  if (asked === '' || asked === '0') for (const object of store.list('').filter(selected)) write('ADDED', object);
+  const from = asked === '' || asked === '0' ? store.version() : Number(asked);
+  const stop = store.watch(from, ({ type, object }) => {
+    if (selected(object)) write(type, object);
+  });
+  if (stop === undefined) {
+    write(
+      'ERROR',
+      statusOf({ code: 410, reason: 'Expired', message: `too old resource version: ${asked} (${store.version()})` }),
+    );
+    response.end();
+    return;
+  }
+  const bookmark = (): void => {
+    if (query.get('allowWatchBookmarks') === 'true')
+      write('BOOKMARK', {
+        kind: 'CertificateSigningRequest',
+        apiVersion: 'certificates.k8s.io/v1',
+        metadata: { resourceVersion: String(store.version()), creationTimestamp: null },
+      });
+  };
+  const every = setInterval(bookmark, bookmarkMilliseconds);
+  const seconds = Number(query.get('timeoutSeconds') ?? 0) || 1_800;
+  // A client that reads slowly keeps an ended answer open: nothing may be written to it any more.
+  const quiet = (): void => {
+    stop();
+    clearInterval(every);
+    clearTimeout(end);
+  };
+  const end = setTimeout(() => {
+    bookmark();
+    quiet();
+    response.end();
+  }, seconds * 1_000);
+  response.on('close', quiet);
+}
+
+async function readObject(request: IncomingMessage, apiVersion: string, kind: string): Promise<Stored> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBodyBytes) return problem(413, 'RequestEntityTooLarge', 'limit is 3145728');
+    chunks.push(chunk);
+  }
+  try {
+    const object = record(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    if (object['kind'] !== kind || object['apiVersion'] !== apiVersion)
+      return problem(400, 'BadRequest', `the object is not a ${apiVersion} ${kind}`);
+    return { ok: true, object };
+  } catch {
+    return problem(400, 'BadRequest', 'the body is not JSON');
+  }
+}
+
+function requesterOf(request: IncomingMessage): Requester {
+  const username = request.headers['impersonate-user'];
+  if (typeof username !== 'string')
+    return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
+  const groups = request.headersDistinct['impersonate-group'] ?? groupsOf(username);
+  return { username, groups: [...groups, 'system:authenticated'] };
+}
+
+/** What the authenticators of bootstrap tokens and node certificates say of them. */
+function groupsOf(username: string): readonly string[] {
+  if (username.startsWith('system:bootstrap:')) return ['system:bootstrappers', kubeadmTokens];
+  return username.startsWith('system:node:') ? ['system:nodes'] : [];
+}
+
+const kubeadmTokens = 'system:bootstrappers:kubeadm:default-node-token';
+
+function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stored {
+  const spec = record(object['spec']);
+  const { user, groups = [], resourceAttributes } = spec;
+  if (!Array.isArray(groups) || (groups.length === 0 && !user))
+    return problem(422, 'Invalid', 'spec.user: Required value: at least one of user or group must be specified');
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const { verb, group, resource, subresource } = record(resourceAttributes);
+  const review: Review = {
+    user: text(user),
+    groups: groups.map(text),
+    verb: text(verb),
+    group: text(group),
+    resource: text(resource),
+    subresource: text(subresource),
+  };
+  const allowed = review.groups.includes('system:masters') || allows(review);
+  return { ok: true, object: { ...object, status: { allowed } } };
+}
+
+/** The bindings `kubeadm init` makes: who may have a node's requests approved by nobody in particular. */
+function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review): boolean {
+  if (verb !== 'create' || group !== 'certificates.k8s.io' || resource !== 'certificatesigningrequests') return false;
+  if (subresource === 'nodeclient') return groups.includes(kubeadmTokens);
+  return subresource === 'selfnodeclient' && groups.includes('system:nodes');
+}
+
+function send(response: ServerResponse, stored: Stored, success = 200): void {
+  const [code, body] = stored.ok ? [success, stored.object] : [stored.problem.code, statusOf(stored.problem)];
+  response.writeHead(code, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+function statusOf({ code, reason, message }: ApiProblem): object {
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code };
+}

@@ -1,0 +1,160 @@
+/**
+ * Serves a Lambda handler on loopback with node:http, and takes over what the front door does in AWS: limits on size
+ * and time before anything is buffered, and only for callers who mean this server.
+ */
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda/http.ts';
+
+export interface ServeOptions {
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** More than this is answered without being read into memory. */
+  readonly maxBodyBytes: number;
+  readonly tooLarge: HttpAnswer;
+  /** Something went wrong that no handler answered; the caller got a plain 500. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface HttpService {
+  readonly port: number;
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  /** Lets requests under way finish, for a moment, then cuts what is left. */
+  readonly close: () => Promise<void>;
+}
+
+/** How long a stop waits for answers under way; the sign function's own limit is 25 s, but nobody at a terminal waits for that. */
+const drainMilliseconds = 5_000;
+/** A caller over the limit may go on sending this much while we ignore it, so that it reads our answer, not a reset. */
+const discardBytes = 8 * 1024 * 1024;
+
+export async function serveHttp(handler: HttpHandler, options: ServeOptions): Promise<HttpService> {
+  const server = createServer({
+    // A client that sends a byte a second holds a socket, not the server: headers 10 s, the whole request 30 s.
+    headersTimeout: 10_000,
+    requestTimeout: 30_000,
+    connectionsCheckingInterval: 2_000,
+    keepAliveTimeout: 5_000,
+    maxHeaderSize: 16_384,
+  });
+  server.maxConnections = 1_024;
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    answer(handler, options, server, request, response).catch((error: unknown) => {
+      options.onError(error);
+      response.destroy();
+    });
+  });
+  const port = await listen(server, options.port);
+  return { port, url: `http://127.0.0.1:${port}`, close: () => close(server) };
+}
+
+async function answer(
+  handler: HttpHandler,
+  options: ServeOptions,
+  server: Server,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (!isLoopbackName(request.headers.host)) {
+    // A web page can make a browser send requests here under a name of its own (DNS rebinding); no client does.
+    return send(response, { statusCode: 421, headers: {}, body: '{"message":"ask for 127.0.0.1 or localhost"}' }, true);
+  }
+  const body = await readBody(request, options.maxBodyBytes);
+  if (body === 'aborted') return;
+  if (body === 'too large') {
+    send(response, options.tooLarge, true);
+    discard(request);
+    return;
+  }
+  try {
+    const answered = await handler(eventOf(request, body));
+    // While the server stops, a connection that stays open would only hold it up.
+    send(response, answered, !server.listening);
+  } catch (error) {
+    options.onError(error);
+    send(response, { statusCode: 500, headers: {}, body: '{"message":"Internal Server Error"}' }, true);
+  }
+}
+
+function isLoopbackName(host: string | undefined): boolean {
+  return host !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(host);
+}
+
+/** All of the body, or why not. What it says of its own length is believed only when it is too much. */
+async function readBody(request: IncomingMessage, limit: number): Promise<Buffer | 'too large' | 'aborted'> {
+  if (Number(request.headers['content-length'] ?? 0) > limit) return 'too large';
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) return void chunks.push(chunk);
+      request.pause();
+      request.removeAllListeners('data');
+      resolve('too large');
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', () => resolve('aborted'));
+    request.on('close', () => resolve('aborted'));
+  });
+}
+
+function discard(request: IncomingMessage): void {
+  let size = 0;
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > discardBytes) request.destroy();
+  });
+  request.resume();
+}
+
+function eventOf(request: IncomingMessage, body: Buffer): HttpEvent {
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
+  const headers = Object.entries(request.headers).map(
+    ([name, value]) => [name, Array.isArray(value) ? value.join(',') : value] as const,
+  );
+  return {
+    version: '2.0',
+    rawPath: path,
+    rawQueryString: query,
+    headers: Object.fromEntries(headers),
+    requestContext: { http: { method: request.method ?? '', path } },
+    // Always as AWS does with what is not text: the bytes reach the handler as they were sent.
+    body: body.toString('base64'),
+    isBase64Encoded: true,
+  };
+}
+
+function send(response: ServerResponse, { statusCode, headers, body }: HttpAnswer, closeAfter: boolean): void {
+  if (response.destroyed) return;
+  response.writeHead(statusCode, {
+    'content-type': 'application/json',
+    ...headers,
+    'content-length': Buffer.byteLength(body),
+    ...(closeAfter ? { connection: 'close' } : {}),
+  });
+  response.end(body);
+}
+
+/** Loopback only, always: the embedded key answers whoever reaches the port. */
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: '127.0.0.1' }, () => {
+      server.off('error', reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  server.closeIdleConnections();
+  const cut = setTimeout(() => server.closeAllConnections(), drainMilliseconds);
+  await closed;
+  clearTimeout(cut);
+}

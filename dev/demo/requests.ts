@@ -1,0 +1,49 @@
+/** What scenarios do with requests: post one, look at it until something happened, ask for an answer or fail with a sentence. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
+import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { nameOf } from '../csr-api/csr-object.ts';
+import type { DemoStack } from './stack.ts';
+import type { AskedCertificate, CertificateQuestion } from './kubelet.ts';
+import { DemoFailure } from './scenario.ts';
+import type { DemoWorld } from './scenario.ts';
+
+/** As whoever `api` is logged in as. */
+export async function postRequest(
+  asked: AskedCertificate,
+  { organization, commonName }: CertificateQuestion,
+  api: KubernetesApi,
+  { terminal, signal }: DemoWorld,
+): Promise<JsonObject> {
+  const object = present(await api.requester.create(asked.object, signal), 'the request could not be created');
+  const { username } = object['spec'] as { username: string };
+  terminal.step('request', `${nameOf(object)}, by ${username}`);
+  terminal.step('', `O=${organization}, CN=${commonName}`);
+  return object;
+}
+
+/** Looks again and again until there is something to see, or the demo's patience is over. */
+export async function waitFor(
+  name: string,
+  look: (object: JsonObject) => unknown,
+  stack: DemoStack,
+  { signal }: DemoWorld,
+): Promise<JsonObject> {
+  try {
+    for (;;) {
+      const object = present(await stack.cluster.requests.get(name, signal), 'the request cannot be read');
+      if (look(object) !== undefined) return object;
+      await sleep(20, undefined, { signal });
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  throw new DemoFailure(
+    ['the request was not answered in time. What was said last:', ...stack.complaints()].join('\n    '),
+  );
+}
+
+export function present(answer: ApiAnswer<JsonObject>, otherwise: string): JsonObject {
+  if (answer.ok) return answer.value;
+  throw new DemoFailure(`${otherwise}: ${answer.why}, ${answer.message}`);
+}

@@ -1,0 +1,233 @@
+/**
+ * Two machines and one bootstrap token. With kubeadm alone whoever has the token becomes any node; here each machine gets
+ * its own name, whatever it says and whatever it has overheard.
+ */
+import { X509Certificate } from 'node:crypto';
+import { certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
+import { checkIssued } from '../certificate-checks.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+import { bindingDigest } from '../../../core/attestation/evidence/binding-digest.ts';
+import { evidenceLabels } from '../../../core/attestation/evidence/evidence.ts';
+import type { RefusalCode } from '../../../core/outcome/outcome.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import { postRequest, waitFor } from '../requests.ts';
+import { bootstrapUser, startDemoStack } from '../stack.ts';
+import type { DemoStack } from '../stack.ts';
+import { askForCertificate } from '../kubelet.ts';
+import type { AskedCertificate, CertificateQuestion, NodeProof } from '../kubelet.ts';
+import { DemoFailure } from '../scenario.ts';
+import type { DemoWorld, Scenario } from '../scenario.ts';
+import { createStandInAws } from '../../aws/stand-in-aws.ts';
+import type { StandInAws, StandInMachine } from '../../aws/stand-in-aws.ts';
+
+export const hijackScenario: Scenario = {
+  name: 'hijack',
+  summary: 'a bootstrap token in the wrong hands makes no other node: each machine gets its own name only',
+  proven: 'one token, two machines, and each has its own name only',
+  onRealCluster: false,
+  run,
+};
+
+const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
+const clusterTag = 'kubernetes.io/cluster/demo';
+const [first, second] = ['demo-node-1', 'demo-node-2'];
+
+async function run(world: DemoWorld): Promise<void> {
+  const { terminal } = world;
+  terminal.heading('The machines');
+  const aws = createStandInAws(clusterTag);
+  const [honest, thief] = [aws.launch(first), aws.launch(second)];
+  terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
+  terminal.step(first, honest.instanceId);
+  terminal.step(second, `${thief.instanceId}, taken over by somebody`);
+
+  terminal.heading('The cluster');
+  const cluster = configuration(aws);
+  const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports);
+  const play: Play = { aws, cluster, stack, world };
+  try {
+    terminal.step('CA, first uses', `${stack.caKeyId.slice(0, 25)}…, in this process only`);
+    terminal.step('watch-relay', `approves ${signerName}`);
+    terminal.step('', 'when the machine proves which one it is');
+    terminal.step('bootstrap token', `${bootstrapUser}, known to both machines`);
+    await playStory(play, honest, thief);
+  } finally {
+    await stack.close();
+  }
+}
+
+interface Play {
+  readonly aws: StandInAws;
+  readonly cluster: ClusterConfiguration;
+  readonly stack: DemoStack;
+  readonly world: DemoWorld;
+}
+
+async function playStory(play: Play, honest: StandInMachine, thief: StandInMachine): Promise<void> {
+  const { terminal } = play.world;
+  const fromToken = play.stack.node;
+
+  terminal.heading(`${second} overhears the proof of ${first}, and is faster`);
+  const asked = askForCertificate(questionFor(first), proofOf(honest, first, play));
+  const overheard = { ...proofOf(honest, first, play), evidence: overhear(asked) };
+  terminal.step('proof', 'bound to one key, one name and one cluster');
+  await isDenied(play, first, overheard, 'AttestationInvalid');
+
+  terminal.heading(`${first} joins`);
+  await isIssued(play, first, asked, fromToken);
+
+  terminal.heading(`${second} claims that name with a proof of its own`);
+  await isDenied(play, first, proofOf(thief, first, play), 'IdentityNotAllowed');
+
+  terminal.heading(`Somebody who may tag instances gives ${second} that name too`);
+  play.aws.rename(thief.instanceId, first);
+  await isDenied(play, first, proofOf(thief, first, play), 'TofuNodeTaken');
+  play.aws.rename(thief.instanceId, second);
+
+  terminal.heading(`${second} shows the proof of ${first} again`);
+  await isDenied(play, first, overheard, 'AttestationInvalid');
+
+  terminal.heading(`${second} asks under its own name`);
+  const own = askForCertificate(questionFor(second), proofOf(thief, second, play));
+  await isIssued(play, second, own, fromToken, 'the certificate verifies: its own name it may have');
+
+  terminal.heading(`${first} renews, with a new key and as itself`);
+  const renewal = askForCertificate(questionFor(first), proofOf(honest, first, play));
+  const itself = play.stack.as(`system:node:${first}`);
+  await isIssued(play, first, renewal, itself, 'the certificate verifies: the same machine, the same name');
+}
+
+/** Approved by the relay, issued, and the certificate is what a node needs; else the demo has failed. */
+async function isIssued(
+  { stack, world }: Play,
+  nodeName: string,
+  asked: AskedCertificate,
+  api: DemoStack['node'],
+  inShort?: string,
+): Promise<void> {
+  const { terminal } = world;
+  const question = questionFor(nodeName);
+  const object = await postRequest(asked, question, api, world);
+  const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? refusalIn(now), stack, world);
+  const pem = certificatePemIn(answered);
+  if (pem === undefined) throw new DemoFailure(`the request was refused: ${refusalIn(answered)}`);
+  const { reason = '', message = '' } = conditionIn(answered, 'Approved') ?? {};
+  terminal.step('Approved', reason);
+  terminal.step('', message);
+  terminal.step('certificate', `serial ${new X509Certificate(pem).serialNumber.toLowerCase()}`);
+  const checks = checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
+  const verifies = checks.every(({ holds }) => holds);
+  if (verifies && inShort !== undefined) terminal.check(true, inShort);
+  else for (const { holds, what } of checks) terminal.check(holds, what);
+  if (!verifies) throw new DemoFailure('the certificate does not verify');
+}
+
+/** Denied by the relay for this very reason, and nothing to be had from the sign endpoint either. */
+async function isDenied(
+  { stack, world }: Play,
+  nodeName: string,
+  proof: NodeProof,
+  expected: RefusalCode,
+): Promise<void> {
+  const { terminal, signal } = world;
+  const question = questionFor(nodeName);
+  const object = await postRequest(askForCertificate(question, proof), question, stack.node, world);
+  const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? refusalIn(now), stack, world);
+  if (certificatePemIn(answered) !== undefined)
+    throw new DemoFailure(`a request that should be denied (${expected}) got a certificate`);
+  const { reason = '', message = '' } = conditionIn(answered, 'Denied') ?? {};
+  terminal.step('Denied', reason);
+  for (const violation of message.split('; ')) terminal.step('', violation);
+  if (reason !== expected)
+    throw new DemoFailure(`the request should be denied for ${expected}: ${refusalIn(answered)}`);
+
+  const { status, codes } = await signAnyway(object, stack, signal);
+  const refused = status === 422 && codes.includes(expected);
+  terminal.check(refused, 'no certificate, and none from the sign endpoint even if somebody approves');
+  if (!refused) throw new DemoFailure(`the sign endpoint answered ${status} (${codes.join(', ')})`);
+}
+
+/** What somebody gets who can approve, or has the relay's credentials: the object with an approval of his own making. */
+async function signAnyway(
+  object: JsonObject,
+  { signUrl }: DemoStack,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly codes: readonly string[] }> {
+  const conditions = [{ type: 'Approved', status: 'True', reason: 'Forged', message: 'by whoever is in between' }];
+  const response = await fetch(signUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...object, status: { conditions } }),
+    signal,
+  });
+  const body = (await response.json()) as { details?: { causes?: readonly { reason: string }[] } };
+  return { status: response.status, codes: (body.details?.causes ?? []).map(({ reason }) => reason) };
+}
+
+function refusalIn(object: JsonObject): string | undefined {
+  const condition = conditionIn(object, 'Denied') ?? conditionIn(object, 'Failed');
+  return condition === undefined ? undefined : `${condition.reason ?? ''}: ${condition.message ?? ''}`;
+}
+
+// ── The machines' side ──────────────────────────────────────────────────────────────────────────────────────────────
+
+function questionFor(nodeName: string): CertificateQuestion {
+  return {
+    signerName,
+    commonName: `system:node:${nodeName}`,
+    organization: 'system:nodes',
+    usages: ['digital signature', 'client auth'],
+  };
+}
+
+/** As docs/attestation.md has it: whoever is on the machine can make one, for whatever key and name he likes. */
+function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Play): NodeProof {
+  const { account, region } = aws;
+  const { name, attestation } = cluster;
+  const audience = attestation?.audience ?? '';
+  return {
+    providerId: machine.providerId,
+    version: 'aws/v2',
+    evidence: (spki) => {
+      const digest = bindingDigest({ audience, signerName, nodeName, nonce: '', spki });
+      const sts = machine.signToken(`csr-attest/v1/${name}/${digest}`);
+      return JSON.stringify({ v: 2, account, region, instance: machine.instanceId, sts });
+    },
+  };
+}
+
+/** The evidence in somebody's request, word for word, for whatever key. */
+function overhear({ object }: AskedCertificate): NodeProof['evidence'] {
+  const { request } = object['spec'] as { readonly request: string };
+  const [, block = ''] = Buffer.from(request, 'base64')
+    .toString('latin1')
+    .split(`-----BEGIN ${evidenceLabels.data}-----`);
+  const said = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
+  return () => said;
+}
+
+function configuration({ account, region }: StandInAws): ClusterConfiguration {
+  const parsed = parseConfiguration(yaml(account, region), 'demo');
+  const cluster = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
+  return cluster;
+}
+
+const yaml = (account: string, region: string): string => `version: 1
+clusters:
+  demo:
+    cas:
+      ca: {subject: {commonName: demo ca}}
+    profiles:
+      ${signerName}: {maxTtl: 24h, attestation: {providers: [aws]}}
+    approval:
+      ${signerName}: approve
+    attestation:
+      audience: demo
+      aws:
+        accounts: {'${account}': {}}
+        regions: [${region}]
+        tags: {${clusterTag}: owned}
+        nodeName: ['tag:Name']
+`;

@@ -1,0 +1,250 @@
+/**
+ * A machine joins and stays: the very program that runs on nodes, in processes of its own, called as the kubelet calls it.
+ * The signing side, the platform and the door of the cluster stand in this process.
+ */
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startApiFront } from '../../csr-api/api-front.ts';
+import type { ApiFront } from '../../csr-api/api-front.ts';
+import { checkIssued } from '../certificate-checks.ts';
+import { conditionIn } from '../../csr-api/csr-object.ts';
+import { createNode } from '../node.ts';
+import type { DemoNode, PrintedCredential } from '../node.ts';
+import { startDemoStack } from '../stack.ts';
+import type { DemoStack } from '../stack.ts';
+import { DemoFailure } from '../scenario.ts';
+import type { DemoWorld, Scenario } from '../scenario.ts';
+import { createStandInAws } from '../../aws/stand-in-aws.ts';
+import { startStandInImds } from '../../aws/stand-in-imds.ts';
+import type { StandInImds } from '../../aws/stand-in-imds.ts';
+import { generateBootstrapToken, tokenText } from '../../../core/kubernetes/bootstrap-token.ts';
+import type { BootstrapToken } from '../../../core/kubernetes/bootstrap-token.ts';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
+
+export const joinScenario: Scenario = {
+  name: 'join',
+  summary: 'a machine joins by proving itself: discovery, key, evidence, certificate, cache, renewal',
+  proven: 'the machine joined by its own proof, and renewed as itself',
+  onRealCluster: false,
+  run,
+};
+
+const nodeName = 'demo-node-1';
+const signerName = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
+const clusterTag = 'kubernetes.io/cluster/demo';
+const names = { commonName: `system:node:${nodeName}`, organization: 'system:nodes' };
+
+async function run(world: DemoWorld): Promise<void> {
+  const { terminal } = world;
+  const cleanups: (() => unknown)[] = [];
+  try {
+    // One clock for everybody, which can be set forward: nobody waits for a day here.
+    let ahead = 0;
+    const now = (): number => Date.now() + ahead;
+
+    terminal.heading('The machine');
+    const aws = createStandInAws(clusterTag);
+    const machine = aws.launch(nodeName);
+    const imds = await startStandInImds(machine);
+    cleanups.push(imds.close);
+    terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
+    terminal.step(nodeName, `${machine.instanceId}, with its metadata service (IMDSv2) at ${imds.url}`);
+
+    terminal.heading('The cluster');
+    const audience = `${aws.account}/${aws.region}/demo`;
+    const cluster = configuration(aws.account, aws.region, audience);
+    const stack = await startDemoStack(cluster, world, world.wrapAws?.(aws.ports) ?? aws.ports, now);
+    cleanups.push(stack.close);
+    const token = generateBootstrapToken(randomBytes);
+    const clientCa = await stack.trustBundle();
+    const front = await startApiFront({ target: stack.server, token, clientCa, now });
+    cleanups.push(front.close);
+    terminal.step('API', `https://${front.endpoint} (a small stand-in), CA ${front.pin.slice(0, 23)}…`);
+    terminal.step('watch-relay', `approves ${signerName}`);
+    terminal.step('', 'when the machine proves which one it is');
+    terminal.step('bootstrap token', `${token.id}.…, as countersign token create makes it`);
+
+    const folder = mkdtempSync(join(tmpdir(), 'countersign-demo-'));
+    cleanups.push(() => rmSync(folder, { recursive: true }));
+    const node = createNode({ folder, imdsUrl: imds.url, ahead: () => ahead, signal: world.signal });
+    const play: Play = { world, stack, front, imds, node, token, clientCa, audience, now };
+
+    await playDiscovery(play);
+    const first = await playFirst(play);
+    await playCached(play, first);
+    const moment = Date.parse(first.askAgainAt) - now();
+    ahead = moment + 1_000;
+    await playRenewal(play, first, moment);
+  } finally {
+    for (const cleanup of cleanups.toReversed()) await cleanup();
+  }
+}
+
+interface Play {
+  readonly world: DemoWorld;
+  readonly stack: DemoStack;
+  readonly front: ApiFront;
+  readonly imds: StandInImds;
+  readonly node: DemoNode;
+  readonly token: BootstrapToken;
+  readonly clientCa: string;
+  readonly audience: string;
+  readonly now: () => number;
+}
+
+async function playDiscovery({ world: { terminal }, front, node, token, audience }: Play): Promise<void> {
+  const hash = (pin: string): readonly string[] => ['--discovery-token-ca-cert-hash', pin];
+  const args = ['join', front.endpoint, '--token-file', node.tokenFile, '--audience', audience, '--provider', 'aws'];
+  const places = ['--node-name', nodeName, '--directory', node.directory, '--cache-dir', node.cache];
+  const whole = (pin: string): readonly string[] => [...args, ...hash(pin), ...places, '--command', node.program];
+  writeFileSync(node.tokenFile, tokenText(token), { mode: 0o600 });
+
+  terminal.heading('kubelet-authenticator join, with the hash of another CA');
+  const refused = await node.start(whole(`sha256:${'0'.repeat(64)}`));
+  const [, said = '', why = ''] = /invalid: (.*) \[(\w+)\]$/m.exec(refused.stderr) ?? [];
+  terminal.step(`exit code ${refused.code}`, why);
+  terminal.step('', said.replace(/[0-9a-f]{48}(?=")/, '…'));
+  if (refused.code !== 1 || why !== 'CaNotPinned') throw new DemoFailure(`it should be refused: ${refused.stderr}`);
+  const calls = front.calls.length;
+
+  terminal.heading('kubelet-authenticator join, with the right one');
+  const joined = await node.start(whole(front.pin));
+  if (joined.code !== 0) throw new DemoFailure(`join ended with ${joined.code}: ${joined.stderr}`);
+  for (const path of joined.stderr.match(/(?<=wrote ).*/g) ?? [])
+    terminal.step('wrote', `${path.slice(node.directory.length + 1)} (${mode(path)})`);
+  const kubeconfig = readFileSync(node.kubeconfig, 'utf8');
+  check(
+    terminal,
+    !kubeconfig.includes(token.secret),
+    'the token is in the file of the plugin alone, not in the kubelet’s',
+  );
+  const [login, stranger] = [`POST system:bootstrap:${token.id}`, 'GET a stranger'];
+  const inOrder = front.calls.slice(calls).join() === [stranger, stranger, login, login].join();
+  check(terminal, inOrder, 'the token was shown to a server that proved itself, and no certificate asked for yet');
+}
+
+async function playFirst(play: Play): Promise<PrintedCredential> {
+  const { world, imds, node, clientCa, now } = play;
+  const { terminal } = world;
+  terminal.heading('The kubelet calls its credential plugin');
+  const credential = await called(play);
+  for (const [index, path] of [...new Set(imds.told)].entries())
+    terminal.step(index === 0 ? 'evidence from' : '', path);
+  await showRequest(play, credential, 'system:bootstrap:');
+  const { certificatePem, keyPem } = credential;
+  showChecks(terminal, checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
+  terminal.step('kept in', `${node.cache.split('/').at(-1)}/client.pem (${mode(join(node.cache, 'client.pem'))})`);
+  terminal.step('asked again at', `${credential.askAgainAt}, ${share(credential, now())} of the way to its end`);
+  return credential;
+}
+
+async function playCached({ world: { terminal }, front, imds, node }: Play, first: PrintedCredential): Promise<void> {
+  terminal.heading('The kubelet starts again, and calls it again');
+  const [calls, told] = [front.calls.length, imds.told.length];
+  const started = performance.now();
+  const again = await node.exec();
+  terminal.step('answer', `after ${Math.round(performance.now() - started)} ms, the start of Node included`);
+  check(terminal, again.text === first.text, 'the same to the byte, out of the cache');
+  check(terminal, front.calls.length === calls && imds.told.length === told, 'nobody was asked');
+}
+
+async function playRenewal(play: Play, first: PrintedCredential, moment: number): Promise<void> {
+  const { world, imds, clientCa, now } = play;
+  const { terminal } = world;
+  terminal.heading(`${(moment / 3_600_000).toFixed(1)} hours later, by the clock of this demo`);
+  const told = imds.told.length;
+  const renewed = await called(play);
+  await showRequest(play, renewed, 'system:node:');
+  const { certificatePem, keyPem } = renewed;
+  showChecks(terminal, checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
+  check(terminal, keyPem !== first.keyPem, 'with a new key');
+  check(
+    terminal,
+    imds.told.slice(told).some((path) => path.endsWith('security-credentials/ec2-instance')),
+    'and a new proof, for that key',
+  );
+  const left = new X509Certificate(first.certificatePem).validToDate.getTime() - now();
+  check(
+    terminal,
+    left > 0,
+    `${(left / 3_600_000).toFixed(1)} h before the first one ends: time for a signing side that is down`,
+  );
+}
+
+/** When it gives no certificate, what the signing side said of it is worth knowing. */
+async function called({ node, stack }: Play): Promise<PrintedCredential> {
+  try {
+    return await node.exec();
+  } catch (error) {
+    if (!(error instanceof DemoFailure)) throw error;
+    throw new DemoFailure([error.message.trimEnd(), ...stack.complaints()].join('\n    '));
+  }
+}
+
+/** What became of the newest request, as the cluster has it, and that it is the one this certificate came from. */
+async function showRequest(
+  { world: { terminal, signal }, stack }: Play,
+  { certificatePem, said }: PrintedCredential,
+  expected: string,
+): Promise<void> {
+  const list = await stack.cluster.requests.list({ signerName, limit: 50 }, signal);
+  if (!list.ok) throw new DemoFailure(`the requests cannot be listed: ${list.message}`);
+  const found = list.value.items.find((object) => {
+    const { certificate } = (object['status'] ?? {}) as { readonly certificate?: string };
+    return certificate !== undefined && Buffer.from(certificate, 'base64').toString().trim() === certificatePem.trim();
+  });
+  if (found === undefined) throw new DemoFailure(`no request has this certificate. It said:\n${said}`);
+  const { metadata, spec } = found as unknown as { metadata: { name: string }; spec: { username: string } };
+  terminal.step('request', `${metadata.name.slice(0, 17)}…, by ${spec.username}`);
+  const { reason = '', message = '' } = conditionIn(found, 'Approved') ?? {};
+  terminal.step('Approved', reason);
+  terminal.step('', message);
+  if (!spec.username.startsWith(expected)) throw new DemoFailure(`the request should be ${expected}…'s`);
+}
+
+function showChecks(terminal: DemoWorld['terminal'], checks: ReturnType<typeof checkIssued>): void {
+  for (const { holds, what } of checks) terminal.check(holds, what);
+  if (!checks.every(({ holds }) => holds)) throw new DemoFailure('the certificate does not verify');
+}
+
+function check(terminal: DemoWorld['terminal'], holds: boolean, what: string): void {
+  terminal.check(holds, what);
+  if (!holds) throw new DemoFailure(`this does not hold: ${what}`);
+}
+
+function share({ askAgainAt, certificatePem }: PrintedCredential, now: number): string {
+  const end = new X509Certificate(certificatePem).validToDate.getTime();
+  return `${Math.round(((Date.parse(askAgainAt) - now) / (end - now)) * 100)} %`;
+}
+
+function mode(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8).padStart(4, '0');
+}
+
+function configuration(account: string, region: string, audience: string): ClusterConfiguration {
+  const parsed = parseConfiguration(yaml(account, region, audience), 'demo');
+  const cluster = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
+  return cluster;
+}
+
+const yaml = (account: string, region: string, audience: string): string => `version: 1
+clusters:
+  demo:
+    cas:
+      ca: {subject: {commonName: demo ca}}
+    profiles:
+      ${signerName}: {maxTtl: 24h}
+    approval:
+      ${signerName}: approve
+    attestation:
+      audience: ${audience}
+      aws:
+        accounts: {'${account}': {}}
+        regions: [${region}]
+        tags: {${clusterTag}: owned}
+        nodeName: ['tag:Name']
+`;

@@ -1,0 +1,157 @@
+/** All that a request passes through, started on this machine: CA, ledger, sign endpoint, cluster API, relay. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectKubernetes } from '../../adapters/kubernetes/api.ts';
+import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
+import { connectSigner } from '../../adapters/signing-api/client.ts';
+import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import type { RelayOptions } from '../../lambdas/watch-relay/settings/options.ts';
+import { createRelay } from '../../lambdas/watch-relay/relay.ts';
+import { systemClock } from '../../lambdas/watch-relay/runtime/system-clock.ts';
+import { startCsrApi } from '../csr-api/csr-api.ts';
+import { openSignService, serveSignService } from '../serve/sign-service.ts';
+import type { DemoWorld } from './scenario.ts';
+
+/** Whom a bootstrap token logs in: whoever has it. */
+export const bootstrapUser = 'system:bootstrap:demo01';
+
+export interface DemoStack {
+  readonly signUrl: string;
+  /** As a cluster's operator gets it: over HTTP. */
+  readonly trustBundle: () => Promise<string>;
+  readonly caKeyId: string;
+  readonly server: string;
+  /** With the rights of whoever runs the demo. */
+  readonly cluster: KubernetesApi;
+  /** As a node that joins: the same on a real cluster, where nobody is impersonated. */
+  readonly node: KubernetesApi;
+  /** As this user, with the groups that belong to him. Only the stand-in believes whatever one says of oneself. */
+  readonly as: (username: string) => KubernetesApi;
+  /** The last things the sign function and the relay said: for the question why nothing happens. */
+  readonly complaints: () => readonly string[];
+  readonly close: () => Promise<void>;
+}
+
+export async function startDemoStack(
+  cluster: ClusterConfiguration,
+  world: DemoWorld,
+  aws?: AwsPorts,
+  /** Absent = the clock of this machine. */
+  now?: () => number,
+): Promise<DemoStack> {
+  const cleanups: (() => unknown)[] = [];
+  const close = async (): Promise<void> => {
+    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  };
+  const complaints: string[] = [];
+  const complain = (text: string): void => {
+    complaints.push(text.slice(0, 400));
+    complaints.splice(0, complaints.length - 4);
+  };
+  try {
+    const service = await openSignService({
+      clusters: [cluster],
+      log: (entry) => {
+        if (entry.level !== 'info') complain(`sign function: ${entry.why ?? entry.outcome}, ${whyOf(entry)}`);
+      },
+      ...(world.wrapAuthority === undefined ? {} : { wrapAuthority: world.wrapAuthority }),
+      ...(aws === undefined ? {} : { aws }),
+      ...(now === undefined ? {} : { now }),
+    });
+    cleanups.push(service.close);
+    const http = await serveSignService(service, 0);
+    cleanups.push(http.close);
+    const base = `${http.url}/v1/clusters/${cluster.name}`;
+
+    const loginOf = world.kubeconfig === undefined ? await standIn(cleanups) : () => world.kubeconfig ?? '';
+    const connect = (path: string): KubernetesApi => {
+      const api = connectKubernetes({ kind: 'kubeconfig', path });
+      cleanups.push(() => api.close());
+      return api;
+    };
+    const [admin, node] = [connect(loginOf()), connect(loginOf(bootstrapUser))];
+
+    const endpoint = connectSigner({ url: base, connections: 4 });
+    cleanups.push(() => endpoint.close());
+    const relay = createRelay(
+      {
+        signerNames: [...cluster.profiles.keys()],
+        policies: policiesOf(cluster),
+        concurrency: 4,
+        inFlightPerRequester: 4,
+        graceMilliseconds: 1_000,
+        identity: 'demo',
+      },
+      {
+        api: admin.requests,
+        endpoint,
+        clock: systemClock,
+        random: Math.random,
+        log: {
+          debug: () => {},
+          info: () => {},
+          warn: (fields, message) => complain(`relay: ${message} ${JSON.stringify(fields)}`),
+          error: (fields, message) => complain(`relay: ${message} ${JSON.stringify(fields)}`),
+        },
+      },
+    );
+    const stop = new AbortController();
+    const running = relay.run(stop.signal);
+    cleanups.push(async () => {
+      stop.abort();
+      await running;
+    });
+
+    const [ca = ''] = cluster.cas.keys();
+    return {
+      signUrl: `${base}/sign`,
+      trustBundle: async () => (await fetch(`${base}/trust-bundle`)).text(),
+      caKeyId: service.authority(cluster.name, ca).signer.keyId,
+      server: admin.server,
+      cluster: admin,
+      node,
+      as: (username) => connect(loginOf(username)),
+      complaints: () => complaints,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** As the relay reads them from countersign.yaml. */
+function policiesOf({ profiles, approval }: ClusterConfiguration): RelayOptions['policies'] {
+  return new Map(
+    [...profiles.values()].map(({ signerName, kind, attestation }) => [
+      signerName,
+      {
+        approval: approval.get(signerName) ?? 'manual',
+        kind,
+        ...(attestation === undefined ? {} : { attestation }),
+      },
+    ]),
+  );
+}
+
+/** The stand-in API; what is given are the paths of kubeconfig files, for its administrator or for a user. */
+async function standIn(cleanups: (() => unknown)[]): Promise<(username?: string) => string> {
+  const api = await startCsrApi();
+  cleanups.push(api.close);
+  const folder = mkdtempSync(join(tmpdir(), 'countersign-demo-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  let files = 0;
+  return (username) => {
+    const path = join(folder, `${(files += 1)}.kubeconfig`);
+    writeFileSync(path, api.kubeconfig(username), { mode: 0o600 });
+    return path;
+  };
+}
+
+function whyOf({ error }: CallLogEntry): string {
+  const { name, message } = (error ?? {}) as { name?: string; message?: string };
+  return `${name ?? ''} ${message ?? ''}`.trim();
+}

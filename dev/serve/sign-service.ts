@@ -1,0 +1,158 @@
+/** The sign and attest handlers over embedded stores and keys: what Lambda, DynamoDB and KMS are in an AWS account. */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { ec2Endpoint } from '../../adapters/aws/ec2.ts';
+import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
+import type { EmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
+import { createEmbeddedCa, temporaryCa } from '../../adapters/embedded/authority.ts';
+import { embeddedData } from '../../adapters/embedded/data.ts';
+import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import type { EmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { attestCall } from '../../adapters/lambda/attest-call.ts';
+import type { HttpHandler } from '../../adapters/lambda/http.ts';
+import { readRegionCertificates } from '../../adapters/aws/region-certificates.ts';
+import { stsEndpoint } from '../../adapters/aws/sts.ts';
+import type { AttestPorts } from '../../core/attest.ts';
+import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
+import { createProviders } from '../../core/attestation/providers.ts';
+import type { Authority } from '../../core/x509/leaf-certificate.ts';
+import type { ClusterAttestation } from '../../core/configuration/model/attestation.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { version } from '../../core/version.ts';
+import { createAttestHandler, maxCallBytes } from '../../lambdas/attest/handler.ts';
+import { createSignHandler, tooLarge } from '../../lambdas/sign/handler.ts';
+import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import { loopbackCaller } from './loopback-caller.ts';
+import { serveHttp } from '../csr-api/node-http.ts';
+import type { HttpService } from '../csr-api/node-http.ts';
+
+export interface SignServiceOptions {
+  readonly clusters: readonly ClusterConfiguration[];
+  /** Where ledgers and CAs are kept; without it they end with this process. */
+  readonly dataFolder?: string;
+  readonly log: (entry: CallLogEntry) => void;
+  /** What machines are asked about: AWS itself, unless something stands in for it. */
+  readonly aws?: AwsPorts;
+  /** Absent = the clock of this machine. */
+  readonly now?: () => number;
+  /** Stands before each CA; only for tests that need a key which does not behave. */
+  readonly wrapAuthority?: (authority: Authority) => Authority;
+}
+
+export interface SignService {
+  readonly handler: HttpHandler;
+  readonly authority: (cluster: string, ca: string) => Authority;
+  /** What is known of a cluster's machines, and its locks. */
+  readonly attestations: (cluster: string) => EmbeddedAttestations | undefined;
+  readonly close: () => void;
+}
+
+interface ClusterState {
+  readonly configuration: ClusterConfiguration;
+  readonly store: EmbeddedLedger;
+  readonly authorities: ReadonlyMap<string, Authority>;
+  readonly attestations: EmbeddedAttestations;
+  /** Only of a cluster that demands proof. */
+  readonly providers?: AttestPorts['providers'];
+}
+
+export async function openSignService(options: SignServiceOptions): Promise<SignService> {
+  const states = new Map<string, ClusterState>();
+  const close = (): void => {
+    for (const { store, attestations } of states.values()) {
+      store.close();
+      attestations.close();
+    }
+  };
+  try {
+    for (const cluster of options.clusters) states.set(cluster.name, await openCluster(cluster, options));
+  } catch (error) {
+    close();
+    throw error;
+  }
+  // The handler asks only for clusters it was told of, and for CAs of their configuration.
+  const state = (cluster: string): ClusterState => present(states.get(cluster), `cluster ${cluster}`);
+  const authority = (cluster: string, ca: string): Authority => present(state(cluster).authorities.get(ca), `CA ${ca}`);
+  const shared = {
+    caller: loopbackCaller,
+    cluster: (name: string) => states.get(name)?.configuration,
+    now: options.now ?? Date.now,
+    randomBytes,
+    log: options.log,
+  };
+  const attest = createAttestHandler({
+    ...shared,
+    attestation: async (cluster) => {
+      const { attestations, providers } = state(cluster);
+      return { store: attestations.store, providers: present(providers, `attestation of ${cluster}`) };
+    },
+  });
+  const sign = createSignHandler({
+    ...shared,
+    version,
+    ledger: (cluster) => state(cluster).store.ledger,
+    locks: (cluster) => state(cluster).attestations.store,
+    authority: async (cluster, ca) => authority(cluster, ca),
+    attestations: (cluster) => {
+      const { attestations, providers } = state(cluster);
+      if (providers === undefined) return undefined;
+      const ask = async (object: JsonObject): Promise<void> => void (await attest.call(attestCall(cluster, object)));
+      return { ...attestations.store, attest: ask };
+    },
+  });
+  // One server stands for both functions, as a front door does.
+  const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest.http(event) : sign(event));
+  return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
+}
+
+/** The same over HTTP on loopback; port 0 takes a free one. */
+export function serveSignService(service: SignService, port: number): Promise<HttpService> {
+  return serveHttp(service.handler, {
+    port,
+    maxBodyBytes: maxCallBytes,
+    tooLarge: tooLarge(),
+    onError: (error) => process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`),
+  });
+}
+
+async function openCluster(
+  cluster: ClusterConfiguration,
+  { dataFolder, wrapAuthority, aws }: SignServiceOptions,
+): Promise<ClusterState> {
+  const data = dataFolder === undefined ? undefined : embeddedData(dataFolder, cluster.name);
+  const authorities = new Map<string, Authority>();
+  for (const ca of cluster.cas.values()) {
+    const origin = { now: Date.now(), randomBytes };
+    const authority =
+      data === undefined
+        ? await temporaryCa(ca, origin)
+        : (await createEmbeddedCa(data.caFolder, ca, origin)).authority;
+    authorities.set(ca.name, wrapAuthority?.(authority) ?? authority);
+  }
+  if (data !== undefined) mkdirSync(dirname(data.ledgerFile), { recursive: true });
+  return {
+    configuration: cluster,
+    store: openEmbeddedLedger(data?.ledgerFile ?? ':memory:'),
+    authorities,
+    attestations: openEmbeddedAttestations(data?.attestationsFile ?? ':memory:'),
+    ...(cluster.attestation === undefined
+      ? {}
+      : { providers: createProviders(cluster.attestation, awsPorts(cluster.attestation, aws)) }),
+  };
+}
+
+function awsPorts({ aws: settings }: ClusterAttestation, standIn: AwsPorts | undefined): { readonly aws?: AwsPorts } {
+  if (settings === undefined) return {};
+  if (standIn !== undefined) return { aws: standIn };
+  // The SDK's own clients read AWS_ENDPOINT_URL_EC2 themselves.
+  const endpoint = process.env['AWS_ENDPOINT_URL_STS'];
+  const sts = stsEndpoint(endpoint === undefined ? {} : { endpoint });
+  return { aws: { sts, ec2: ec2Endpoint(), regionCertificates: readRegionCertificates(settings) } };
+}
+
+function present<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new Error(`no ${what}`);
+  return value;
+}

@@ -1,0 +1,59 @@
+/** What an object of ours says has been decided, and what that leaves to do. */
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { Login } from '../request/login.ts';
+import type { PendingRequest } from './work.ts';
+
+export type Decision =
+  /** PEM as the signer wrote it. */
+  | { readonly kind: 'certificate'; readonly pem: string }
+  | { readonly kind: 'no'; readonly type: 'Denied' | 'Failed'; readonly reason: string; readonly message: string }
+  | { readonly kind: 'undecided'; readonly approved: boolean };
+
+export function decisionOn(object: JsonObject): Decision {
+  const status = fields(object['status']);
+  const conditions = (Array.isArray(status['conditions']) ? status['conditions'] : []).map(fields);
+  const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 1_000) : '');
+  for (const type of ['Denied', 'Failed'] as const) {
+    const condition = conditions.find((one) => one['type'] === type);
+    if (condition !== undefined)
+      return { kind: 'no', type, reason: text(condition['reason']), message: text(condition['message']) };
+  }
+  const { certificate } = status;
+  if (typeof certificate === 'string' && certificate !== '')
+    return { kind: 'certificate', pem: Buffer.from(certificate, 'base64').toString('utf8') };
+  return { kind: 'undecided', approved: conditions.some(({ type }) => type === 'Approved') };
+}
+
+/**
+ * Whoever may create requests may have created one of this name before us, and the approver looks at who asked: only what
+ * we sent, under our own name, is worth waiting for.
+ */
+export function isOurs(object: JsonObject, request: PendingRequest, signerName: string, login: Login): boolean {
+  const spec = fields(object['spec']);
+  const username = request.username ?? login.username;
+  return (
+    spec['request'] === Buffer.from(request.text, 'utf8').toString('base64') &&
+    spec['signerName'] === signerName &&
+    (username === undefined || spec['username'] === username)
+  );
+}
+
+export function usernameIn(object: JsonObject): string | undefined {
+  const { username } = fields(object['spec']);
+  return typeof username === 'string' && username !== '' ? username : undefined;
+}
+
+export function resourceVersionIn(object: JsonObject): string {
+  const { resourceVersion } = fields(object['metadata']);
+  return typeof resourceVersion === 'string' ? resourceVersion : '';
+}
+
+/** Written by the approver with its refusal (docs/attestation.md). */
+export function supportedVersions(object: JsonObject): readonly string[] {
+  const value = fields(fields(object['metadata'])['annotations'])['countersign.dev/supported-attestation-versions'];
+  return typeof value === 'string' ? value.split(/[\s,]+/).filter((version) => version !== '') : [];
+}
+
+function fields(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}

@@ -1,0 +1,147 @@
+/**
+ * As whom the node speaks to the API server: with the certificate it has, or, while it has none, with the credentials it
+ * was given for joining. Those are read from a file that the kubelet itself has no use for.
+ */
+import { rmSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { X509Certificate } from 'node:crypto';
+import { codeOf } from '../files/cache.ts';
+import type { Credential } from '../files/check-credential.ts';
+import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
+
+export interface Login {
+  /** `node`: with a certificate of ours, which is what makes it a renewal. */
+  readonly as: 'node' | 'bootstrap';
+  /** What the API server will call us, where that can be told from here. */
+  readonly username?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly certificatePem?: string;
+  readonly keyPem?: string;
+}
+
+export function nodeLogin(nodeName: string, { certificatePem, keyPem }: Credential): Login {
+  return { as: 'node', username: `system:node:${nodeName}`, headers: {}, certificatePem, keyPem };
+}
+
+/** Somebody has to mend what was configured. */
+export class LoginError extends Error {
+  override readonly name = 'LoginError';
+}
+
+/**
+ * JSON `{"token": …}`, or a kubeconfig with a token or a client certificate, such as kubeadm's bootstrap-kubelet.conf. Of
+ * a kubeconfig only the user is taken: the server, and who may speak for it, are settings. Throws LoginError.
+ */
+export async function bootstrapLogin(file: string): Promise<Login> {
+  const text = read(file, 'the bootstrap credentials', joinAgain);
+  const document = await parse(text);
+  if (document === undefined) throw new LoginError(`${file} is neither JSON nor a kubeconfig`);
+  const user = typeof document['token'] === 'string' ? document : userOf(document);
+  if (user === undefined) throw new LoginError(`${file} has no token and no user in its current context`);
+
+  const path = (key: string): string | undefined =>
+    typeof user[key] === 'string' ? resolve(dirname(file), user[key]) : undefined;
+  const data = (key: string): string | undefined => {
+    const encoded = user[`${key}-data`];
+    if (typeof encoded === 'string') return Buffer.from(encoded, 'base64').toString('utf8');
+    const from = path(key);
+    return from === undefined ? undefined : read(from, `the ${key}`);
+  };
+  const tokenFile = path('tokenFile');
+  const token = tokenFile === undefined ? user['token'] : read(tokenFile, 'the token').trim();
+  if (typeof token === 'string' && token !== '') {
+    // It becomes a header: anything else in it would be another header.
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new LoginError(`${file} holds a token that is none`);
+    const id = bootstrapTokenId(token);
+    const username = id === undefined ? {} : { username: `system:bootstrap:${id}` };
+    return { as: 'bootstrap', ...username, headers: { authorization: `Bearer ${token}` } };
+  }
+  const [certificatePem, keyPem] = [data('client-certificate'), data('client-key')];
+  if (certificatePem === undefined || keyPem === undefined)
+    throw new LoginError(`${file} holds neither a token nor a client certificate with its key`);
+  const username = commonName(certificatePem);
+  return {
+    as: 'bootstrap',
+    ...(username === undefined ? {} : { username }),
+    headers: {},
+    certificatePem,
+    keyPem,
+  };
+}
+
+/** The token of the first join is removed once it was used, so a node that needs one again needs a new one. */
+const joinAgain = '; kubelet-authenticator join with a new token writes it, and keeps the node’s key';
+
+function read(file: string, what: string, ifAbsent = ''): string {
+  try {
+    return readOwnFile(file);
+  } catch (error) {
+    if (error instanceof UnsafeFileError) throw new LoginError(`${what}: ${error.message}`);
+    const code = codeOf(error);
+    throw new LoginError(`${what} cannot be read: ${file} (${code})${code === 'ENOENT' ? ifAbsent : ''}`);
+  }
+}
+
+/**
+ * Removes a bootstrap token that has served its purpose: on a node that has its certificate it only lets its reader ask
+ * for the certificates of other machines. Removes a file of `join`'s own form and no other: a kubeconfig may have further
+ * uses. Says whether it removed one. Throws what the file system says.
+ */
+export function removeBootstrapToken(file: string): boolean {
+  let fields: Fields | undefined;
+  try {
+    fields = fieldsOf(JSON.parse(readOwnFile(file)));
+  } catch (error) {
+    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+  const { token, ...others } = fields ?? {};
+  if (typeof token !== 'string' || bootstrapTokenId(token) === undefined || Object.keys(others).length > 0)
+    return false;
+  rmSync(file);
+  return true;
+}
+
+function bootstrapTokenId(token: string): string | undefined {
+  return /^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(token)?.[1];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** No parser's message is passed on: they quote the text. */
+async function parse(text: string): Promise<Fields | undefined> {
+  try {
+    return fieldsOf(JSON.parse(text));
+  } catch {
+    // Then perhaps YAML, whose reader is loaded only for that.
+  }
+  const { readBoundedDocument } = await import('../../core/encoding/bounded-document.ts');
+  const document = readBoundedDocument(text);
+  return 'problem' in document ? undefined : fieldsOf(document.value);
+}
+
+/** The user of the current context, or the only one there is. */
+function userOf(kubeconfig: Fields): Fields | undefined {
+  const context = named(kubeconfig['contexts'], kubeconfig['current-context']);
+  const users = kubeconfig['users'];
+  const name = fieldsOf(context?.['context'])?.['user'];
+  const entry = named(users, name) ?? (Array.isArray(users) && users.length === 1 ? fieldsOf(users[0]) : undefined);
+  return fieldsOf(entry?.['user']);
+}
+
+function named(list: unknown, name: unknown): Fields | undefined {
+  if (!Array.isArray(list)) return undefined;
+  return list.map(fieldsOf).find((entry) => entry?.['name'] === name);
+}
+
+function fieldsOf(value: unknown): Fields | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+}
+
+function commonName(certificatePem: string): string | undefined {
+  try {
+    return /^CN=(.*)$/m.exec(new X509Certificate(certificatePem).subject)?.[1];
+  } catch {
+    return undefined;
+  }
+}

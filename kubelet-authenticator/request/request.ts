@@ -1,0 +1,174 @@
+/** `spec.request` as a node sends it: the certificate request (RFC 2986), and behind it the evidence (docs/attestation.md). */
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { bindingDigest } from '../../core/attestation/evidence/binding-digest.ts';
+import { providerIdType } from '../../core/x509/certificate-request.ts';
+import {
+  bitString,
+  explicit,
+  integer,
+  nothing,
+  objectIdentifier,
+  octetString,
+  printableString,
+  sequence,
+  setOf,
+  utf8String,
+} from '../../core/encoding/der-writer.ts';
+import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
+import { toPem } from '../../core/encoding/pem.ts';
+import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
+import type { NodeProviderPort } from '../providers/provider.ts';
+import type { NodeKeyKind, Settings } from '../settings/settings.ts';
+
+export interface Wanted {
+  readonly signerName: string;
+  readonly usages: readonly string[];
+  /** None for a client certificate. */
+  readonly names: { readonly ip: readonly string[]; readonly dns: readonly string[] };
+}
+
+export interface MadeRequest {
+  /** Of the object: the same request has the same name, so a create that is repeated finds itself. */
+  readonly name: string;
+  readonly text: string;
+  readonly staleAt: number;
+}
+
+export async function makeRequest(
+  settings: Settings,
+  wanted: Wanted,
+  keyPem: string,
+  provider: NodeProviderPort,
+  version: string,
+  now: number,
+): Promise<MadeRequest> {
+  const { nodeName, clusterName, audience } = settings;
+  const key = createPrivateKey(keyPem);
+  const spki = publicKeyInfo(key);
+  const { providerId } = await provider.describe();
+  const { data, staleAt } = await provider.makeEvidence({
+    version,
+    clusterName,
+    binding: (nonce) => bindingDigest({ audience, signerName: wanted.signerName, nodeName, nonce, spki }),
+    nonce: randomBytes(16).toString('base64url'),
+    now,
+  });
+  const text = [
+    toPem('CERTIFICATE REQUEST', certificateRequest(nodeName, wanted, key, providerId)),
+    toPem(evidenceLabels.provider, Buffer.from(version, 'latin1')),
+    toPem(evidenceLabels.data, Buffer.from(data, 'utf8')),
+  ].join('');
+  return { name: objectName(text), text, staleAt };
+}
+
+export function objectName(text: string): string {
+  return `node-csr-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+}
+
+/** The whole object, as it is posted. */
+export function requestObject({ name, text }: Pick<MadeRequest, 'name' | 'text'>, wanted: Wanted): object {
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name },
+    spec: {
+      signerName: wanted.signerName,
+      request: Buffer.from(text, 'utf8').toString('base64'),
+      usages: wanted.usages,
+    },
+  };
+}
+
+/** A new key, PKCS #8. It is in this process only until somebody writes it down. */
+export function newKey(kind: NodeKeyKind): string {
+  return generate(kind).export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+function generate(kind: NodeKeyKind): KeyObject {
+  switch (kind) {
+    case 'P-256':
+    case 'P-384':
+    case 'P-521':
+      return generateKeyPairSync('ec', { namedCurve: kind }).privateKey;
+    case 'RSA-2048':
+    case 'RSA-3072':
+    case 'RSA-4096':
+      return generateKeyPairSync('rsa', { modulusLength: Number(kind.slice(4)) }).privateKey;
+    case 'Ed25519':
+      return generateKeyPairSync('ed25519').privateKey;
+  }
+}
+
+/** RSA keys may be asked for `key encipherment` as well; the stock kubelet does, and nobody needs it. */
+export const clientUsages: readonly string[] = ['digital signature', 'client auth'];
+export const servingUsages: readonly string[] = ['digital signature', 'server auth'];
+
+function publicKeyInfo(key: KeyObject): Uint8Array {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' });
+}
+
+const oid = {
+  organization: '2.5.4.10',
+  commonName: '2.5.4.3',
+  extensionRequest: '1.2.840.113549.1.9.14',
+  subjectAltName: '2.5.29.17',
+} as const;
+
+/** CertificationRequest ::= SEQUENCE { info, algorithm, signature } (RFC 2986 §4.2). */
+function certificateRequest(
+  nodeName: string,
+  { names }: Wanted,
+  key: KeyObject,
+  providerId: string | undefined,
+): Uint8Array {
+  const sans = encodeSubjectAltNames({ ...names, email: [], uri: [], unsupported: [] });
+  const extensions = [
+    ...(sans === undefined ? [] : [extension(oid.subjectAltName, sans)]),
+    ...(providerId === undefined ? [] : [extension(providerIdType, utf8String(providerId))]),
+  ];
+  const attributes =
+    extensions.length === 0 ? [] : [sequence(objectIdentifier(oid.extensionRequest), setOf(sequence(...extensions)))];
+  const info = sequence(
+    integer(0),
+    sequence(attribute(oid.organization, 'system:nodes'), attribute(oid.commonName, `system:node:${nodeName}`)),
+    publicKeyInfo(key),
+    attributeSet(attributes),
+  );
+  const { hash, algorithm } = signatureOf(key);
+  return sequence(info, algorithm, bitString(sign(hash, info, key)));
+}
+
+/** attributes [0] IMPLICIT SET OF, there even when empty (RFC 2986 §4.1). */
+function attributeSet(attributes: readonly Uint8Array[]): Uint8Array {
+  const [only] = attributes;
+  return only === undefined ? Uint8Array.of(0xa0, 0x00) : explicit(0, only);
+}
+
+function attribute(type: string, value: string): Uint8Array {
+  return setOf(sequence(objectIdentifier(type), printableString(value)));
+}
+
+function extension(type: string, value: Uint8Array): Uint8Array {
+  return sequence(objectIdentifier(type), octetString(value));
+}
+
+/** RFC 5758 §3.2, RFC 8017 §A.2.4, RFC 8410 §3. */
+function signatureOf(key: KeyObject): { readonly hash: string | null; readonly algorithm: Uint8Array } {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  if (type === 'ed25519') return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
+  if (type === 'rsa') {
+    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), nothing);
+    return { hash: 'sha256', algorithm };
+  }
+  const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];
+  if (hash === undefined || oid === undefined)
+    throw new Error('the key in the cache is of a kind that is not asked for');
+  return { hash, algorithm: sequence(objectIdentifier(oid)) };
+}
+
+const ecdsa: ReadonlyMap<string, readonly [hash: string, oid: string]> = new Map([
+  ['prime256v1', ['sha256', '1.2.840.10045.4.3.2']],
+  ['secp384r1', ['sha384', '1.2.840.10045.4.3.3']],
+  ['secp521r1', ['sha512', '1.2.840.10045.4.3.4']],
+] as const);

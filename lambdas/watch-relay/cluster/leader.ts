@@ -1,0 +1,174 @@
+import type { LeaseStore } from '../settings/options.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { Instant } from '../../../core/ports/instant.ts';
+import { deadline, sleep } from '../runtime/clock.ts';
+import type { Clock, Random } from '../runtime/clock.ts';
+import type { Log } from '../runtime/log.ts';
+import { text } from '../../../core/outcome/error-message.ts';
+import { microTime } from '../objects/status.ts';
+
+/** client-go's defaults. A leader gives up 5 s before anybody else may take over. */
+export const leaseMilliseconds = 15_000;
+export const renewDeadlineMilliseconds = 10_000;
+export const retryMilliseconds = 2_000;
+const jitterFactor = 1.2;
+
+export interface LeaderPorts {
+  readonly store: LeaseStore;
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
+
+/**
+ * Runs `lead` while this replica holds the lease, again each time it gets it, until `stop`. One leader saves calls;
+ * correctness does not hang on it: two relays at work would get the same certificate and one of two PUTs refused.
+ *
+ * `lead` gets `lost`: from then on it must do nothing more. When `stop` comes it should finish what it has begun; the
+ * lease is held until then, and given back, so that the next replica need not wait for it to run out.
+ */
+export async function runAsLeader(
+  lead: (lost: AbortSignal) => Promise<void>,
+  ports: LeaderPorts,
+  stop: AbortSignal,
+): Promise<void> {
+  const { clock, random, log } = ports;
+  const never = new AbortController().signal;
+  const lease = createLeaseHolder(ports);
+  while (!stop.aborted) {
+    if (!(await lease.tryToHold(renewDeadlineMilliseconds, stop))) {
+      await sleep(clock, retryMilliseconds * (1 + jitterFactor * random()), stop);
+      continue;
+    }
+    log.info({ identity: ports.identity }, 'leading');
+    const lost = new AbortController();
+    const over = new AbortController();
+    const leading = lead(lost.signal).finally(() => over.abort());
+    // Renewed while the work goes on, during a drain too.
+    while (!over.signal.aborted) {
+      await sleep(clock, retryMilliseconds, over.signal);
+      if (over.signal.aborted) break;
+      const left = lease.renewedAt() + renewDeadlineMilliseconds - clock.monotonic();
+      const held = left > 0 && (await lease.tryToHold(left, over.signal));
+      const late = clock.monotonic() >= lease.renewedAt() + renewDeadlineMilliseconds;
+      if (over.signal.aborted || (held && !late)) continue;
+      if (late || lease.heldByOther()) {
+        log.error({ identity: ports.identity }, 'leadership lost');
+        lost.abort(new Error('leadership lost'));
+        break;
+      }
+    }
+    await leading;
+    if (!lost.signal.aborted) await lease.release(never);
+  }
+}
+
+/** What this replica knows of the lease. Other clocks are never trusted: a lease runs out by our own watch. */
+function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
+  /** The lease as last read or written, and when (monotonic) its spec was first seen like this. */
+  let observed: JsonObject | undefined;
+  let observedSpec = '';
+  let observedAt = 0;
+  /** When the last renewal that went through was begun: others count from later, so we stop before they start. */
+  let renewedAt = Number.NEGATIVE_INFINITY;
+
+  function observe(lease: JsonObject): void {
+    const spec = JSON.stringify(lease['spec']);
+    observed = lease;
+    if (spec === observedSpec) return;
+    observedSpec = spec;
+    observedAt = clock.monotonic();
+  }
+
+  function holder(): string {
+    const value = specOf(observed)['holderIdentity'];
+    return typeof value === 'string' ? value : '';
+  }
+
+  function runsUntil(): number {
+    const seconds = specOf(observed)['leaseDurationSeconds'];
+    return observedAt + (typeof seconds === 'number' ? seconds * 1_000 : leaseMilliseconds);
+  }
+
+  function heldByOther(): boolean {
+    return observed !== undefined && holder() !== '' && holder() !== identity && clock.monotonic() < runsUntil();
+  }
+
+  function nextSpec(now: Instant): JsonObject {
+    const old = specOf(observed);
+    const mine = holder() === identity;
+    const transitions = typeof old['leaseTransitions'] === 'number' ? old['leaseTransitions'] : 0;
+    return {
+      ...old,
+      holderIdentity: identity,
+      leaseDurationSeconds: leaseMilliseconds / 1_000,
+      acquireTime: mine ? old['acquireTime'] : microTime(now),
+      renewTime: microTime(now),
+      leaseTransitions: mine || observed === undefined ? transitions : transitions + 1,
+    };
+  }
+
+  async function write(signal: AbortSignal): Promise<boolean> {
+    const begun = clock.monotonic();
+    const spec = nextSpec(clock.now());
+    const answer =
+      observed === undefined ? await store.create(spec, signal) : await store.update({ ...observed, spec }, signal);
+    if (!answer.ok) {
+      if (answer.why !== 'Conflict') log.warn({ why: answer.why, detail: answer.message }, 'lease cannot be written');
+      return false;
+    }
+    observe(answer.value);
+    renewedAt = begun;
+    return true;
+  }
+
+  async function refresh(signal: AbortSignal): Promise<boolean> {
+    const answer = await store.get(signal);
+    if (answer.ok) observe(answer.value);
+    else if (answer.why === 'NotFound') observed = undefined;
+    else log.warn({ why: answer.why, detail: answer.message }, 'lease cannot be read');
+    return answer.ok || answer.why === 'NotFound';
+  }
+
+  return {
+    renewedAt: () => renewedAt,
+    heldByOther,
+
+    /** Takes or renews it, optimistically first: a holder's usual renewal is one PUT. */
+    async tryToHold(withinMilliseconds: number, parent: AbortSignal): Promise<boolean> {
+      const { signal, cancel } = deadline(clock, withinMilliseconds, parent);
+      try {
+        // Failed or lost: what became of it shows when we look.
+        if (holder() === identity && (await write(signal).catch(() => false))) return true;
+        if (!(await refresh(signal)) || heldByOther()) return false;
+        return await write(signal);
+      } catch (error) {
+        if (!parent.aborted) log.warn({ detail: text(error) }, 'lease call failed');
+        return false;
+      } finally {
+        cancel();
+      }
+    },
+
+    /** Best effort: not released, it runs out. */
+    async release(parent: AbortSignal): Promise<void> {
+      const { signal, cancel } = deadline(clock, renewDeadlineMilliseconds, parent);
+      try {
+        if (!(await refresh(signal)) || observed === undefined || holder() !== identity) return;
+        const { holderIdentity: _gone, ...spec } = nextSpec(clock.now());
+        const answer = await store.update({ ...observed, spec: { ...spec, leaseDurationSeconds: 1 } }, signal);
+        if (answer.ok) observe(answer.value);
+      } catch (error) {
+        log.warn({ detail: text(error) }, 'lease not released');
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+function specOf(lease: JsonObject | undefined): JsonObject {
+  const spec = lease?.['spec'];
+  return typeof spec === 'object' && spec !== null ? (spec as JsonObject) : {};
+}

@@ -1,0 +1,96 @@
+import { decodeRequestObject, maxRelayedBytes } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
+import type { IgnoredWhy } from '../../../core/outcome/outcome.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { Instant } from '../../../core/ports/instant.ts';
+import { triage } from '../../../core/kubernetes/triage.ts';
+
+/** Of names that are carried to the endpoint, in characters (core/kubernetes/certificate-signing-request.ts decodes no longer ones). */
+const maxNameLength = 1_024;
+
+/** In the condition, and for webhook clients. */
+export const oversizedMessage = `the request object is larger than ${maxRelayedBytes / 1_024} KiB, or its name is too long`;
+
+/** What the relay makes of an object before it asks anybody. */
+export type Judgement =
+  /** Approved and unanswered: the sign function's to answer, unless it is oversized. */
+  | { readonly kind: 'candidate'; readonly object: RequestObject; readonly oversized: boolean }
+  /** Nobody has decided yet. */
+  | { readonly kind: 'pending'; readonly object: RequestObject; readonly oversized: boolean }
+  | { readonly kind: 'settled'; readonly why: IgnoredWhy; readonly uid: string }
+  /** Not an object that the API server should have given us. */
+  | { readonly kind: 'malformed'; readonly message: string };
+
+/** `bytes` of its JSON. An object is oversized by these or by its name; the relay then refuses it by itself. */
+export function judge(json: JsonObject, bytes = 0): Judgement {
+  const name = nameOf(json) ?? '';
+  const longName = name.length > maxNameLength;
+  let decoded = decodeRequestObject(longName ? withName(json, name.slice(0, maxNameLength)) : json);
+  // Too large to sign is the sign function's refusal, with its own words. All we need to know is whether it is approved.
+  if (!decoded.ok && decoded.tooLarge === true)
+    decoded = decodeRequestObject(withoutContent(withName(json, name.slice(0, maxNameLength))));
+  if (!decoded.ok) return { kind: 'malformed', message: decoded.message };
+  const object = { ...decoded.object, name };
+  const oversized = longName || bytes > maxRelayedBytes;
+  const why = triage(decoded.object);
+  // An Approved condition that says otherwise is somebody's decision, whatever it means.
+  const undecided = !decoded.object.conditions.some(({ type }) => type === 'Approved');
+  if (why === 'NotApproved' && undecided && !decoded.object.hasCertificate)
+    return { kind: 'pending', object, oversized };
+  if (why !== undefined) return { kind: 'settled', why, uid: decoded.object.uid };
+  return { kind: 'candidate', object, oversized };
+}
+
+/** The object's UID, if it has one: enough to forget it. */
+export function uidOf(json: JsonObject): string | undefined {
+  return metadataField(json, 'uid');
+}
+
+export function nameOf(json: JsonObject): string | undefined {
+  return metadataField(json, 'name');
+}
+
+/** By the API server's clock, whole seconds; nothing where it cannot be read. */
+export function createdAt(json: JsonObject): Instant | undefined {
+  const instant = Date.parse(metadataField(json, 'creationTimestamp') ?? '');
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+export function resourceVersionOf(json: JsonObject): string | undefined {
+  return metadataField(json, 'resourceVersion');
+}
+
+function metadataField(json: JsonObject, field: string): string | undefined {
+  const metadata = json['metadata'];
+  if (typeof metadata !== 'object' || metadata === null) return undefined;
+  const value = (metadata as JsonObject)[field];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Bytes of its JSON; without managedFields that are nested too deep to be written as JSON. */
+export function sizeOf(json: JsonObject): number {
+  try {
+    return Buffer.byteLength(JSON.stringify(json));
+  } catch {
+    return Buffer.byteLength(JSON.stringify(withoutManagedFields(json)));
+  }
+}
+
+/**
+ * Without metadata.managedFields. They are the one part of a request that may be nested at a requester's will: 5 000
+ * levels are too deep for JSON.stringify, 100 for the sign function. The API server keeps its own when an update brings none.
+ */
+export function withoutManagedFields(json: JsonObject): JsonObject {
+  const { metadata } = json;
+  if (typeof metadata !== 'object' || metadata === null || !('managedFields' in metadata)) return json;
+  const { managedFields: _, ...rest } = metadata;
+  return { ...json, metadata: rest };
+}
+
+function withName(json: JsonObject, name: string): JsonObject {
+  return { ...json, metadata: { ...(json['metadata'] as JsonObject), name } };
+}
+
+function withoutContent(json: JsonObject): JsonObject {
+  return { ...json, spec: { ...(json['spec'] as JsonObject), request: 'AA==', usages: [], groups: [] } };
+}

@@ -1,0 +1,103 @@
+import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts';
+import type { Violations } from '../../../core/outcome/outcome.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { Instant } from '../../../core/ports/instant.ts';
+
+/** A condition is read by people; every byte of it is stored and sent with the object for as long as it lives. */
+export const maxMessageBytes = 32_768;
+
+/** The object as received with the certificate, and nothing else changed. `[]byte` is base64 in JSON. */
+export function withCertificate(object: JsonObject, certificatePem: string): JsonObject {
+  const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
+  return { ...object, status: { ...statusOf(object), certificate } };
+}
+
+export interface DecisionCondition {
+  readonly type: 'Approved' | 'Denied';
+  readonly reason: string;
+  readonly message: string;
+  /** Take the place of those of the same name. */
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/**
+ * The object as received with that decision, and annotations in the same write. `status` must be "True" (v1), and
+ * conditions keep their order as below.
+ */
+export function withDecision(object: JsonObject, decision: DecisionCondition, now: Instant): JsonObject {
+  const { type, reason, message, annotations } = decision;
+  const metadata = recordOf(object['metadata']);
+  const annotated =
+    Object.keys(annotations).length === 0
+      ? metadata
+      : { ...metadata, annotations: { ...recordOf(metadata['annotations']), ...annotations } };
+  return { ...withCondition(object, { type, reason, message }, now), metadata: annotated };
+}
+
+/**
+ * The object as received with one more condition. All others stay, in order: the API server refuses an update that
+ * loses one. `Failed` must be "True" (measured); lastTransitionTime is filled in by the server.
+ */
+export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
+  const failed = { type: 'Failed', reason: refusalReason(violations), message: refusalMessage(violations) };
+  return withCondition(object, failed, now);
+}
+
+function withCondition(
+  object: JsonObject,
+  { type, reason, message }: { readonly type: string; readonly reason: string; readonly message: string },
+  now: Instant,
+): JsonObject {
+  const status = statusOf(object);
+  const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as readonly unknown[]) : [];
+  const condition = {
+    type,
+    status: 'True',
+    reason,
+    message: truncate(message, maxMessageBytes),
+    lastUpdateTime: metaTime(now),
+  };
+  return { ...object, status: { ...status, conditions: [...conditions, condition] } };
+}
+
+export function certificateOf(object: JsonObject): string | undefined {
+  const certificate = statusOf(object)['certificate'];
+  return typeof certificate === 'string' && certificate !== '' ? certificate : undefined;
+}
+
+/** When it was approved, as far as the object says; whole seconds. */
+export function approvedAt(object: JsonObject): Instant | undefined {
+  const conditions = statusOf(object)['conditions'];
+  if (!Array.isArray(conditions)) return undefined;
+  const approved = (conditions as readonly unknown[]).map(recordOf).find(({ type }) => type === 'Approved');
+  const time = approved?.['lastUpdateTime'];
+  const instant = typeof time === 'string' ? Date.parse(time) : Number.NaN;
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+/** metav1.Time: RFC 3339 in whole seconds. */
+export function metaTime(instant: Instant): string {
+  return `${new Date(instant).toISOString().slice(0, 19)}Z`;
+}
+
+/** metav1.MicroTime: RFC 3339 with exactly six digits, anything else is refused. */
+export function microTime(instant: Instant): string {
+  return new Date(instant).toISOString().replace('Z', '000Z');
+}
+
+/** At most that many bytes of UTF-8, no character cut in half, and a sign that something is missing. */
+export function truncate(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text, 'utf8');
+  if (bytes.length <= maxBytes) return bytes.toString('utf8');
+  let end = maxBytes - 3; // for the ellipsis
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return `${bytes.toString('utf8', 0, end)}…`;
+}
+
+function statusOf(object: JsonObject): JsonObject {
+  return recordOf(object['status']);
+}
+
+function recordOf(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}

@@ -1,0 +1,130 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { QueueCounts } from '../schedule/queue.ts';
+import type { RestartReason } from '../cluster/reflector.ts';
+import type { Decision, End, RetryCause } from '../request/result.ts';
+import { askingSteps, lines } from '../schedule/fair-queue.ts';
+import type { AskingStep, Line } from '../schedule/fair-queue.ts';
+
+/** Everything the relay counts. docs/watch-relay.md says what each is good for. */
+export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
+
+/** What is read when somebody looks, not counted when it happens. */
+export interface RelayGauges {
+  readonly waiting: QueueCounts;
+  readonly longestLine: number;
+  /** Age of the oldest request that is not answered, by line. */
+  readonly oldestSeconds: Readonly<Record<Line, number>>;
+  readonly inFlight: number;
+  readonly concurrencyLimit: Readonly<Record<AskingStep, number>>;
+  readonly heldBytes: number;
+}
+
+// From a burst on a fast endpoint to a request that waited through an outage.
+const latencyBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900];
+// A warm function answers in tens of milliseconds; 29 s is the client's limit.
+const signBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 29];
+
+const none = { ready: 0, delayed: 0 };
+const idle: RelayGauges = {
+  waiting: { renewal: none, other: none },
+  longestLine: 0,
+  oldestSeconds: { renewal: 0, other: 0 },
+  inFlight: 0,
+  concurrencyLimit: { sign: 0, prove: 0, decide: 0 },
+  heldBytes: 0,
+};
+
+export function createRelayMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> =>
+    new Counter({ name: `countersign_relay_${name}`, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> =>
+    new Gauge({ name: `countersign_relay_${name}`, help, labelNames, registers });
+
+  const requests = counter('requests_total', 'Requests that left the relay, by how.', ['signer', 'outcome']);
+  const decisions = counter('decisions_total', 'What attest said of pending requests.', ['signer', 'decision', 'code']);
+  const retries = counter('retries_total', 'Tries that ended in another one, by why.', ['cause']);
+  const alarms = counter('alarms_total', 'Those of them that need a person.', ['cause']);
+  const apiErrors = counter('api_errors_total', 'Calls to the API server without success.', ['verb', 'code']);
+  const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
+  const restarts = counter('watch_restarts_total', 'Watches and lists begun again unplanned.', ['signer', 'reason']);
+  const malformed = counter('malformed_objects_total', 'Objects from the API server we could not read.', ['signer']);
+  const oversized = counter('oversized_objects_total', 'Objects too large to be worked on, as often as seen.', [
+    'signer',
+  ]);
+  const events = counter('events_total', 'Events about requests.', ['result']);
+  const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
+  const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
+    'line',
+    'state',
+  ]);
+  const longest = gauge('longest_line', 'Requests ready of the requester who has most.', []);
+  const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['line']);
+  const inFlight = gauge('in_flight', 'Requests being worked on.', []);
+  const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', ['step']);
+  const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
+  const leader = gauge('leader', '1 on the replica that works.', []);
+  const latency = new Histogram({
+    name: 'countersign_relay_issue_latency_seconds',
+    help: 'From the approval (its condition time, whole seconds) to the certificate being written.',
+    labelNames: ['signer'] as const,
+    buckets: latencyBuckets,
+    registers,
+  });
+  const signing = new Histogram({
+    name: 'countersign_relay_sign_duration_seconds',
+    help: 'Calls to the sign endpoint.',
+    labelNames: ['outcome'] as const,
+    buckets: signBuckets,
+    registers,
+  });
+
+  const attesting = new Histogram({
+    name: 'countersign_relay_attest_duration_seconds',
+    help: 'Calls to the attest endpoint.',
+    labelNames: ['outcome'] as const,
+    buckets: signBuckets,
+    registers,
+  });
+
+  let gauges = (): RelayGauges => idle;
+
+  return {
+    registry,
+    finished: (signer: string, outcome: End) => requests.inc({ signer, outcome }),
+    decided: (signer: string, { kind, code }: Decision) => decisions.inc({ signer, decision: kind, code }),
+    retried: (cause: RetryCause) => retries.inc({ cause }),
+    alarmed: (cause: RetryCause) => alarms.inc({ cause }),
+    apiError: (verb: string, code: string) => apiErrors.inc({ verb, code }),
+    listed: (signer: string) => lists.inc({ signer }),
+    restarted: (signer: string, reason: RestartReason) => restarts.inc({ signer, reason }),
+    malformed: (signer: string) => malformed.inc({ signer }),
+    oversized: (signer: string) => oversized.inc({ signer }),
+    webhookAnswered: (outcome: string) => webhook.inc({ outcome }),
+    event: (result: string) => events.inc({ result }),
+    issuedAfter: (signer: string, seconds: number) => latency.observe({ signer }, seconds),
+    signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),
+    attested: (outcome: string, seconds: number) => attesting.observe({ outcome }, seconds),
+    leads: (yes: boolean) => leader.set(yes ? 1 : 0),
+    /** Who to ask for the gauges from now on, until told otherwise: the session at work. */
+    watchGauges(read: () => RelayGauges): () => void {
+      gauges = read;
+      return () => {
+        if (gauges === read) gauges = () => idle;
+      };
+    },
+    /** The text format of Prometheus. */
+    async exposition(): Promise<string> {
+      const now = gauges();
+      for (const line of lines)
+        for (const state of ['ready', 'delayed'] as const) queue.set({ line, state }, now.waiting[line][state]);
+      longest.set(now.longestLine);
+      for (const line of lines) oldest.set({ line }, now.oldestSeconds[line]);
+      inFlight.set(now.inFlight);
+      for (const step of askingSteps) limit.set({ step }, now.concurrencyLimit[step]);
+      held.set(now.heldBytes);
+      return registry.metrics();
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import { ThrottledError } from '../../../core/ports/errors.ts';
+import type { ApiAnswer, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
+import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import type { Clock } from '../runtime/clock.ts';
+import type { Health } from './health.ts';
+import type { RelayMetrics } from './metrics.ts';
+
+/** The same API, every answer counted and every 401 and 403 told to `/readyz`. */
+export function observedApi(api: RequestApi, health: Health, metrics: RelayMetrics): RequestApi {
+  async function observe<T>(
+    verb: string,
+    subject: string,
+    signal: AbortSignal,
+    call: () => Promise<ApiAnswer<T>>,
+  ): Promise<ApiAnswer<T>> {
+    const name = `${verb} ${subject}`;
+    try {
+      const answer = await call();
+      if (!answer.ok) metrics.apiError(verb, answer.why);
+      if (!answer.ok && (answer.why === 'Unauthorized' || answer.why === 'Forbidden')) health.unauthorized(name);
+      // Any other "no" came from behind the authorization.
+      else health.authorized(name);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) metrics.apiError(verb, error instanceof ThrottledError ? 'Throttled' : 'Unavailable');
+      throw error;
+    }
+  }
+
+  return {
+    list: (query, signal, each) => observe('list', query.signerName, signal, () => api.list(query, signal, each)),
+    watch: (query, signal) => observe('watch', query.signerName, signal, () => api.watch(query, signal)),
+    get: (name, signal) => observe('get', 'certificatesigningrequests', signal, () => api.get(name, signal)),
+    // By signer: the right to write is given for each (verb `sign` on `signers`).
+    updateStatus: (object, signal) =>
+      observe('update', `status for ${signerNameOf(object)}`, signal, () => api.updateStatus(object, signal)),
+    updateApproval: (object, signal) =>
+      observe('update', `approval for ${signerNameOf(object)}`, signal, () => api.updateApproval(object, signal)),
+    reviewAccess: (question, signal) =>
+      observe('create', 'subjectaccessreviews', signal, () => api.reviewAccess(question, signal)),
+    // Events are a courtesy: without the right to write them the relay is as ready as ever.
+    createEvent: async (event, signal) => {
+      const answer = await api.createEvent(event, signal);
+      if (!answer.ok && answer.why !== 'Conflict') metrics.apiError('create', answer.why);
+      return answer;
+    },
+  };
+}
+
+/** The same endpoint, timed by what it answered. */
+export function observedEndpoint(
+  endpoint: SigningEndpoint,
+  clock: Clock,
+  health: Health,
+  metrics: RelayMetrics,
+): SigningEndpoint {
+  async function observe<A extends { readonly kind: string }>(
+    name: string,
+    signal: AbortSignal,
+    count: (outcome: string, seconds: number) => void,
+    call: () => Promise<A>,
+  ): Promise<A> {
+    const begun = clock.monotonic();
+    const seconds = (): number => (clock.monotonic() - begun) / 1_000;
+    try {
+      const answer = await call();
+      count(answer.kind, seconds());
+      if (answer.kind === 'unauthorized') health.unauthorized(name);
+      else health.authorized(name);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) count('none', seconds());
+      throw error;
+    }
+  }
+
+  return {
+    sign: (object, signal) => observe('sign endpoint', signal, metrics.signed, () => endpoint.sign(object, signal)),
+    attest: (object, context, signal) =>
+      observe('attest endpoint', signal, metrics.attested, () => endpoint.attest(object, context, signal)),
+  };
+}
+
+function signerNameOf(object: JsonObject): string {
+  const spec = object['spec'] as JsonObject | undefined;
+  const signerName = spec?.['signerName'];
+  return typeof signerName === 'string' ? signerName : '?';
+}

@@ -1,0 +1,85 @@
+import { constants, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { SecureContextOptions } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../runtime/clock.ts';
+import type { Log } from '../runtime/log.ts';
+import type { WebhookSettings } from '../settings/webhook-settings.ts';
+
+/** cert-manager renews days before the end: nobody is in a hurry, and links being swapped tell no watcher. */
+const lookMilliseconds = 10_000;
+
+export interface KeptFiles {
+  current(): SecureContextOptions;
+  onChange(use: (context: SecureContextOptions) => void): void;
+  close(): void;
+}
+
+/**
+ * Certificate, key and CA of the server as the files have them now. Throws a sentence when they cannot be used at the
+ * start; later the last good ones stay in use, and the log says so.
+ */
+export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): KeptFiles {
+  let current = load(settings);
+  let complaint = '';
+  let use = (_context: SecureContextOptions): void => {};
+  let cancel = clock.after(lookMilliseconds, look);
+
+  function look(): void {
+    cancel = clock.after(lookMilliseconds, look);
+    try {
+      const next = load(settings);
+      complaint = '';
+      if (isDeepStrictEqual(next, current)) return;
+      use(next);
+      current = next;
+      log.info({}, 'webhook: new certificate in use');
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      // Said once: between two looks only half of the files may have been replaced.
+      if (detail !== complaint) log.error({ detail }, 'webhook: new certificate cannot be used');
+      complaint = detail;
+    }
+  }
+
+  return {
+    current: () => current,
+    onChange: (listener) => {
+      use = listener;
+    },
+    close: () => cancel(),
+  };
+}
+
+function load({ certFile, keyFile, client }: WebhookSettings): SecureContextOptions {
+  const context: SecureContextOptions = {
+    cert: read('--webhook-cert', certFile),
+    key: read('--webhook-key', keyFile),
+    minVersion: 'TLSv1.2',
+    // A resumed session would bring an earlier handshake's verdict along, whatever has become of the CA.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+    // Without one Node would trust the system's CAs, which know everybody.
+    ...(client === undefined ? {} : { ca: read('--webhook-client-ca', client.caFile) }),
+  };
+  must('--webhook-cert, --webhook-key', () => createSecureContext(context));
+  // Of a file without certificates Node makes a server that lets nobody in, and says nothing.
+  if (typeof context.ca === 'string') must('--webhook-client-ca', () => new X509Certificate(context.ca as string));
+  return context;
+}
+
+function must(flags: string, attempt: () => unknown): void {
+  try {
+    attempt();
+  } catch (error) {
+    throw new Error(`${flags}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function read(flag: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`${flag} ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}`, { cause: error });
+  }
+}

@@ -1,0 +1,152 @@
+/** TLS, limits and callers in front of the webhook proxy. */
+import { createServer } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { maxObjectBytes } from '../../../core/encoding/json-body.ts';
+import { errorAnswer } from '../../../adapters/lambda/answers.ts';
+import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
+import { deadline } from '../runtime/clock.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { boundConnections } from '../runtime/connections.ts';
+import { createLineLimit } from '../runtime/log.ts';
+import type { Log } from '../runtime/log.ts';
+import { strangeness } from './caller.ts';
+import { busy, tooLarge } from './proxy.ts';
+import type { WebhookProxy } from './proxy.ts';
+import { keepFiles } from './files.ts';
+import type { WebhookSettings } from '../settings/webhook-settings.ts';
+
+export interface WebhookServerOptions {
+  /** Calls worked on at once; more are told to come back. */
+  readonly concurrency: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Hears of each answer: the outcome, or `unauthenticated`. */
+  readonly answered: (outcome: string) => void;
+}
+
+export interface WebhookServer {
+  readonly address: AddressInfo;
+  /** No more calls; those under way are finished, within the grace. */
+  close(graceMilliseconds: number): Promise<void>;
+}
+
+/** The client gives up after 30 s; it had better hear from us. */
+const answerMilliseconds = 25_000;
+/** Many more connections than callers have: a stranger can open them, at some kilobytes each. */
+const connectionLimits = { total: 256, perAddress: 64 };
+
+/** Rejects with a sentence for the user when a file cannot be used or the port not be had. */
+export async function serveWebhook(
+  settings: WebhookSettings,
+  proxy: WebhookProxy,
+  { concurrency, clock, log, answered }: WebhookServerOptions,
+): Promise<WebhookServer> {
+  const files = keepFiles(settings, clock, log);
+  const server = createServer({
+    ...files.current(),
+    // Whether the certificate will do is ours to say, with a 401 instead of a broken connection.
+    requestCert: settings.client !== undefined,
+    rejectUnauthorized: false,
+    // Callers are in the same network. A connection without a handshake for longer is an idle one.
+    handshakeTimeout: 3_000,
+    headersTimeout: 5_000,
+    requestTimeout: 15_000,
+    connectionsCheckingInterval: 1_000,
+    keepAliveTimeout: 30_000,
+    maxHeaderSize: 16_384,
+  });
+  const connections = boundConnections(server, connectionLimits);
+  const lineLimit = createLineLimit(clock);
+  files.onChange((context) => {
+    server.setSecureContext(context);
+    server.closeIdleConnections();
+  });
+  let inFlight = 0;
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<HttpAnswer | undefined> {
+    const socket = request.socket as TLSSocket;
+    const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
+    const why = await strangeness(settings, { authorization: request.headers.authorization, certificate });
+    if (why !== undefined) {
+      const due = lineLimit('stranger');
+      if (due !== undefined) log.info({ why, remote: socket.remoteAddress, ...due }, 'webhook: caller turned away');
+      answered('unauthenticated');
+      const headers = { 'www-authenticate': 'Bearer', connection: 'close' };
+      return errorAnswer(401, 'invalid', 'not authenticated', [], { headers });
+    }
+    connections.keep(socket);
+    if (inFlight >= concurrency) return count(busy(1));
+    inFlight += 1;
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the client is gone')));
+    const { signal, cancel } = deadline(clock, answerMilliseconds, gone.signal);
+    try {
+      const body = await readBody(request);
+      if (body === undefined) return undefined;
+      if (body === 'too large') return count(tooLarge());
+      const [path = ''] = (request.url ?? '').split('?', 1);
+      const { method = '', headers } = request;
+      return count(await proxy({ method, path, contentType: headers['content-type'], body }, signal));
+    } finally {
+      cancel();
+      inFlight -= 1;
+    }
+  }
+
+  function count(answer: HttpAnswer): HttpAnswer {
+    answered(answer.headers['x-countersign-outcome'] ?? 'unknown');
+    return answer;
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const answered = await respond(request, response);
+    if (answered === undefined || response.destroyed) return void response.destroy();
+    const leave = server.listening && request.complete ? {} : { connection: 'close' };
+    const { statusCode, headers, body } = answered;
+    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...leave }).end(body);
+  }
+
+  server.on('request', (request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      log.error({ detail: error instanceof Error ? (error.stack ?? error.message) : String(error) }, 'webhook: fault');
+      response.destroy();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(settings.address, resolve);
+  });
+  return {
+    address: server.address() as AddressInfo,
+    close: (graceMilliseconds) =>
+      new Promise((resolve) => {
+        files.close();
+        const cancel = clock.after(graceMilliseconds, () => server.closeAllConnections());
+        server.close(() => {
+          cancel();
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+}
+
+/** All of it; undefined when the client broke off. What it says of its length is believed only when that is too much. */
+function readBody(request: IncomingMessage): Promise<Buffer | 'too large' | undefined> {
+  if (Number(request.headers['content-length'] ?? 0) > maxObjectBytes) return Promise.resolve('too large');
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= maxObjectBytes) return void chunks.push(chunk);
+      chunks.length = 0;
+      resolve('too large'); // what still comes is thrown away until the answer is out
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', () => resolve(undefined));
+    request.on('close', () => resolve(undefined));
+  });
+}

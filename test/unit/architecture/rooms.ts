@@ -1,0 +1,98 @@
+/**
+ * The map of the product: its rooms (folders), top to bottom. A room may import itself and every room of the same part
+ * that stands below it. The tree in docs/architecture.md is printed from this list.
+ */
+export interface Room {
+  readonly path: string;
+  readonly purpose: string;
+}
+
+export const rooms: readonly Room[] = [
+  { path: 'core', purpose: 'the rules, pure: no network, no clock, no environment. Start with issue.ts and attest.ts' },
+  { path: 'core/ca', purpose: 'a CA whose key is elsewhere: made once, used while certificate and key match' },
+  { path: 'core/attestation', purpose: 'may this machine be this node? evidence, admission, first use, verdict' },
+  { path: 'core/attestation/aws', purpose: 'the aws provider: EC2 and STS' },
+  { path: 'core/attestation/evidence', purpose: 'evidence blocks, the binding digest, what a provider is' },
+  { path: 'core/attestation/records', purpose: 'what the attestation store keeps, decoded and checked' },
+  { path: 'core/configuration', purpose: 'countersign.yaml, from text to a checked configuration' },
+  { path: 'core/configuration/resolve', purpose: 'defaults filled in, values checked against each other' },
+  { path: 'core/configuration/model', purpose: 'the resolved configuration: types' },
+  { path: 'core/configuration/schema', purpose: 'the keys of countersign.yaml' },
+  { path: 'core/policy', purpose: 'what each signer permits: profiles and their rules' },
+  { path: 'core/kubernetes', purpose: 'Kubernetes objects as they arrive' },
+  { path: 'core/x509', purpose: 'certificate requests and certificates: read, written, checked' },
+  { path: 'core/ports', purpose: 'the outside world as the rules see it: small interfaces' },
+  { path: 'core/encoding', purpose: 'DER, PEM and JSON in strict profiles' },
+  { path: 'core/outcome', purpose: 'how a request can end, and text that is safe to show' },
+
+  { path: 'adapters/aws', purpose: 'KMS, EC2, STS, instance metadata, SigV4' },
+  { path: 'adapters/dynamodb', purpose: 'ledger, attestation store and register in DynamoDB' },
+  { path: 'adapters/embedded', purpose: 'the same in SQLite, and a key in a file: development only' },
+  { path: 'adapters/kubernetes', purpose: 'the API server' },
+  { path: 'adapters/lambda', purpose: 'what a Lambda function needs around its handler' },
+  { path: 'adapters/signing-api', purpose: 'client of the sign and attest endpoints' },
+
+  { path: 'lambdas/sign', purpose: 'the sign function' },
+  { path: 'lambdas/attest', purpose: 'the attest function: no right to any key' },
+  { path: 'lambdas/ca', purpose: 'makes the CAs of a cluster when its stack is deployed' },
+  { path: 'lambdas/authorizer', purpose: 'admits service account tokens of exactly one cluster' },
+
+  { path: 'lambdas/watch-relay', purpose: 'the in-cluster relay (a pod)' },
+  { path: 'lambdas/watch-relay/webhook', purpose: 'the webhook proxy beside it' },
+  { path: 'lambdas/watch-relay/observe', purpose: 'metrics, health, probes' },
+  { path: 'lambdas/watch-relay/cluster', purpose: 'list and watch, leader election' },
+  { path: 'lambdas/watch-relay/request', purpose: 'one attempt at one request: approve, sign, write the status' },
+  { path: 'lambdas/watch-relay/schedule', purpose: 'which request is next: fair queues, concurrency limits' },
+  { path: 'lambdas/watch-relay/objects', purpose: 'the request object: its phase, its status' },
+  { path: 'lambdas/watch-relay/settings', purpose: 'flags and environment' },
+  { path: 'lambdas/watch-relay/runtime', purpose: 'clock, log, connections' },
+
+  { path: 'kubelet-authenticator', purpose: "the kubelet's credential plugin, on the node" },
+  { path: 'kubelet-authenticator/join', purpose: 'the join command: discovery and the files of a node' },
+  { path: 'kubelet-authenticator/credential', purpose: 'the certificate a kubelet needs next: obtained, presented' },
+  { path: 'kubelet-authenticator/request', purpose: 'the certificate request and its way to the API server' },
+  { path: 'kubelet-authenticator/providers', purpose: 'evidence, by provider' },
+  { path: 'kubelet-authenticator/files', purpose: 'the cache, its lock, files that are trusted' },
+  { path: 'kubelet-authenticator/settings', purpose: 'flags and environment' },
+
+  { path: 'cli', purpose: 'the command line of the operator' },
+  { path: 'cli/commands', purpose: 'one file for each command' },
+  { path: 'cli/register', purpose: 'where the records of attestation are' },
+  { path: 'cli/cluster', purpose: 'what commands read and write in a cluster' },
+  { path: 'cli/aws', purpose: 'what commands ask of AWS' },
+  { path: 'cli/output', purpose: 'text, tables, JSON and YAML' },
+  { path: 'cli/runtime', purpose: 'input and output as an argument; exit codes' },
+
+  { path: 'lib', purpose: 'the infrastructure: CDK' },
+
+  { path: 'dev', purpose: 'the demo and the development server' },
+  { path: 'dev/demo/scenarios', purpose: 'one file for each demo' },
+  { path: 'dev/demo', purpose: 'what the demos are made of' },
+  { path: 'dev/serve', purpose: 'the handlers over the embedded stores' },
+  { path: 'dev/csr-api', purpose: 'a stand-in of the CertificateSigningRequest API' },
+  { path: 'dev/aws', purpose: 'stand-ins of EC2, STS and instance metadata' },
+];
+
+/** Source files of a room, at most. */
+export const mostFiles = 13;
+
+/** The tree as docs/architecture.md shows it. */
+export function tree(): string {
+  const lines: string[] = [];
+  let part = '';
+  for (const { path, purpose } of rooms) {
+    const top = path.split('/')[0] ?? '';
+    if (top !== part && top !== path) lines.push(`${top}/`);
+    part = top;
+    const depth = path.split('/').length - 1;
+    const name =
+      '  '.repeat(depth) +
+      (path
+        .split('/')
+        .slice(depth === 0 ? 0 : 1)
+        .join('/') +
+        '/');
+    lines.push(`${name.padEnd(34)} ${purpose}`.trimEnd());
+  }
+  return lines.join('\n');
+}
