@@ -91,7 +91,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** A watch of all requests from now on. It continues where it was when the API server ends it for being slow. */
+/**
+ * A watch of all requests from now on. When the API server ends it for being slow, it goes on from one revision earlier
+ * and drops what it has read already: requests that were written in one transaction have the same revision.
+ */
 async function watchRequests(
   controlPlane: ControlPlane,
   read: (line: Buffer) => void,
@@ -99,13 +102,15 @@ async function watchRequests(
 ): Promise<{ close(): void }> {
   const list = await controlPlane.admin.expectOk<{ metadata: { resourceVersion: string } }>(`${requestsPath}?limit=1`);
   let { resourceVersion } = list.metadata;
+  const atRevision = new Set<string>();
   const login = loginOf(controlPlane.adminKubeconfig);
   let closed = false;
   let close = (): void => {};
 
   function open(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const query = `watch=true&timeoutSeconds=3600&resourceVersion=${resourceVersion}`;
+      const from = atRevision.size === 0 ? resourceVersion : String(Number(resourceVersion) - 1);
+      const query = `watch=true&timeoutSeconds=3600&resourceVersion=${from}`;
       const watch = request(`${controlPlane.url}${requestsPath}?${query}`, { ...login, agent: false });
       close = () => watch.destroy();
       watch.on('response', (response) => {
@@ -116,7 +121,12 @@ async function watchRequests(
         response.on(
           'data',
           lines((line) => {
-            resourceVersion = stringAfter(line, '"resourceVersion":"');
+            const revision = stringAfter(line, '"resourceVersion":"');
+            const name = stringAfter(line, '"name":"');
+            if (revision !== resourceVersion) atRevision.clear();
+            else if (atRevision.has(name)) return;
+            resourceVersion = revision;
+            atRevision.add(name);
             read(line);
           }),
         );
