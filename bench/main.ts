@@ -1,10 +1,13 @@
 /** `npm run bench`: how fast Countersign and kube-controller-manager issue certificates, measured in turns. docs/performance.md */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { helpText, parseOptions } from './options.ts';
+import { withComparisons } from './page.ts';
 import { foldProfilesIn } from './profile-folding.ts';
 import { renderResults } from './report.ts';
 import { run } from './run.ts';
+
+const page = join(import.meta.dirname, '../docs/performance.md');
 
 const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
 
@@ -24,6 +27,7 @@ async function main(argv: readonly string[]): Promise<number> {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
   process.stdout.write(`\n${renderResults(results)}`);
+  if (options.docs) writeFileSync(page, withComparisons(readFileSync(page, 'utf8'), results));
   const folded =
     options.profile === undefined ? [] : foldProfilesIn(options.profile, resolve(import.meta.dirname, '..'));
   process.stderr.write(`\n${file}\n${folded.map((name) => `${join(options.profile ?? '', name)}\n`).join('')}`);

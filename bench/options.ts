@@ -20,6 +20,8 @@ export interface BenchOptions {
   /** Another checkout of Countersign, which takes turns with this one. */
   readonly against: string | undefined;
   readonly profile: string | undefined;
+  /** Whether the comparisons are written into docs/performance.md. */
+  readonly docs: boolean;
 }
 
 export type ParsedOptions =
@@ -55,6 +57,7 @@ Usage: npm run bench -- [options]
                      sections: ${sectionNames.join(', ')};
                      approval measures all contenders unless some are named too)
   --against DIR      another checkout takes turns with this one, with its dependencies installed: before and after a change
+  --docs             write the comparisons into docs/performance.md
   --json FILE        write the results there (default: bench/results/<date and time>.json)
   --profile DIR      write a CPU profile of each Countersign process there, as .cpuprofile (open it in Chrome's DevTools)
                      and as folded stacks (.folded, for flame graph tools)
@@ -84,6 +87,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
         json: { type: 'string' },
         against: { type: 'string' },
         profile: { type: 'string' },
+        docs: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
       },
     }).values;
@@ -112,6 +116,7 @@ export function parseOptions(argv: readonly string[]): ParsedOptions {
       json: flags.json,
       against,
       profile: flags.profile,
+      docs: flags.docs === true,
     },
   };
 }

@@ -12,22 +12,25 @@ export function comparisonParts(comparisons: readonly Comparison[]): string[] {
     'In short: how many times as fast, pair by pair. Contenders took turns of a few seconds, so that other work slowed down both sides',
     'of a pair. Median of all pairs, the quartiles between which half of them lie, and the interval that holds the median with a',
     'probability of 95 %',
-    table(
-      ['', 'beside', 'pairs', '×', 'quartiles', '95 %', ''],
-      comparisons.map(({ phase, label, than, speed }) => [
-        `${phase}: ${label}`,
-        than,
-        String(speed.pairs),
-        digits(speed.median),
-        speed.quartiles.map(digits).join('–'),
-        speed.interval?.map(digits).join('–') ?? '–',
-        verdict(speed),
-      ]),
-    ),
+    table(comparisonHeads, comparisons.map(comparisonCells)),
   ];
 }
 
-export function verdict(ratio: PairedRatio): string {
+export const comparisonHeads = ['', 'beside', 'pairs', '×', 'quartiles', '95 %', ''] as const;
+
+export function comparisonCells({ phase, label, than, speed }: Comparison): readonly string[] {
+  return [
+    `${phase}: ${label}`,
+    than,
+    String(speed.pairs),
+    digits(speed.median),
+    speed.quartiles.map(digits).join('–'),
+    speed.interval?.map(digits).join('–') ?? '–',
+    verdict(speed),
+  ];
+}
+
+function verdict(ratio: PairedRatio): string {
   if (ratio.interval === undefined) return 'too few pairs';
   if (!isDifference(ratio)) return 'no difference measured';
   return ratio.median > 1 ? 'faster' : 'slower';

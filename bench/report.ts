@@ -10,10 +10,11 @@ import { table } from './table.ts';
 export function renderResults(results: Results): string {
   const { machine, phases } = results;
   const { cpu, processors, memoryGibibytes, system, node, kubernetes } = machine;
+  const others = othersText(results);
   const parts = [
     `${results.date}  commit ${results.commit}`,
     `${processors} × ${cpu}, ${memoryGibibytes} GiB, ${system}; Node ${node}${kubernetes === undefined ? '' : `, Kubernetes ${kubernetes}`}`,
-    ...othersPart(results),
+    ...(others === '' ? [] : [others]),
     ...results.leftOut.map(({ what, why }) => `Left out: ${what}: ${why}`),
     ...results.failed.map(({ what, why }) => `FAILED: ${what}: ${why}`),
     ...comparisonParts(phases.flatMap(comparisonsOf)),
@@ -39,19 +40,17 @@ const emulatorNote =
 /** Above this share the machine counts as busy. */
 const quietShare = 0.1;
 
-/** Which share of the processors went to other work, and what that means for the numbers. */
-function othersPart({ phases, bundles, authenticator }: Results): string[] {
+/** Which share of the processors went to other work, and what that means for the numbers; empty if nothing was timed. */
+export function othersText({ phases, bundles, authenticator }: Results): string {
   const turns = phases.flatMap(({ rows }) => rows.flatMap((row) => row.turns));
   const shares = [
     ...turns.map(({ othersShare }) => othersShare),
     ...[bundles, authenticator].flatMap((each) => (each === undefined ? [] : [each.othersShare])),
   ];
-  if (shares.length === 0) return [];
+  if (shares.length === 0) return '';
   const typical = median(shares);
   const share = `Other work took ${percent(typical)} of the processors (median), at most ${percent(Math.max(...shares))}`;
-  return typical <= quietShare
-    ? [`${share}.`]
-    : [`${share}: BUSY. Quote the ratios with their intervals, not the times.`];
+  return typical <= quietShare ? `${share}.` : `${share}: BUSY. Quote the ratios with their intervals, not the times.`;
 }
 
 /** Medians of all turns; CPU time and work of others are means. */
