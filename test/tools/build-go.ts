@@ -24,7 +24,7 @@ export async function buildGoTools(
   const failure = await run(
     { title: `go build of ${names}`, seconds, progress },
     'go',
-    ['build', '-ldflags', linkerFlags(), '-o', `${temporary}/`, ...packages],
+    ['build', COMPILER_FLAGS, '-ldflags', linkerFlags(), '-o', `${temporary}/`, ...packages],
     {
       cwd: join(import.meta.dirname, folder),
       // The user's settings for other projects must not change or break this build. Without cgo no C compiler is needed.
@@ -37,6 +37,9 @@ export async function buildGoTools(
   rmSync(temporary, { recursive: true, force: true });
   return failure;
 }
+
+/** The linker drops debugging data (-w). Without writing it the compiler needs a seventh less processor time. */
+const COMPILER_FLAGS = '-gcflags=all=-dwarf=false';
 
 /** The name that `go build` gives: the last element of the package path that is not a major version. */
 function executableName(goPackage: string): string {

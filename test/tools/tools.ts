@@ -5,14 +5,14 @@ import type { GoRecipe, Machine, Recipe, ToolLocation } from './recipe.ts';
 
 /** The real components that the tests run against, and how each is installed (provide.ts has the order of search). */
 const RECIPES = {
-  etcd: go('kubernetes', 'go.etcd.io/etcd/server/v3', 15, ['--version']),
-  'kube-apiserver': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-apiserver', 150, ['--version']),
-  'kube-controller-manager': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager', 60, ['--version']),
-  kubectl: go('kubernetes', 'k8s.io/kubernetes/cmd/kubectl', 25, ['version', '--client']),
+  etcd: go('kubernetes', 'go.etcd.io/etcd/server/v3', 20, ['--version']),
+  'kube-apiserver': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-apiserver', 180, ['--version']),
+  'kube-controller-manager': go('kubernetes', 'k8s.io/kubernetes/cmd/kube-controller-manager', 70, ['--version']),
+  kubectl: go('kubernetes', 'k8s.io/kubernetes/cmd/kubectl', 30, ['version', '--client']),
   kubeadm: go('kubernetes', 'k8s.io/kubernetes/cmd/kubeadm', 15, ['version', '-o', 'short']),
   kubelet: go('kubernetes', 'k8s.io/kubernetes/cmd/kubelet', 35, ['--version']),
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', 20),
-  helm: go('helm', 'helm.sh/helm/v4/cmd/helm', 60),
+  helm: go('helm', 'helm.sh/helm/v4/cmd/helm', 90, ['version', '--template', '{{.Version}}']),
   // The path of this tool is the Python interpreter that can import it: scripts in a venv contain absolute paths.
   pkilint: { kind: 'python', folder: 'pkilint', seconds: 15 },
   localstack: { kind: 'python', folder: 'localstack', seconds: 60, python: '3.13' },

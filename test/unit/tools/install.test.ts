@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../harness/processes.ts';
 import { installFor } from '../../tools/install.ts';
-import { kubernetesMinor } from '../../tools/pins.ts';
+import { kubernetesMinor, minorOf, pinnedVersion } from '../../tools/pins.ts';
 import { releaseBinary } from '../../tools/release.ts';
 import { toolNames, type ToolName } from '../../tools/tools.ts';
 
@@ -58,6 +58,14 @@ describe('PATH', () => {
   test.for(KUBERNETES)('gives %s of the minor version under test', async (name) => {
     writeProgram(`bin/${name}`, `echo Client Version: v${kubernetesMinor}.0`);
     expect((await install([name])).installed.ready.get(name)).toBe(join(folder.path, 'bin', name));
+  });
+
+  test('gives a helm of the pinned minor version only', async () => {
+    const version = minorOf(pinnedVersion('helm', 'helm.sh/helm/v4/cmd/helm'));
+    writeProgram('bin/helm', `echo v${version}.0`);
+    expect((await install(['helm'])).installed.ready.get('helm')).toBe(join(folder.path, 'bin/helm'));
+    writeProgram('bin/helm', 'echo v3.19.0');
+    expect((await install(['helm'])).installed.ready.size).toBe(0);
   });
 
   test('is searched further behind a program of another version', async () => {
