@@ -51,6 +51,7 @@ export async function provide(
       const failures = await install(rest, releases, cache, machine);
       for (const tool of installable) {
         const failure = failures.get(tool.name);
+        if (failure !== undefined) note(`${tool.name}: ${failure}`);
         found.set(
           tool.name,
           failure === undefined ? { path: pathInCache(tool, cache) } : { missing: `${tool.name}: ${failure}` },

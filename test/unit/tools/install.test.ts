@@ -114,8 +114,9 @@ describe('a build', () => {
 
   test('that fails leaves nothing, and the end of its output is the reason, once', async () => {
     writeProgram('bin/go', `[ "$1" != env ] || { echo go1.26.0; exit; }\necho undefined: sense >&2\nexit 1`);
-    const { installed } = await install(['etcd', 'kubectl']);
+    const { installed, lines } = await install(['etcd', 'kubectl']);
     expect(installed.missing.get('etcd')).toContain('undefined: sense');
+    expect(lines).toContain(installed.missing.get('etcd'));
     expect(installed.missing.get('kubectl')).toBe('kubectl: the `go build` that it shares with etcd failed');
     writeCompiler();
     expect((await install(['etcd', 'kubectl'])).installed.missing.size).toBe(0);
