@@ -10,23 +10,31 @@ export interface Right {
   readonly name?: string;
 }
 
+interface Subject {
+  readonly user: string;
+  readonly groups?: readonly string[];
+}
+
 /**
- * When the API server's authorizer has heard of a change to roles or bindings: it watches them as everybody does, so that
- * who asks right after the write may still be judged by the rules before it.
+ * When the API server's authorizer has seen a change to roles or bindings. It watches them as every client does, so that a
+ * request right after the write may still be judged by the rules before it.
  */
-export async function untilTaken(
-  { admin }: ControlPlane,
-  { user, groups = [] }: { readonly user: string; readonly groups?: readonly string[] },
-  right: Right,
-): Promise<void> {
+export function untilTaken(plane: ControlPlane, subject: Subject, right: Right): Promise<void> {
+  const why = `${subject.user} may no longer ${right.verb} ${right.resource}`;
+  return eventually(async () => !(await isAllowed(plane, subject, right)), why);
+}
+
+export function untilGranted(plane: ControlPlane, subject: Subject, right: Right): Promise<void> {
+  return eventually(() => isAllowed(plane, subject, right), `${subject.user} may ${right.verb} ${right.resource}`);
+}
+
+async function isAllowed({ admin }: ControlPlane, { user, groups = [] }: Subject, right: Right): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SubjectAccessReview',
     spec: { user, groups, resourceAttributes: right },
   };
   const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-  await eventually(async () => {
-    const { status } = await admin.expectOk<{ status: { allowed: boolean } }>(path, { method: 'POST', body });
-    return !status.allowed;
-  }, `${user} may no longer ${right.verb} ${right.resource}`);
+  const { status } = await admin.expectOk<{ status: { allowed: boolean } }>(path, { method: 'POST', body });
+  return status.allowed;
 }

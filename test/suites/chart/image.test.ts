@@ -6,8 +6,8 @@ import { parse } from 'yaml';
 import { buildRelay, bundleName, intruders } from '../../../deploy/image/build.ts';
 import type { RelayBundle } from '../../../deploy/image/build.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
+import { startOnFreePort } from '../../harness/control-plane-servers.ts';
 import {
-  freePort,
   startProcess,
   patientStopMs,
   temporaryFolder,
@@ -185,29 +185,33 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
 
   test('relays with the pod’s own login and the chart’s arguments, and keeps within half of its memory', async () => {
     const [pod] = podTemplate(objects(await template(example('web-identity.yaml')))).spec.containers;
-    const port = await freePort();
     const started = performance.now();
-    relay = startProcess({
-      name: 'relay in its image',
-      command: image.command,
-      args: image.args(
-        ...entrypoint,
-        ...pod!.args.filter((argument) => !argument.startsWith('--metrics-address=')),
-        `--metrics-address=127.0.0.1:${port}`,
-      ),
-      env: {
-        PATH: process.env['PATH'],
-        ...imageEnvironment,
-        KUBERNETES_SERVICE_HOST: '127.0.0.1',
-        KUBERNETES_SERVICE_PORT: new URL(plane.url).port,
-        ...Object.fromEntries(pod!.env.map(({ name, value }) => [name, value])),
-        COUNTERSIGN_URL: `${signer.url}/v1/clusters/demo`,
-        COUNTERSIGN_CLUSTER: 'demo',
-        AWS_ENDPOINT_URL_STS: sts.url,
-      },
-      logPath: join(folder.path, 'relay.log'),
+    const { url } = await startOnFreePort([], (port) => {
+      relay = startProcess({
+        name: 'relay in its image',
+        command: image.command,
+        args: image.args(
+          ...entrypoint,
+          ...pod!.args.filter((argument) => !argument.startsWith('--metrics-address=')),
+          `--metrics-address=127.0.0.1:${port}`,
+        ),
+        env: {
+          PATH: process.env['PATH'],
+          ...imageEnvironment,
+          KUBERNETES_SERVICE_HOST: '127.0.0.1',
+          KUBERNETES_SERVICE_PORT: new URL(plane.url).port,
+          ...Object.fromEntries(pod!.env.map(({ name, value }) => [name, value])),
+          COUNTERSIGN_URL: `${signer.url}/v1/clusters/demo`,
+          COUNTERSIGN_CLUSTER: 'demo',
+          AWS_ENDPOINT_URL_STS: sts.url,
+        },
+        logPath: join(folder.path, `relay-${port}.log`),
+      });
+      const server = relay;
+      const url = `http://127.0.0.1:${port}`;
+      const ready = () => waitUntilReady(server, async () => (await fetch(`${url}/readyz`)).ok);
+      return Promise.resolve({ server, url, ready });
     });
-    await waitUntilReady(relay, async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
     const readyMilliseconds = Math.round(performance.now() - started);
 
     const posted = await createClientRequests(plane, 'from-the-image', 200);
@@ -242,7 +246,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
 
     const lease = await plane.kubectl(['get', 'lease', release, '-n', 'countersign-system', '-o', 'json']);
     expect(JSON.parse(lease)).toMatchObject({ spec: { leaseTransitions: 0 } });
-    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const metrics = await (await fetch(`${url}/metrics`)).text();
     const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
     const megabytes = Math.round(bytes / 1_048_576);
     console.info(
@@ -252,7 +256,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     expect(megabytes).toBeGreaterThan(20);
     expect(megabytes).toBeLessThan(256);
 
-    await relay.stop('SIGTERM', patientStopMs);
-    expect(relay.ended()).toBe('exit code 0');
+    await relay!.stop('SIGTERM', patientStopMs);
+    expect(relay!.ended()).toBe('exit code 0');
   });
 });

@@ -75,8 +75,7 @@ describe.each([
     expect(first).toBe(second);
   });
 
-  // Several rounds: where the two processes meet is left to the machine.
-  test.each([1, 2, 3, 4, 5])('one record, one content, one certificate: round %i', async () => {
+  async function round(): Promise<void> {
     rmSync(countFile, { force: true });
     const uid = randomUUID();
     const body = JSON.stringify(signedObject(uid));
@@ -113,9 +112,13 @@ describe.each([
     if (counting) {
       expect(readFileSync(countFile, 'utf8').trimEnd().split('\n')).toEqual([tbsOf(record!.certificate!)]);
     }
-  });
+  }
 
-  test('the ledger has said no', () => {
+  // Several rounds: where the two processes meet is left to the machine.
+  test.each([1, 2, 3, 4, 5])('one record, one content, one certificate: round %i', round);
+
+  test('the ledger has said no', async () => {
+    for (let more = 0; conditionalFailures === 0 && more < 50; more += 1) await round();
     expect(conditionalFailures).toBeGreaterThan(0);
   });
 });

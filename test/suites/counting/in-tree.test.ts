@@ -4,6 +4,7 @@ import { postNodeRequest } from '../../harness/approval-stack.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { KUBE_CONTROLLER_MANAGER_USER, startKubeControllerManager } from '../../harness/controller-manager.ts';
 import type { RunningProcess } from '../../harness/processes.ts';
+import { untilGranted } from '../../harness/rights.ts';
 import { eventually, settled } from '../../harness/stack-requests.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
 import { requireTools } from '../../tools/tools.ts';
@@ -40,7 +41,12 @@ describe.skipIf(skip)('calls of the real kube-controller-manager', () => {
           subjects: [{ apiGroup, kind: 'Group', name: 'system:bootstrappers' }],
         },
       });
-    node = await plane.client({ user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] });
+    // kube-controller-manager reviews a request again when it may not approve it yet: one more call.
+    const bootstrapper = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] };
+    const create = { verb: 'create', group: 'certificates.k8s.io', resource: 'certificatesigningrequests' };
+    await untilGranted(plane, bootstrapper, create);
+    await untilGranted(plane, bootstrapper, { ...create, subresource: 'nodeclient' });
+    node = await plane.client(bootstrapper);
   });
   afterAll(async () => {
     node?.close();

@@ -5,7 +5,7 @@ import type { ApiClient } from '../../harness/api-client.ts';
 import { clientSigner, postNodeRequest } from '../../harness/approval-stack.ts';
 import type { Emulator } from '../../harness/emulator.ts';
 import { startMiniStack } from '../../harness/ministack.ts';
-import { freePort } from '../../harness/processes.ts';
+import { onFreePort } from '../../harness/processes.ts';
 import { sharedKey } from '../../harness/requests.ts';
 import { startRelay, type Relay } from '../../harness/stack.ts';
 import {
@@ -189,12 +189,14 @@ describe.skipIf(skip)('calls for a certificate, nothing attested', () => {
       writeFileSync(join(dir, flag), content);
       return [`--${flag}`, join(dir, flag)];
     });
-    const port = await freePort();
-    const proxy = await startRelay({
-      kubeconfig: world.stack.identity.kubeconfig(),
-      endpoint: world.url,
-      args: [...args, `--webhook-proxy=127.0.0.1:${port}`, '--signer-name=example.com/none'],
-    });
+    const { proxy, port } = await onFreePort(async (port) => ({
+      port,
+      proxy: await startRelay({
+        kubeconfig: world.stack.identity.kubeconfig(),
+        endpoint: world.url,
+        args: [...args, `--webhook-proxy=127.0.0.1:${port}`, '--signer-name=example.com/none'],
+      }),
+    }));
     const post = (object: unknown) =>
       postAsWebhookClient({ port, caPem: servers.certificatePem, login: { token: secret } }, object);
     return { proxy, post };

@@ -56,7 +56,7 @@ describe.skipIf(skip)('calls to know of requests', () => {
     await start(...elected);
     await eventually(() => (counted()['API server: watch certificatesigningrequests'] ?? 0) === signers, 'it watches');
     const from = performance.now();
-    const before = counted();
+    const [before, slowBefore] = [counted(), await slowWatches(plane)];
     await sleep(quietSeconds * 1_000);
     const {
       'API server: update leases': renewed,
@@ -65,7 +65,7 @@ describe.skipIf(skip)('calls to know of requests', () => {
     } = difference(counted(), before);
     // A busy machine sleeps longer.
     const mostLeaseCalls = (performance.now() - from) / 1_000 / leaseSeconds + 1;
-    expect(others).toEqual({});
+    expect(difference(others, begunAgain((await slowWatches(plane)) - slowBefore))).toEqual({});
     for (const calls of [renewed, looked]) {
       expect(calls).toBeGreaterThan(0);
       expect(calls).toBeLessThanOrEqual(mostLeaseCalls);

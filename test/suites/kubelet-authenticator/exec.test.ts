@@ -35,10 +35,18 @@ describe('a node and its client certificate', () => {
     });
   /** Where the test's clock stands at the moment that client-go was told. */
   const goTo = (moment: number) => site.platform.advance(moment - site.platform.now() + 1_000);
-  /** client-go waits five seconds at most. A busy machine takes longer for everything, and it shows how much longer. */
-  async function expectInTime({ milliseconds }: Program, node: Node): Promise<void> {
-    const { milliseconds: forNothing } = await node.run({ args: ['version'] });
-    expect(milliseconds).toBeLessThan(5_000 + 5 * forNothing);
+  /**
+   * client-go waits five seconds at most. A busy machine takes longer for everything: meanwhile the program runs with nothing
+   * to do, again and again, and the slowest of these runs shows how much longer.
+   */
+  async function runInTime(node: Node): Promise<Program> {
+    let running = true;
+    const answer = node.run().finally(() => (running = false));
+    let forNothing = 0;
+    while (running) forNothing = Math.max(forNothing, (await node.run({ args: ['version'] })).milliseconds);
+    const program = await answer;
+    expect(program.milliseconds).toBeLessThan(5_000 + 5 * forNothing);
+    return program;
   }
 
   test('joins with a bootstrap token and the proof of its machine', async () => {
@@ -119,10 +127,9 @@ describe('a node and its client certificate', () => {
       // First in the steps that the program itself asks for, then in larger ones, almost to the certificate's end.
       const end = first.certificate.validToDate.getTime();
       for (; site.platform.now() < end - day; calls += 1) {
-        const program = await node.run();
+        const program = await runInTime(node);
         const answer = printed(program);
         expect(answer.certificatePem).toBe(first.certificatePem);
-        await expectInTime(program, node);
         expect(answer.expires).toBeGreaterThan(site.platform.now());
         expect(program.stderr).toContain('waits for its approval');
         keys.add((JSON.parse(cacheFiles(node)['client-next.json']!) as { keyPem: string }).keyPem);
@@ -148,8 +155,7 @@ describe('a node and its client certificate', () => {
     const first = printed(await node.run());
     goTo(first.expires);
     site.api(state);
-    const program = await node.run();
-    await expectInTime(program, node);
+    const program = await runInTime(node);
     expect(printed(program).certificatePem).toBe(first.certificatePem);
     site.api('up');
     expect(printed(await node.run()).certificatePem).not.toBe(first.certificatePem);

@@ -5,13 +5,8 @@ import { imageFlags } from '../../../bench/relay-memory.ts';
 import { removeRequests, storeRequests } from '../../../bench/stored-requests.ts';
 import { buildRelay } from '../../../deploy/image/build.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
-import {
-  freePort,
-  startProcess,
-  temporaryFolder,
-  waitUntilReady,
-  type RunningProcess,
-} from '../../harness/processes.ts';
+import { startOnFreePort } from '../../harness/control-plane-servers.ts';
+import { startProcess, temporaryFolder, waitUntilReady, type RunningProcess } from '../../harness/processes.ts';
 import { installRelay } from '../../harness/stack.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { startTestEndpoint, type TestEndpoint } from './endpoint.ts';
@@ -52,13 +47,16 @@ describe.skipIf(skip)(`the relay where ${present} requests are`, () => {
   });
 
   async function startRelay(): Promise<RunningProcess> {
-    const port = await freePort();
-    url = `http://127.0.0.1:${port}`;
-    const args = [...command, `--metrics-address=127.0.0.1:${port}`];
-    const logPath = join(folder.path, `relay-${port}.log`);
-    relay = startProcess({ name: 'relay', command: process.execPath, args, logPath });
-    await waitUntilReady(relay, async () => (await fetch(`${url}/readyz`)).ok);
-    return relay;
+    ({ url } = await startOnFreePort([], (port) => {
+      const args = [...command, `--metrics-address=127.0.0.1:${port}`];
+      const logPath = join(folder.path, `relay-${port}.log`);
+      const server = startProcess({ name: 'relay', command: process.execPath, args, logPath });
+      relay = server;
+      const at = `http://127.0.0.1:${port}`;
+      const ready = () => waitUntilReady(server, async () => (await fetch(`${at}/readyz`)).ok);
+      return Promise.resolve({ server, url: at, ready });
+    }));
+    return relay!;
   }
 
   async function metric(name: string): Promise<number> {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
-import { freePort } from '../../harness/processes.ts';
+import { onFreePort } from '../../harness/processes.ts';
 import { installRelay, startRelay, type Relay } from '../../harness/stack.ts';
 import {
   approve,
@@ -64,7 +64,6 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
     const serving = await servers.issue({ subject: [{ CN: ['w'] }], extensions: loopbackServerExtensions() });
     client = await clients.issue({ subject: [{ CN: ['gcp-controller-manager'] }], extensions: clientExtensions() });
     caPem = servers.certificatePem;
-    port = await freePort();
     const files = {
       'webhook-cert': serving.certificatePem,
       'webhook-key': serving.keyPem,
@@ -76,17 +75,20 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
       writeFileSync(path, content);
       return [`--${flag}`, path];
     });
-    relay = await startRelay({
-      kubeconfig: identity.kubeconfig(),
-      endpoint: `http://127.0.0.1:${(recorder.address() as AddressInfo).port}`,
-      args: [
-        ...args,
-        `--webhook-proxy=127.0.0.1:${port}`,
-        '--webhook-client-subject=CN=gcp-controller-manager',
-        // The relay itself has nothing to do with the requests of these tests: a client of the webhook writes them.
-        '--signer-name=example.com/none',
-        '--concurrency=2',
-      ],
+    relay = await onFreePort((webhookPort) => {
+      port = webhookPort;
+      return startRelay({
+        kubeconfig: identity.kubeconfig(),
+        endpoint: `http://127.0.0.1:${(recorder.address() as AddressInfo).port}`,
+        args: [
+          ...args,
+          `--webhook-proxy=127.0.0.1:${port}`,
+          '--webhook-client-subject=CN=gcp-controller-manager',
+          // The relay itself has nothing to do with the requests of these tests: a client of the webhook writes them.
+          '--signer-name=example.com/none',
+          '--concurrency=2',
+        ],
+      });
     });
   });
   beforeEach(() => {
