@@ -2,9 +2,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { helpText, parseOptions } from './options.ts';
-import { withComparisons } from './page.ts';
-import { foldProfilesIn } from './profile-folding.ts';
-import { renderResults } from './report.ts';
+import { withComparisons } from './report/page.ts';
+import { foldProfilesIn } from './report/profile-folding.ts';
+import { renderResults } from './report/report.ts';
 import { run } from './run.ts';
 
 const page = join(import.meta.dirname, '../docs/performance.md');

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { contenderNames } from './contender.ts';
-import type { ContenderName } from './contender.ts';
+import { contenderNames } from './contenders/contender.ts';
+import type { ContenderName } from './contenders/contender.ts';
 
 /** What is measured besides the signers. */
 export const sectionNames = ['approval', 'memory', 'steps', 'bundles', 'authenticator'] as const;

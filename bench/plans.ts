@@ -1,9 +1,9 @@
 /** How much is measured, and who is compared with whom. Each phase is bounded in rounds and in time. */
-import { approverOf, approvers } from './approvers.ts';
-import type { Contender } from './contender.ts';
+import { approverOf, approvers } from './contenders/approvers.ts';
+import type { Contender } from './contenders/contender.ts';
 import type { BenchOptions } from './options.ts';
-import type { RoundsPlan } from './rounds.ts';
-import { signerOf, signers } from './signers.ts';
+import type { RoundsPlan } from './measure/rounds.ts';
+import { signerOf, signers } from './contenders/signers.ts';
 
 /** What a phase repeats: so many requests in each turn. */
 export interface PhasePlan extends RoundsPlan {

@@ -1,8 +1,8 @@
 /** What one run measured, as it is written to its JSON file. */
-import type { AuthenticatorResult } from './authenticator.ts';
-import type { BundlesResult } from './bundles.ts';
-import type { RelayMemoryResult } from './relay-memory.ts';
-import type { StepResult } from './steps.ts';
+import type { AuthenticatorResult } from './programs/authenticator.ts';
+import type { BundlesResult } from './programs/bundles.ts';
+import type { RelayMemoryResult } from './programs/relay-memory.ts';
+import type { StepResult } from './programs/steps.ts';
 
 export interface Results {
   readonly schema: typeof schema;

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { cpus, release, totalmem, type } from 'node:os';
 import { attempted, leaveOut } from './attempts.ts';
 import type { Report } from './attempts.ts';
-import { measureAuthenticator } from './authenticator.ts';
-import { measureBundles } from './bundles.ts';
-import { measureContests } from './contests.ts';
+import { measureAuthenticator } from './programs/authenticator.ts';
+import { measureBundles } from './programs/bundles.ts';
+import { measureContests } from './contests/contests.ts';
 import type { BenchOptions } from './options.ts';
 import { schema } from './results.ts';
 import type { Machine, Results } from './results.ts';
-import { measureSteps } from './steps.ts';
+import { measureSteps } from './programs/steps.ts';
 
 export async function run(options: BenchOptions, say: (what: string) => void): Promise<Results> {
   const report: Report = { leftOut: [], failed: [], say };

@@ -24,7 +24,7 @@ import { startMiniStack } from './ministack.ts';
 import { temporaryFolder } from './processes.ts';
 
 const clientSigner = 'kubernetes.io/kube-apiserver-client';
-const awsClients = 'bench/bare/kms-dynamodb.ts';
+const awsClients = 'bench/programs/bare/kms-dynamodb.ts';
 
 export interface Subject {
   /** An ordinary one, and another each time: a request to sign, a token to check, a question. */
@@ -43,7 +43,7 @@ export const subjects = {
     event: () => attestEvent(nodeRequest(cluster).object),
     bare: {
       libraries: 'EC2 and DynamoDB clients',
-      entry: 'bench/bare/ec2-dynamodb.ts',
+      entry: 'bench/programs/bare/ec2-dynamodb.ts',
       event: () => ({ once: randomUUID() }),
     },
   },
@@ -53,7 +53,7 @@ export const subjects = {
   },
   authorizer: {
     event: () => eventOf(freshToken()),
-    bare: { libraries: 'jose', entry: 'bench/bare/jose.ts', event: () => ({ token: freshToken(), jwks }) },
+    bare: { libraries: 'jose', entry: 'bench/programs/bare/jose.ts', event: () => ({ token: freshToken(), jwks }) },
   },
 } as const satisfies Record<DeployedService, Subject>;
 export type Service = keyof typeof subjects;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { imageFlags } from '../../../bench/relay-memory.ts';
-import { removeRequests, storeRequests } from '../../../bench/stored-requests.ts';
+import { imageFlags } from '../../../bench/programs/relay-memory.ts';
+import { removeRequests, storeRequests } from '../../../bench/requests/stored-requests.ts';
 import { buildRelay } from '../../../deploy/image/build.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { startOnFreePort } from '../../harness/control-plane-servers.ts';

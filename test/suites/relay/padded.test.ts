@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { storeCopies } from '../../../bench/stored-requests.ts';
+import { storeCopies } from '../../../bench/requests/stored-requests.ts';
 import type { ApiClient } from '../../harness/api-client.ts';
 import {
   clientSigner,

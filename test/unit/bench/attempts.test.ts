@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { attempted, leaveOut } from '../../../bench/attempts.ts';
 import type { Report } from '../../../bench/attempts.ts';
-import { descendants, countFromNow, usageOfGroups } from '../../../bench/process-usage.ts';
+import { descendants, countFromNow, usageOfGroups } from '../../../bench/measure/process-usage.ts';
 
 const newReport = (): Report & { readonly said: string[] } => {
   const said: string[] = [];

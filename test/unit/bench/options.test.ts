@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ContenderName } from '../../../bench/contender.ts';
+import type { ContenderName } from '../../../bench/contenders/contender.ts';
 import { helpText, parseOptions, sectionNames } from '../../../bench/options.ts';
 import type { SectionName } from '../../../bench/options.ts';
 

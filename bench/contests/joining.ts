@@ -1,0 +1,69 @@
+/** Pending requests of one bootstrap token, as nodes that join make them. */
+import { randomBytes } from 'node:crypto';
+import type { ApiClient } from '../../test/harness/api-client.ts';
+import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import { ensure } from '../contenders/processes.ts';
+import type { Contender } from '../contenders/contender.ts';
+import { attestedSigner } from '../contenders/fake-aws.ts';
+import type { FakeAws } from '../contenders/fake-aws.ts';
+import { requestsPath } from '../requests/observer.ts';
+import { createGiven, kubeletRequests, requestObject, signerName } from '../requests/requests.ts';
+import type { NodeRequest } from '../requests/requests.ts';
+import { shelve } from '../requests/shelf.ts';
+import type { Shelf } from '../requests/shelf.ts';
+import type { Waiting } from './turns.ts';
+
+/**
+ * Requests of machines that are unknown so far: a machine that is known is another case. Where the contender demands
+ * proofs, each request carries evidence, which is made just before because it expires after five minutes.
+ */
+export async function joiningRequests(
+  contender: Contender,
+  count: number,
+  aws: FakeAws | undefined,
+): Promise<readonly NodeRequest[]> {
+  const { provedTo } = contender;
+  const batch = randomBytes(4).toString('hex');
+  const names = Array.from({ length: count }, (_, index) => `join-${batch}-${String(index).padStart(5, '0')}`);
+  if (provedTo === undefined) return kubeletRequests(names);
+  if (aws === undefined) throw new Error('there is no AWS that knows the machines');
+  return aws.evidence({ names, cluster: provedTo, signerName: attestedSigner });
+}
+
+/** Creates them on a control plane on which no contender works, and takes them off it for a burst elsewhere. */
+export async function shelfOf(
+  requests: readonly NodeRequest[],
+  contender: Contender,
+  workshop: { readonly controlPlane: ControlPlane; readonly token: ApiClient },
+): Promise<Shelf> {
+  await createGiven(workshop.token, requests, signerFor(contender));
+  return shelve(workshop.controlPlane);
+}
+
+/** To be created one by one. */
+export function toCreate(requests: readonly NodeRequest[], contender: Contender, token: ApiClient): readonly Waiting[] {
+  return requests.map(({ name, request }) => ({
+    name,
+    send: () => {
+      const body = requestObject(name, Buffer.from(request), signerFor(contender));
+      return token.expectOk(requestsPath, { method: 'POST', body });
+    },
+  }));
+}
+
+/** kube-controller-manager approves for its own signer only, and would issue there without a proof. */
+function signerFor({ provedTo }: Contender): string {
+  return provedTo === undefined ? signerName : attestedSigner;
+}
+
+/** With the rights that kubeadm gives its tokens: it may create requests, and they may be approved. */
+export async function bootstrapToken(controlPlane: ControlPlane): Promise<ApiClient> {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const group = 'system:bootstrappers';
+  for (const name of ['system:node-bootstrapper', 'system:certificates.k8s.io:certificatesigningrequests:nodeclient'])
+    await ensure(controlPlane, 'ClusterRoleBinding', `bench:${name}`, {
+      roleRef: { apiGroup, kind: 'ClusterRole', name },
+      subjects: [{ apiGroup, kind: 'Group', name: group }],
+    });
+  return controlPlane.client({ user: 'system:bootstrap:bench0', groups: [group] });
+}

@@ -1,0 +1,86 @@
+/** Signers compared with each other: their requests are approved already. */
+import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { Contender } from '../contenders/contender.ts';
+import type { PhasePlan, SignerPlan } from '../plans.ts';
+import { approve, createApproved, createRequests } from '../requests/requests.ts';
+import { firstOf, renewed, shelve } from '../requests/shelf.ts';
+import type { Shelf } from '../requests/shelf.ts';
+import type { Phase, Stage } from './stage.ts';
+import { backlog, burst, oneByOne, steady } from './turns.ts';
+
+/** Approved requests for every turn of every signer. */
+export async function approvedShelf(workshop: ControlPlane, count: number): Promise<Shelf> {
+  await createApproved(workshop, 'approved', count);
+  return shelve(workshop);
+}
+
+/** The most requests that a turn of this plan needs. */
+export function requestsIn({ warmUp, ...phases }: SignerPlan): number {
+  return Math.max(warmUp, ...Object.values(phases).map(({ requests }: PhasePlan) => requests));
+}
+
+export function signingStage(name: string, contenders: readonly Contender[], plan: SignerPlan, shelf: Shelf): Stage {
+  const { warmUp, steady: steadyPlan, oneByOne: single } = plan;
+  const some = (count: number): Shelf => renewed(firstOf(shelf, count));
+  let sequences = 0;
+  const phases: Phase[] = [
+    burstPhase('burst', plan.burst, shelf),
+    {
+      ...steadyPlan,
+      name: `${steadyPlan.perSecond} a second`,
+      description: `Steady: ${steadyPlan.requests} approved requests appear, ${steadyPlan.perSecond} a second. t0: each one's appearance`,
+      compared: 'p50',
+      turn: (site) => steady(site, some(steadyPlan.requests), steadyPlan.perSecond),
+    },
+    {
+      ...single,
+      name: 'one by one',
+      description: `One by one: each of ${single.requests} requests is approved when the one before has its certificate. t0: sending the approval`,
+      compared: 'p50',
+      async turn(site) {
+        const { controlPlane } = site.surroundings;
+        const requests = await createRequests(controlPlane, `single-${++sequences}`, single.requests);
+        const waiting = requests.map((request) => ({
+          name: request.metadata.name,
+          send: () => approve(controlPlane, request),
+        }));
+        return oneByOne(site, waiting);
+      },
+    },
+  ];
+  if (plan.backlog !== undefined) phases.push(backlogPhase(plan.backlog, some));
+  return { name, contenders, phases, warmUp: async () => ({ shelf: some(warmUp) }) };
+}
+
+export function throttledStage(contenders: readonly Contender[], plan: PhasePlan, shelf: Shelf): Stage {
+  const warmUp = Math.min(50, plan.requests);
+  return {
+    name: 'beside the default throttle',
+    contenders,
+    phases: [burstPhase('burst, beside the default throttle', plan, shelf)],
+    warmUp: async () => ({ shelf: renewed(firstOf(shelf, warmUp)) }),
+  };
+}
+
+function burstPhase(name: string, plan: PhasePlan, shelf: Shelf): Phase {
+  return {
+    ...plan,
+    name: `${name} of ${plan.requests}`,
+    description: `Burst: ${plan.requests} approved requests appear at once before a warm signer. t0: their release`,
+    compared: 'all',
+    turn: (site) => burst(site, renewed(firstOf(shelf, plan.requests))),
+  };
+}
+
+function backlogPhase(plan: PhasePlan, some: (count: number) => Shelf): Phase {
+  return {
+    ...plan,
+    name: `backlog of ${plan.requests}`,
+    description: `Backlog: ${plan.requests} approved requests wait, then the signer is started. t0: start of its first process`,
+    compared: 'all',
+    async turn(site) {
+      await site.running.stop();
+      return backlog(site, some(plan.requests), () => site.restart());
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/** The tables of the functions' bundles and of the program on the node. */
+import type { AuthenticatorResult, Taken } from '../programs/authenticator.ts';
+import type { BundleMeasure, BundlesResult } from '../programs/bundles.ts';
+import { intervalText, ratioText } from './comparison-table.ts';
+import { ratio, table } from './table.ts';
+
+/** Each function beside the bare libraries it needs; what a ratio exceeds 1 by is what our own code costs. */
+export function bundleParts({ functions, nothing, runtime, imports, answers }: BundlesResult): string[] {
+  const rows = functions.map(({ service, libraries, own, bare, ratios }) => [
+    `${service}, beside ${libraries}`,
+    ...[own, bare].map((measure) => amount(measure, 'kilobytes')),
+    ratio(own.kilobytes, bare.kilobytes),
+    ...(['imported', 'answered'] as const).flatMap((what) => [
+      ...[own, bare].map((measure) => amount(measure, what)),
+      ratioText(ratios[what]),
+    ]),
+  ]);
+  const floor = (['kilobytes', 'imported', 'answered'] as const).flatMap((what) => [amount(nothing, what), '', '']);
+  const from = runtime === 'lambda' ? "under Lambda's own runtime" : 'in a plain process, without a Lambda runtime';
+  return [
+    '',
+    `Bundles, in new processes that take turns: medians of ${imports} imports and ${answers} first answers, ${from};`,
+    '×: the median of the ratios of all pairs, in brackets the interval that holds it with a probability of 95 %',
+    table(
+      ['', 'KB', 'bare', '×', 'import ms', 'bare', '×', 'first answer ms', 'bare', '×'],
+      [...rows, ['a handler that does nothing', ...floor]],
+    ),
+  ];
+}
+
+function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
+  return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
+}
+
+/** What the kubelet waits for, and how much of it is more than the start of Node itself. */
+export function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
+  const cells = (taken: Taken | undefined): string[] =>
+    taken === undefined
+      ? ['', '', '', '']
+      : [
+          taken.passed.toFixed(1),
+          taken.more === undefined
+            ? ''
+            : `${signed(taken.more.median)}${intervalText(taken.more.interval, (value) => signed(value))}`,
+          taken.cpu.toFixed(1),
+          taken.more === undefined ? '' : signed(taken.cpu - bare.started.cpu),
+        ];
+  return [
+    '',
+    `kubelet-authenticator: a new process until it has ended, in turns with a bare Node's; medians and mean CPU time of ${rounds};`,
+    'more: the median of the differences of all pairs, in brackets the interval that holds it with a probability of 95 %',
+    table(
+      ['', 'KB', '--version ms', 'more', 'CPU ms', 'more', 'cached exec ms', 'more', 'CPU ms', 'more'],
+      [bare, ...programs].map(({ label, kilobytes, started, cached }) => [
+        label,
+        kilobytes.toFixed(0),
+        ...cells(started),
+        ...cells(cached),
+      ]),
+    ),
+  ];
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '' : '+'}${value.toFixed(1)}`;
+}
