@@ -1,5 +1,6 @@
 /** A part of a run that fails is reported, and the other parts are still measured. */
 import type { Missing } from './results.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 export interface Report {
   readonly leftOut: Missing[];
@@ -15,7 +16,7 @@ export async function attempted<T>(
   try {
     return await work();
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     say(`${what} FAILED: ${why}`);
     failed.push({ what, why });
     return undefined;

@@ -6,6 +6,7 @@ import { withComparisons } from './report/page.ts';
 import { foldProfilesIn } from './report/profile-folding.ts';
 import { renderResults } from './report/report.ts';
 import { run } from './run.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 const page = join(import.meta.dirname, '../docs/performance.md');
 
@@ -41,6 +42,6 @@ function say(what: string): void {
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`bench: ${errorMessage(error)}\n`);
   process.exitCode = exitCodes.failed;
 }

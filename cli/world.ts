@@ -6,6 +6,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { CommandFailure, exitCodes } from './runtime/exit.ts';
 import type { KubernetesApi } from '../adapters/kubernetes/api.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 const apiTimeoutMilliseconds = 30_000;
 
@@ -59,7 +60,7 @@ async function withCluster<T>(
   try {
     api = connectKubernetes(login);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     throw new CommandFailure(exitCodes.configuration, `${kubeconfig}: ${message}`);
   }
   try {

@@ -7,6 +7,7 @@ import { hijackScenario } from './demo/scenarios/hijack.ts';
 import { joinScenario } from './demo/scenarios/join.ts';
 import { signScenario } from './demo/scenarios/sign.ts';
 import { terminalFor } from './demo/terminal.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
@@ -86,7 +87,7 @@ function parseDemo(argv: readonly string[]): Parsed {
       },
     });
   } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
+    return usage(errorMessage(error));
   }
   const { values, positionals } = parsed;
   if (values.help) return { text: helpText, code: exitCodes.ok };

@@ -9,6 +9,7 @@ import { defaultCluster, parseConfiguration } from '../core/configuration/parse.
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { CallLogEntry } from '../adapters/lambda/log.ts';
 import { openSignService, serveSignService } from './serve/sign-service.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 
@@ -94,7 +95,7 @@ function parseSettings(argv: readonly string[]): Parsed {
       },
     }).values;
   } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
+    return usage(errorMessage(error));
   }
   if (flags.help) return { text: helpText, code: exitCodes.ok };
   if (!/^\d{1,5}$/.test(flags.port) || Number(flags.port) > 65_535)
@@ -129,7 +130,7 @@ function defaultClusters(name: string, ttl: string): readonly ClusterConfigurati
   try {
     return [defaultCluster(name, { maxTtlSeconds: seconds })];
   } catch (error) {
-    return usage(`--max-ttl ${ttl}: ${error instanceof Error ? error.message : String(error)}`);
+    return usage(`--max-ttl ${ttl}: ${errorMessage(error)}`);
   }
 }
 
@@ -145,7 +146,7 @@ function configuredClusters(
   try {
     yaml = readFileSync(file, 'utf8');
   } catch (error) {
-    return wrong(`dev: --config: ${error instanceof Error ? error.message : String(error)}`);
+    return wrong(`dev: --config: ${errorMessage(error)}`);
   }
   const parsed = parseConfiguration(yaml, file);
   if (!parsed.ok) return wrong(parsed.problems.map(problemText).join('\n'));

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { parseConfiguration } from '../core/configuration/parse.ts';
 import type { Problem } from '../core/configuration/parse.ts';
 import { createApplication, entries } from './application.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
@@ -44,5 +45,5 @@ try {
   }).synth();
 } catch (error) {
   // What went wrong is in the message; where in CDK it was noticed helps nobody.
-  fail(`${error instanceof Error ? error.message : String(error)}\n`);
+  fail(`${errorMessage(error)}\n`);
 }

@@ -21,6 +21,7 @@ import type { SignatureAlgorithm } from '../../core/ports/signer.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedSigner, generateKey, publicKeyInfo, signatureAlgorithms } from './signer.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** The steps of writing, in the order they are taken; a test lets each of them fail. */
 export interface CaFiles {
@@ -189,7 +190,7 @@ function algorithmIn(json: string, folder: string): SignatureAlgorithm {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }
 
 const realFiles: CaFiles = {

@@ -14,6 +14,7 @@ import { alternate } from '../measure/rounds.ts';
 import type { RoundsPlan } from '../measure/rounds.ts';
 import { warmUp } from './turns.ts';
 import type { Measured, Site } from './turns.ts';
+import { errorMessage } from '../core/outcome/error-message.ts';
 
 /** A contender at work, which a phase may start anew. */
 export interface StartedSite extends Site {
@@ -78,7 +79,7 @@ async function measureBlock(
     } catch (error) {
       const site = open.find((each) => each.contender === contender);
       const logs = site?.running.processes.map((process) => `${process.name}:\n${process.logTail(8)}`) ?? [];
-      const why = [error instanceof Error ? error.message : String(error), ...logs].join('\n');
+      const why = [errorMessage(error), ...logs].join('\n');
       report.say(`${contender.label} FAILED: ${why}`);
       report.failed.push({ what: `${name}, ${contender.label}`, why });
       failed.add(contender);

@@ -8,6 +8,7 @@ import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
 import { objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface ClusterAccessFlags {
   readonly kubeconfig?: string;
@@ -64,7 +65,7 @@ export async function withObjects<T>(
     );
   } catch (error) {
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     throw new CommandFailure(
       exitCodes.configuration,
       absent ? `there is no kubeconfig ${path}` : `${path}: ${message}`,
@@ -75,7 +76,7 @@ export async function withObjects<T>(
     return await work({ api, signal: AbortSignal.timeout(commandMilliseconds) });
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     const busy = error instanceof ThrottledError ? 'is busy' : 'did not answer';
     throw new CommandFailure(exitCodes.temporary, `${api.server} ${busy}: ${message}`, 'try again');
   } finally {

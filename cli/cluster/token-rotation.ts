@@ -18,6 +18,7 @@ import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { expected, ifFound, listOf, objectOf, textOf } from './object-answers.ts';
 import type { Cluster } from './object-answers.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export type TokenFate =
   | { readonly fate: 'extend'; readonly why: string }
@@ -136,7 +137,7 @@ async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
   } catch (error) {
     if (error instanceof CommandFailure) return error;
     if (error instanceof TypeError || error instanceof RangeError) throw error;
-    return new CommandFailure(exitCodes.temporary, error instanceof Error ? error.message : String(error));
+    return new CommandFailure(exitCodes.temporary, errorMessage(error));
   }
 }
 

@@ -15,6 +15,7 @@ import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
 import { objectOf, textOf } from '../cluster/object-answers.ts';
 import { commaList, json, outputOption, table, yaml } from '../output/output.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 interface ExplainFlags extends ClusterFlags {
   readonly kubeconfig?: string;
@@ -102,7 +103,7 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<J
     });
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     const busy = error instanceof ThrottledError ? ' is busy' : ' did not answer';
     throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig}${busy}: ${message}`, 'try again');
   }

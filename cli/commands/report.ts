@@ -11,6 +11,7 @@ import { json, outputOption, table, yaml } from '../output/output.ts';
 import { addRegisterOptions, gather, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
 import { instantText, longText } from '../output/tofu-text.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 interface ReportFlags extends RegisterFlags {
   readonly kubeconfig?: string;
@@ -139,7 +140,7 @@ async function nodeNames(file: string, { context }: ReportFlags, io: Io): Promis
     answer = await io.fetchNodeNames({ kubeconfig, ...(context === undefined ? {} : { context }) });
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig} did not answer: ${message}`);
   }
   if (answer.ok) return answer.value;

@@ -9,6 +9,7 @@ import { attestationsFileIn } from '../../adapters/embedded/data.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister, RegisterPlace } from '../runtime/io.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export function openRegister(place: RegisterPlace, io: Io): Promise<OpenRegister> {
   return place.kind === 'embedded' ? openEmbedded(place.folder, io) : openDeployed(place, io);
@@ -27,7 +28,7 @@ async function openEmbedded(folder: string, io: Io): Promise<OpenRegister> {
     const opened = openEmbeddedAttestations(file);
     return { ...opened, by: async () => io.userName() };
   } catch (error) {
-    throw new CommandFailure(exitCodes.configuration, error instanceof Error ? error.message : String(error));
+    throw new CommandFailure(exitCodes.configuration, errorMessage(error));
   }
 }
 

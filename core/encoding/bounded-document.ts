@@ -9,6 +9,7 @@
 import { parseDocument } from 'yaml';
 import type { Problem } from './der-reader.ts';
 import { printable } from '../outcome/printable-text.ts';
+import { errorMessage } from '../outcome/error-message.ts';
 
 export const maxYamlCharacters = 65_536;
 
@@ -27,7 +28,7 @@ export function readBoundedDocument(text: string): { readonly value: unknown } |
     if (error !== undefined) return notYaml(error.message);
     return { value: document.toJS({ maxAliasCount: 0 }) as unknown };
   } catch (error) {
-    return notYaml(error instanceof Error ? error.message : String(error));
+    return notYaml(errorMessage(error));
   }
 }
 

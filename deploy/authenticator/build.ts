@@ -26,6 +26,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { contained, licenses, packagesOf } from '../image/build.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 export const scriptName = 'kubelet-authenticator.cjs';
@@ -178,7 +179,7 @@ async function main(argv: readonly string[]): Promise<number> {
       options: { out: { type: 'string' }, 'script-only': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
     }).values;
   } catch (error) {
-    process.stderr.write(`package: ${error instanceof Error ? error.message : String(error)}\n${help}`);
+    process.stderr.write(`package: ${errorMessage(error)}\n${help}`);
     return 2;
   }
   if (flags.help === true) {
@@ -194,7 +195,7 @@ async function main(argv: readonly string[]): Promise<number> {
     writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
     return 0;
   } catch (error) {
-    process.stderr.write(`package: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`package: ${errorMessage(error)}\n`);
     return error instanceof MissingTool ? 3 : 1;
   }
 }

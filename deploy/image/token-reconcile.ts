@@ -7,6 +7,7 @@ import { connectObjects } from '../../adapters/kubernetes/objects.ts';
 import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
 import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
 import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/cluster/token-rotation.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 const timeoutMilliseconds = 60_000;
 
@@ -37,7 +38,7 @@ main().then(
     process.exitCode = code;
   },
   (error: unknown) => {
-    process.stderr.write(`token-reconcile: ${oneLine(error instanceof Error ? error.message : String(error))}\n`);
+    process.stderr.write(`token-reconcile: ${oneLine(errorMessage(error))}\n`);
     process.exitCode = error instanceof CommandFailure ? error.code : exitCodes.temporary;
   },
 );

@@ -27,6 +27,7 @@ import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 import { loopbackCaller } from './loopback-caller.ts';
 import { serveHttp } from '../csr-api/node-http.ts';
 import type { HttpService } from '../csr-api/node-http.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface SignServiceOptions {
   readonly clusters: readonly ClusterConfiguration[];
@@ -113,7 +114,7 @@ export function serveSignService(service: SignService, port: number): Promise<Ht
     port,
     maxBodyBytes: maxCallBytes,
     tooLarge: tooLarge(),
-    onError: (error) => process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`),
+    onError: (error) => process.stderr.write(`error: ${errorMessage(error)}\n`),
   });
 }
 

@@ -15,6 +15,7 @@ import { checkCredential, nodeSubject, readBundle } from '../files/check-credent
 import type { Credential } from '../files/check-credential.ts';
 import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** What the story touches of the world besides files. */
 export interface World {
@@ -85,7 +86,7 @@ async function work(
     const working = startWork().then((go) => go(current, until));
     return await (current === undefined ? working : Promise.race([working, timeout(until - now() + 500, now)]));
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     const configured = error instanceof UnsafeFileError || (error instanceof Error && error.name === 'LoginError');
     const kind = configured ? 'misconfigured' : 'failed';
     return { kind, message, askAgainAt: now() + 60_000 };

@@ -23,6 +23,7 @@ import type { Wanted } from '../request/request.ts';
 import type { Settings } from '../settings/settings.ts';
 import { loadWork, newWork, purposeOf, saveWork } from './work.ts';
 import type { PendingRequest, WorkState } from './work.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface Order {
   readonly settings: Settings;
@@ -212,7 +213,7 @@ async function startAttempt(order: Order, loaded: LoadedCredential, node: Creden
       } catch (error) {
         if (now() + 2_000 >= until || isLasting(error)) throw error;
         // A fault that is silently tried again until the deadline is one that nobody finds. Said once, not every second.
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         if (why !== lastSaid) say(`trying again: ${why}`);
         lastSaid = why;
         await new Promise((resolve) => setTimeout(resolve, 1_000));

@@ -13,6 +13,7 @@ import { obtain } from './obtain.ts';
 import { servingOrder } from './certificate-spec.ts';
 import { servingFile } from '../settings/settings.ts';
 import type { Settings } from '../settings/settings.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** One try at everything: how long `--once` waits, and `--watch` before it says so and goes on. */
 const patienceMilliseconds = 120_000;
@@ -46,7 +47,7 @@ export async function watchServing(
       next = progress.kind === 'issued' ? progress.credential.renewAt : progress.askAgainAt;
       if (progress.kind !== 'issued') world.say(progress.message);
     } catch (error) {
-      world.say(error instanceof Error ? error.message : String(error));
+      world.say(errorMessage(error));
       next = world.now() + 30_000;
     }
     // In steps: a machine that slept through the moment must not wait for as long again.

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CacheWriteError, codeOf } from './cache.ts';
 import type { Slot } from './cache.ts';
 import { checkOwnFile } from './own-files.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface Lock {
   release(): void;
@@ -93,6 +94,6 @@ const explained: ReadonlyMap<number, string> = new Map([
 function lockError(file: string, error: unknown): Error {
   const { errcode } = error as { readonly errcode?: number };
   if (errcode === undefined) return new CacheWriteError(file, codeOf(error));
-  const why = explained.get(errcode & 0xff) ?? (error instanceof Error ? error.message : String(error));
+  const why = explained.get(errcode & 0xff) ?? errorMessage(error);
   return new Error(`${file} cannot be locked (${why})`);
 }

@@ -14,6 +14,7 @@ import type { ServingWay } from './join-files.ts';
 import { UnsafeFileError } from '../files/own-files.ts';
 import { defaultCacheDirectory, resolveSettings } from '../settings/settings.ts';
 import type { Settings } from '../settings/settings.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** As of every command; 6 means: it is there already, and was not overwritten. */
 export const joinExits = { ok: 0, refused: 1, usage: 2, configuration: 3, temporary: 5, conflict: 6 } as const;
@@ -128,7 +129,7 @@ export function planOf(argv: readonly string[], world: FlagWorld): JoinPlan | St
   try {
     given = parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
   } catch (error) {
-    return usage(error instanceof Error ? error.message : String(error));
+    return usage(errorMessage(error));
   }
   const { values: flags, positionals } = given;
   if (flags.help === true) return { help: true };

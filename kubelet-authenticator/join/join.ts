@@ -13,6 +13,7 @@ import { joinExits, joinHelp, planOf } from './join-flags.ts';
 import type { FlagWorld, JoinPlan, Stop } from './join-flags.ts';
 import { readGivenFile } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface JoinWorld extends DiscoveryWorld, FlagWorld {
   out(text: string): void;
@@ -108,7 +109,7 @@ async function join(plan: JoinPlan, world: JoinWorld): Promise<Stop | undefined>
   } catch (error) {
     return {
       exit: joinExits.configuration,
-      message: `cannot write: ${error instanceof Error ? error.message : String(error)}`,
+      message: `cannot write: ${errorMessage(error)}`,
     };
   }
   for (const { path } of files) world.say(`wrote ${path}`);

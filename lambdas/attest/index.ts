@@ -13,6 +13,7 @@ import { callersAllowed, clusterConfiguration, regionCertificates } from './conf
 import { parseSettings } from './env.ts';
 import { createAttestService } from './service.ts';
 import type { AttestFunction } from './service.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** Once for each process; thrown errors would only make Lambda start another, with nothing in the log to filter on. */
 function connect(): AttestFunction | HttpHandler {
@@ -36,7 +37,7 @@ function connect(): AttestFunction | HttpHandler {
       log: writeLog(parsed.settings.logLevel),
     });
   } catch (error) {
-    return refuseToServe([error instanceof Error ? error.message : String(error)], writeLog('info'));
+    return refuseToServe([errorMessage(error)], writeLog('info'));
   }
 }
 

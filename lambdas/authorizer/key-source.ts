@@ -6,6 +6,7 @@ import { createLocalJWKSet, errors } from 'jose';
 import type { CryptoKey, JSONWebKeySet, JWK } from 'jose';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** What the issuer published; looked at before it is believed. */
 export type FetchJwks = (issuer: string) => Promise<unknown>;
@@ -70,7 +71,7 @@ async function fetchKeySet(fetchJwks: () => Promise<unknown>): Promise<Fetched> 
   try {
     json = await fetchJwks();
   } catch (error) {
-    const detail = (error instanceof Error ? error.message : String(error)).slice(0, 300);
+    const detail = errorMessage(error).slice(0, 300);
     return { ok: false, reason: 'KeysUnreachable', detail };
   }
   const set = readKeySet(json);

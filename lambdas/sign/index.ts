@@ -14,6 +14,7 @@ import { redirects } from '../../adapters/lambda/redirects.ts';
 import { callersAllowed, clusterConfiguration } from './configuration.ts';
 import { parseSettings } from './env.ts';
 import { createSignService } from './service.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** Once for each process; thrown errors would only make Lambda start another, with nothing in the log to filter on. */
 function connect(): HttpHandler {
@@ -33,7 +34,7 @@ function connect(): HttpHandler {
       log: writeLog(parsed.settings.logLevel),
     });
   } catch (error) {
-    return refuseToServe([error instanceof Error ? error.message : String(error)], writeLog('info'));
+    return refuseToServe([errorMessage(error)], writeLog('info'));
   }
 }
 

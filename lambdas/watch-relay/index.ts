@@ -21,6 +21,7 @@ import { systemClock } from './runtime/system-clock.ts';
 import { createWebhookProxy } from './webhook/proxy.ts';
 import { serveWebhook } from './webhook/server.ts';
 import type { WebhookServer } from './webhook/server.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** After the relay's own drain, for the answers that webhook clients still wait for. */
 const webhookGraceMilliseconds = 5_000;
@@ -48,7 +49,7 @@ async function serve(settings: RelaySettings): Promise<number> {
     signers = readSigners(settings);
     connections = connect(settings);
   } catch (error) {
-    process.stderr.write(`watch-relay: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`watch-relay: ${errorMessage(error)}\n`);
     return exitCodes.configuration;
   }
   const { kubernetes, endpoint } = connections;
@@ -78,7 +79,7 @@ async function serve(settings: RelaySettings): Promise<number> {
     probes = await serveProbes(relay, settings.probes);
     webhook = await startWebhook(settings, relay, log);
   } catch (error) {
-    process.stderr.write(`watch-relay: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`watch-relay: ${errorMessage(error)}\n`);
     return exitCodes.configuration;
   }
   const addresses = { probes: probes.address, webhook: webhook?.address };

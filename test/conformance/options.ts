@@ -4,6 +4,7 @@ import { checks } from './checks.ts';
 import { baseProblem, defaults } from './conformance.ts';
 import { signerNames } from './questions.ts';
 import type { SignerName } from './questions.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export const helpText = `Checks from outside that an endpoint signs as the webhook protocol and docs/signing-api.md have it.
 
@@ -92,7 +93,7 @@ export function parseOptions(argv: readonly string[]): Parsed {
   try {
     parsed = parseArgs({ args: [...argv], strict: true, allowPositionals: true, options });
   } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error));
+    return wrong(errorMessage(error));
   }
   const { values: flags, positionals } = parsed;
   if (flags.help) return { kind: 'help' };

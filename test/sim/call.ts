@@ -4,6 +4,7 @@ import { fates } from './coverage.ts';
 import type { Fault } from './coverage.ts';
 import type { Random } from './random.ts';
 import type { Process, Stage } from './stage.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 type Fate = 'good' | Fault;
 
@@ -99,7 +100,7 @@ export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Pro
           );
         },
         (error: unknown) => {
-          told(`failed: ${error instanceof Error ? error.message : String(error)}`);
+          told(`failed: ${errorMessage(error)}`);
           fail(error instanceof Error ? error : new Error(String(error)));
         },
       );

@@ -6,6 +6,7 @@ import { describeCounts } from './coverage.ts';
 import { mutants } from './mutants.ts';
 import { shortStory } from './story.ts';
 import type { Stretch, StretchResult } from './stretch.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 const help = `Simulates one seed after the other and stops at the first that breaks something. docs/simulator.md
 
@@ -58,7 +59,7 @@ export function optionsOf(argv: readonly string[]): Options | { readonly wrong: 
       },
     }));
   } catch (error) {
-    return { wrong: error instanceof Error ? error.message : String(error) };
+    return { wrong: errorMessage(error) };
   }
   if (values.help) return 'help';
   const { mutant, story, coverage } = values;

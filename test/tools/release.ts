@@ -7,6 +7,7 @@ import type { ReadableStream } from 'node:stream/web';
 import { kubernetesVersion } from './pins.ts';
 import type { Machine } from './recipe.ts';
 import { temporaryName } from './run.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 const HOST = 'https://dl.k8s.io';
 const REACH_MS = 3_000;
@@ -71,7 +72,7 @@ export async function download(
     renameSync(temporary, path);
     return undefined;
   } catch (error) {
-    return `the download of ${url} failed: ${error instanceof Error ? error.message : String(error)}`;
+    return `the download of ${url} failed: ${errorMessage(error)}`;
   } finally {
     rmSync(temporary, { force: true });
   }

@@ -4,7 +4,7 @@ import type { Instant } from '../../../core/ports/instant.ts';
 import { deadline, sleep } from '../runtime/clock.ts';
 import type { Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
-import { text } from '../../../core/outcome/error-message.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import { microTime } from '../objects/status.ts';
 
 /** client-go's defaults. A leader gives up 5 s before anybody else may take over. */
@@ -144,7 +144,7 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
         if (!(await refresh(signal)) || heldByOther()) return false;
         return await write(signal);
       } catch (error) {
-        if (!parent.aborted) log.warn({ detail: text(error) }, 'lease call failed');
+        if (!parent.aborted) log.warn({ detail: errorMessage(error) }, 'lease call failed');
         return false;
       } finally {
         cancel();
@@ -160,7 +160,7 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
         const answer = await store.update({ ...observed, spec: { ...spec, leaseDurationSeconds: 1 } }, signal);
         if (answer.ok) observe(answer.value);
       } catch (error) {
-        log.warn({ detail: text(error) }, 'lease not released');
+        log.warn({ detail: errorMessage(error) }, 'lease not released');
       } finally {
         cancel();
       }

@@ -4,7 +4,7 @@ import { resourceVersionOf } from '../objects/request-phase.ts';
 import { fullJitter, sleep } from '../runtime/clock.ts';
 import type { Backoff, Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
-import { text } from '../../../core/outcome/error-message.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 
 /** As client-go: the server ends each watch after a while, spread so that not all clients return together. */
 const watchSeconds = { least: 300, spread: 300 };
@@ -109,7 +109,7 @@ async function listAll(
       if (token === undefined) return answer.value.resourceVersion;
     }
   } catch (error) {
-    if (!signal.aborted) log.warn({ signerName, detail: text(error) }, 'list failed');
+    if (!signal.aborted) log.warn({ signerName, detail: errorMessage(error) }, 'list failed');
     return undefined;
   }
 }
@@ -176,7 +176,7 @@ async function watchFrom(
     return ended('ended');
   } catch (error) {
     if (hearing.signal.aborted && !signal.aborted) return ended('silent');
-    if (!signal.aborted) log.info({ signerName, detail: text(error) }, 'watch broken');
+    if (!signal.aborted) log.info({ signerName, detail: errorMessage(error) }, 'watch broken');
     return ended(error instanceof ThrottledError ? 'refused' : 'broken');
   } finally {
     hearing.stop();

@@ -19,7 +19,7 @@ import { accessQuestion, leaveFor } from './access-review.ts';
 import type { Leave } from './access-review.ts';
 import { judgeUnattested } from './policy-only-review.ts';
 import { done, retry, retryOf } from './result.ts';
-import { text } from '../../../core/outcome/error-message.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { Decision, WorkResult } from './result.ts';
 import { withDecision } from '../objects/status.ts';
 import type { DecisionCondition } from '../objects/status.ts';
@@ -155,7 +155,7 @@ async function askLeave(
       const forbidden = answer.why === 'Unauthorized' || answer.why === 'Forbidden';
       return retry(forbidden ? 'ApiForbidden' : 'ApiRejected', answer.message);
     } catch (error) {
-      return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));
+      return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
     }
   }
   // Not a refusal: a binding that is made later lets it through, as in-tree.
@@ -171,7 +171,7 @@ async function attest(
   try {
     return await signer.attest(json, undefined, signal);
   } catch (error) {
-    return { kind: 'unanswered', result: retry('EndpointUnreachable', text(error)) };
+    return { kind: 'unanswered', result: retry('EndpointUnreachable', errorMessage(error)) };
   }
 }
 
@@ -241,7 +241,7 @@ async function write(
   try {
     answer = await api.updateApproval(withDecision(json, condition, clock.now()), signal);
   } catch (error) {
-    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));
+    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
   }
   if (answer.ok) {
     // Taken and thrown away, as an admission webhook can: counting it as done would leave the request pending.

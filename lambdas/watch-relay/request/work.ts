@@ -17,7 +17,7 @@ import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { RequestKey } from '../schedule/queue.ts';
 import { done, retry, retryOf } from './result.ts';
-import { text } from '../../../core/outcome/error-message.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from '../objects/status.ts';
 
@@ -63,7 +63,7 @@ async function signRequest(
   try {
     answer = await ports.signer.sign(object, signal);
   } catch (error) {
-    return retry('EndpointUnreachable', text(error));
+    return retry('EndpointUnreachable', errorMessage(error));
   }
   switch (answer.kind) {
     case 'issued': {
@@ -135,8 +135,8 @@ async function write(
       if (answer.why === 'TooLarge') return retry('ObjectTooLarge', answer.message);
       last = retry(answer.why === 'Conflict' ? 'ApiConflict' : 'ApiRejected', answer.message);
     } catch (error) {
-      if (error instanceof ThrottledError) return retry('ApiBusy', text(error));
-      last = retry('ApiUnreachable', text(error)); // written or not: only a look tells
+      if (error instanceof ThrottledError) return retry('ApiBusy', errorMessage(error));
+      last = retry('ApiUnreachable', errorMessage(error)); // written or not: only a look tells
     }
     const found = await read(key, ports, signal);
     if (found.kind !== 'object') return found;
@@ -177,6 +177,6 @@ async function read(key: RequestKey, { api }: ApprovalPorts, signal: AbortSignal
         return retry('ObjectTooLarge', answer.message);
     }
   } catch (error) {
-    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', text(error));
+    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
   }
 }

@@ -6,6 +6,7 @@ import type { ListenAddress } from './listen-address.ts';
 import { defaultInFlightPerRequester } from './signers.ts';
 import { parseWebhook, webhookHelp, webhookOptions } from './webhook-settings.ts';
 import type { WebhookSettings } from './webhook-settings.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 
 /** Everything the relay can be told; the text below is its documentation. */
 export interface RelaySettings {
@@ -126,7 +127,7 @@ export function parseSettings(
       },
     }).values;
   } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error));
+    return wrong(errorMessage(error));
   }
   if (flags.help === true) return { kind: 'help', text: helpText };
 

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 
 /** cert-manager renews days before the end: nobody is in a hurry, and links being swapped tell no watcher. */
 const lookMilliseconds = 10_000;
@@ -36,7 +37,7 @@ export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): Ke
       current = next;
       log.info({}, 'webhook: new certificate in use');
     } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error);
+      const detail = errorMessage(error);
       // Said once: between two looks only half of the files may have been replaced.
       if (detail !== complaint) log.error({ detail }, 'webhook: new certificate cannot be used');
       complaint = detail;
@@ -72,7 +73,7 @@ function must(flags: string, attempt: () => unknown): void {
   try {
     attempt();
   } catch (error) {
-    throw new Error(`${flags}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${flags}: ${errorMessage(error)}`, { cause: error });
   }
 }
 

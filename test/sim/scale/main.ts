@@ -4,6 +4,7 @@ import { runScenario } from './run.ts';
 import type { Result } from './run.ts';
 import { scenarios } from './scenarios.ts';
 import { tableOf } from './report.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 
 const help = `Many requests at once over models of KMS, Lambda, DynamoDB and the API server, in virtual time: how long until all
 are signed, beside what the quotas allow, and what it costs. The relay's code is the real one. docs/scale.md
@@ -37,7 +38,7 @@ async function main(): Promise<number> {
       },
     });
   } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error));
+    return wrong(errorMessage(error));
   }
   const { values, positionals } = parsed;
   if (values.help) {
