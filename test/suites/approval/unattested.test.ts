@@ -161,7 +161,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
   });
 
   test('a bad self-signature does not get past the API server of this version', async () => {
-    // Earlier ones stored it; then the relay denies it, which test/unit/watch-relay/approval.test.ts shows.
+    // Earlier ones stored it; then the relay denies it, which test/unit/lambdas/watch-relay/request/approval.test.ts shows.
     const signature = (bytes: Buffer) => Buffer.from([...bytes.subarray(0, -1), bytes.at(-1)! ^ 1]);
     await expect(postNodeRequest(token, 'forged', 'n6', { spec: { signature } })).rejects.toThrow(
       /verification failure/,

@@ -1,7 +1,7 @@
 /** Puts every case to the authorizer of the tree it stands in, and prints the refused ones that came in, as JSON. */
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
-import { cases } from '../../unit/authorizer/cases.ts';
-import { now } from '../../unit/authorizer/tokens.ts';
+import { cases } from '../../unit/lambdas/authorizer/cases.ts';
+import { now } from '../../unit/lambdas/authorizer/tokens.ts';
 
 const wronglyIn: string[] = [];
 const wronglyOut: string[] = [];

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../harness/processes.ts';
 
 const root = join(import.meta.dirname, '../../..');
-const needed = ['package.json', 'core', 'lambdas/authorizer', 'test/unit/authorizer', 'test/suites/authorizer'];
+const needed = ['package.json', 'core', 'lambdas/authorizer', 'test/unit/lambdas/authorizer', 'test/suites/authorizer'];
 
 /** `find` must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
 const mutants: readonly (readonly [breaks: string, file: string, find: string, replace: string])[] = [

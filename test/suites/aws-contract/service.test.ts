@@ -27,7 +27,7 @@ import { createSignService } from '../../../lambdas/sign/service.ts';
 import { startAwsProxy } from '../../harness/aws-proxy.ts';
 import type { AwsProxy } from '../../harness/aws-proxy.ts';
 import { createAttestationsTable, createCertificatesTable } from '../../harness/aws-tables.ts';
-import { csrFixture, eventFixture } from '../../unit/sign/stack.ts';
+import { csrFixture, eventFixture } from '../../unit/lambdas/sign/stack.ts';
 import { describeOnEmulators, patience } from './emulators.ts';
 
 const cluster = clusterOf('{subject: {commonName: prod}}');

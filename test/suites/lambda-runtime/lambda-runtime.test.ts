@@ -25,9 +25,9 @@ import {
 import type { LambdaEnvironment } from '../../harness/lambda-runtime.ts';
 import { nodeRequest } from '../../harness/lambda-machines.ts';
 import { requireTools } from '../../tools/tools.ts';
-import { eventOf } from '../../unit/authorizer/case.ts';
-import { audience, ecKey, strangerKey } from '../../unit/authorizer/tokens.ts';
-import { verdictIn } from '../../unit/attest/endpoint.ts';
+import { eventOf } from '../../unit/lambdas/authorizer/case.ts';
+import { audience, ecKey, strangerKey } from '../../unit/lambdas/authorizer/tokens.ts';
+import { verdictIn } from '../../unit/lambdas/attest/endpoint.ts';
 import { awsCallsOf } from '../counting/budget.ts';
 import { operationOf, tally, type Counts } from '../counting/counted-world.ts';
 import { listeners, processFamily } from './listeners.ts';

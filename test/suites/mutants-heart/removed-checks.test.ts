@@ -1,5 +1,5 @@
 /**
- * What decides who gets a certificate, without each of its checks: at least one case of test/unit/attest is then answered
+ * What decides who gets a certificate, without each of its checks: at least one case of test/unit/lambdas/attest is then answered
  * otherwise, or not at all. A check that no case needs is either superfluous or untried: both fail here, unless the
  * reviewed table (equivalent.ts) says why it makes no difference.
  */

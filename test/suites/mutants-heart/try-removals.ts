@@ -15,7 +15,7 @@ const files = [
   'serving-names',
   'binding',
 ] as const;
-const tests = join(import.meta.dirname, '../../unit/attest');
+const tests = join(import.meta.dirname, '../../unit/lambdas/attest');
 
 const testFiles = files.map((file) => join(tests, `${file}.test.ts`));
 process.stdout.write(JSON.stringify(await tryRemovals({ folder, removals: findRemovals(), testFiles })));

@@ -12,7 +12,7 @@ import { startCounting } from '../../harness/steps.ts';
 import { createTestAuthority } from '../../harness/test-certificates.ts';
 import { ordinaryRequest, worstCluster, worstRequest, worstSigner } from '../../harness/worst-request.ts';
 import type { ApprovedObject } from '../../harness/worst-request.ts';
-import { createWorld, requestOf, said, servingSigner } from '../attest/world.ts';
+import { createWorld, requestOf, said, servingSigner } from '../lambdas/attest/world.ts';
 import { noLocks } from '../../harness/no-locks.ts';
 
 const steps = await startCounting();

@@ -10,7 +10,7 @@ import { main } from '../../../dev/demo.ts';
 import type { DemoOverrides } from '../../../dev/demo.ts';
 import { createTerminal } from '../../../dev/demo/terminal.ts';
 import { makeRequest } from '../../harness/requests.ts';
-import { certificatesIn, csrFixture, startStack } from '../sign/stack.ts';
+import { certificatesIn, csrFixture, startStack } from '../lambdas/sign/stack.ts';
 
 async function play(argv: readonly string[], overrides: DemoOverrides = {}): Promise<{ code: number; text: string }> {
   let text = '';

@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { loadEmbeddedCa } from '../../../adapters/embedded/authority.ts';
 import { main } from '../../../dev/serve.ts';
-import { csrFixture } from '../sign/stack.ts';
+import { csrFixture } from '../lambdas/sign/stack.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'countersign-serve-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -185,7 +185,7 @@ test('what the ca function writes when there is no CA', async () => {
   });
   await handler({ action: 'show' }).catch(() => undefined);
   expect(lines.map((line) => counted('Ca', line))).toEqual([['CaFaults']]);
-  // As test/unit/ca/handler.test.ts shows it of CAs that are there.
+  // As test/unit/lambdas/ca/handler.test.ts shows it of CAs that are there.
   const line = {
     level: 'info',
     action: 'show',

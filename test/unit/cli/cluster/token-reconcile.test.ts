@@ -1,0 +1,98 @@
+/** What `token reconcile` does when the cluster it asks is the wrong one, or answers for some Machines only. */
+import { describe, expect, test } from 'vitest';
+import type { ObjectApi } from '../../../../adapters/kubernetes/objects.ts';
+import { reconcileTokens, reconciledText } from '../../../../cli/cluster/token-rotation.ts';
+import { secretOfToken } from '../../../../core/kubernetes/bootstrap-token.ts';
+import type { TokenOwner } from '../../../../core/kubernetes/bootstrap-token.ts';
+import type { ApiAnswer, JsonObject } from '../../../../core/ports/kubernetes-api.ts';
+import { now } from '../run.ts';
+
+type Found = JsonObject | 'gone' | 'forbidden' | 'silent';
+
+/** Tokens for these Machines, and a cluster that answers so for each; what was deleted or replaced. */
+async function reconcile(machines: Readonly<Record<string, Found>>, owner: Partial<TokenOwner> = {}) {
+  const changed: string[] = [];
+  const asked: string[] = [];
+  const secrets = Object.keys(machines).map((name, index) => {
+    const token = { id: `tok00${index}`, secret: '0123456789abcdef' };
+    const made = { kind: 'machine', namespace: 'fleet', name, ...owner } as const;
+    const secret = secretOfToken({
+      token,
+      description: '',
+      expires: now + 60_000,
+      usages: [],
+      groups: [],
+      owner: made,
+    });
+    return { ...secret, metadata: { ...(secret['metadata'] as object), uid: `uid-${index}`, resourceVersion: '1' } };
+  });
+  const answers = (path: string): Promise<ApiAnswer<JsonObject>> => {
+    asked.push(path);
+    if (path === '/apis/cluster.x-k8s.io')
+      return Promise.resolve({ ok: true, value: { preferredVersion: { version: 'v1' } } });
+    if (path === '/apis/cluster.x-k8s.io/v1')
+      return Promise.resolve({ ok: true, value: { resources: [{ name: 'machines' }, { name: 'machinepools' }] } });
+    const found = machines[decodeURIComponent(path.split('/').at(-1) ?? '')];
+    if (found === 'silent') return Promise.reject(new Error('no answer in 30 s'));
+    if (found === 'forbidden') return Promise.resolve({ ok: false, why: 'Forbidden', message: 'HTTP 403: no' });
+    if (found === 'gone' || found === undefined)
+      return Promise.resolve({ ok: false, why: 'NotFound', message: 'HTTP 404' });
+    return Promise.resolve({ ok: true, value: found });
+  };
+  const change = (path: string): Promise<ApiAnswer<JsonObject>> => {
+    changed.push(path.split('/').at(-1) ?? '');
+    return Promise.resolve({ ok: true, value: {} });
+  };
+  const api = {
+    server: '',
+    context: '',
+    user: '',
+    list: () => Promise.resolve({ ok: true, value: secrets }),
+    get: answers,
+    create: () => Promise.reject(new Error('it makes nothing')),
+    replace: change,
+    remove: change,
+    close: () => {},
+  } satisfies ObjectApi;
+  const cluster = { api, signal: new AbortController().signal };
+  const done = await reconcileTokens(cluster, api, { ttlSeconds: 3_600, dryRun: false, now });
+  return { ...done, changed, asked, outcomes: done.tokens.map((token) => token.done) };
+}
+
+describe('finding 22: the wrong management cluster', () => {
+  test('that has none of the Machines: nothing is deleted, and the exit code says so', async () => {
+    const { exit, changed, tokens, outcomes } = await reconcile({ a: 'gone', b: 'gone' });
+    expect({ exit, changed, outcomes }).toEqual({ exit: 4, changed: [], outcomes: ['left', 'left'] });
+    expect(tokens[0]?.why).toContain('is it the right management cluster?');
+  });
+
+  test('one Machine that is there tells it from the right one', async () => {
+    const { exit, outcomes } = await reconcile({ a: 'gone', b: {} });
+    expect({ exit, outcomes }).toEqual({ exit: 0, outcomes: ['deleted', 'extended'] });
+  });
+
+  test('an answer that is none does not', async () => {
+    const { exit, changed, outcomes } = await reconcile({ a: 'gone', b: 'forbidden' });
+    expect({ exit, changed, outcomes }).toEqual({ exit: 4, changed: [], outcomes: ['left', 'failed'] });
+  });
+});
+
+describe('finding 22: one lookup that fails', () => {
+  test.each<[Found, number, string]>([
+    ['silent', 5, 'no answer in 30 s'],
+    ['forbidden', 3, 'machine fleet/b: HTTP 403: no'],
+  ])('%s: the other tokens go on', async (found, code, words) => {
+    const done = await reconcile({ a: {}, b: found, c: 'gone' });
+    expect(done).toMatchObject({ exit: code, outcomes: ['extended', 'failed', 'deleted'] });
+    expect(done.changed).toEqual(['bootstrap-token-tok000', 'bootstrap-token-tok002']);
+    expect(reconciledText(done)).toContain(`tok001 (machine fleet/b): failed: ${words}\n`);
+  });
+});
+
+test('an annotation asks for nothing but the object of that name', async () => {
+  const { asked } = await reconcile({ 'x/../../../namespaces/default/secrets/y': {} }, { namespace: 'a/b' });
+  expect(asked.at(-1)).toBe(
+    '/apis/cluster.x-k8s.io/v1/namespaces/a%2Fb/machines/x%2F..%2F..%2F..%2Fnamespaces%2Fdefault%2Fsecrets%2Fy',
+  );
+  expect(await reconcile({ a: {} }, { namespace: '..' })).toMatchObject({ exit: 1, outcomes: ['failed'] });
+});

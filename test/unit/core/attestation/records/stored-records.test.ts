@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import {
+  auditItemFrom,
+  identityRecordFrom,
+  machineEntryFrom,
+  providerAndName,
+  verdictFrom,
+} from '../../../../../core/attestation/records/stored-records.ts';
+import type { Plain } from '../../../../../core/attestation/records/stored-records.ts';
+
+const record: Plain = {
+  identity: 'aws#i',
+  nodeName: 'n',
+  state: 'active',
+  spkiSha256: '11',
+  previousSpkis: ['22'],
+  providerId: 'aws:///z/i',
+  startedAt: 1,
+  unknownSince: 2,
+  restart: { startedAt: 1, since: 2, spkiSha256: 'k', contested: true },
+  recent: { since: 3, uses: 4 },
+  addresses: ['10.0.0.1'],
+  firstSeen: 1,
+  lastSeen: 2,
+  renewals: 0,
+  uses: 1,
+  lastUid: 'u',
+  rev: 1,
+};
+const verdict: Plain = {
+  uid: 'u',
+  requestDigest: 'd',
+  signerName: 's/s',
+  decision: 'deny',
+  violations: [{ code: 'TofuReuse', message: 'm' }],
+  annotations: { a: 'b' },
+  identity: 'aws#i',
+  registeredAt: 1,
+  firstKey: true,
+  nodeName: 'n',
+  mode: 'enforce',
+  decidedAt: 1,
+  expiresAt: 2,
+};
+const audit: Plain = {
+  id: '01ARYZ6S41',
+  at: 1,
+  by: 'eve',
+  action: 'reset',
+  subject: 'aws#i',
+  nodeName: 'n',
+  reason: 'r',
+  before: record,
+};
+const machine: Plain = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
+
+/** What each field must not be; a field is only optional where the type says so. */
+const kinds: readonly (readonly [name: string, read: (plain: Plain) => unknown, whole: Plain, optional: string[]])[] = [
+  [
+    'record of a machine',
+    identityRecordFrom,
+    record,
+    ['spkiSha256', 'startedAt', 'unknownSince', 'restart', 'recent', 'lastUid'],
+  ],
+  ['verdict', verdictFrom, verdict, ['identity', 'registeredAt', 'firstKey', 'nodeName']],
+  ['audit item', auditItemFrom, audit, ['nodeName', 'before']],
+  ['entry of the list of machines', machineEntryFrom, machine, []],
+];
+
+describe.each(kinds)('a stored %s', (_, read, whole, optional) => {
+  test('comes back as it is, and nothing else with it', () => {
+    expect(read(whole)).toEqual(whole);
+    expect(read({ ...whole, pk: 'id#x', writer: 'token', ttl: 5 })).toEqual(whole);
+  });
+
+  test.each(Object.keys(whole))('with another %s than this program writes is a fault', (name) => {
+    const other: Readonly<Record<string, readonly unknown[]>> = {
+      string: [1, null, {}, ['a'], true],
+      number: ['1', 1.5, null, 2 ** 53],
+      boolean: [1, 'true', null],
+      object: [1, 'x', null, [1], [[]], [null], { a: 1 }],
+    };
+    for (const wrong of other[typeof whole[name]] ?? [])
+      expect(() => read({ ...whole, [name]: wrong })).toThrow(TypeError);
+    const { [name]: absent, ...rest } = whole;
+    expect(absent).toBeDefined();
+    if (optional.includes(name)) expect(read(rest)).toEqual(rest);
+    else expect(() => read(rest)).toThrow(TypeError);
+  });
+});
+
+test.each([
+  [identityRecordFrom, { ...record, state: 'lost' }],
+  [verdictFrom, { ...verdict, decision: 'perhaps' }],
+  [verdictFrom, { ...verdict, decision: 'approve' }],
+  [verdictFrom, { ...verdict, mode: 'off' }],
+  [verdictFrom, { ...verdict, violations: [] }],
+  [verdictFrom, { ...verdict, violations: [{ code: 'Invented', message: 'm' }] }],
+  [verdictFrom, { ...verdict, violations: [{ code: 'TofuReuse' }] }],
+  [auditItemFrom, { ...audit, action: 'forget' }],
+  [auditItemFrom, { ...audit, before: { ...record, rev: '1' } }],
+])('words that nobody knows are a fault', (read, plain) => {
+  expect(() => read(plain as never)).toThrow(TypeError);
+});
+
+test('a name is all that follows the first mark', () => {
+  expect(providerAndName('aws#aws/1/r/i-1')).toEqual(['aws', 'aws/1/r/i-1']);
+  expect(providerAndName('insecure#a#b')).toEqual(['insecure', 'a#b']);
+  expect(providerAndName('#')).toEqual(['', '']);
+  expect(providerAndName('none')).toEqual(['none']);
+});

@@ -1,0 +1,154 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { defaultCluster, parseConfiguration } from '../../../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
+import { signerDocuments } from '../../../../core/configuration/signer-documents.ts';
+import { defaultTtlSeconds } from '../../../../core/configuration/resolve/cluster.ts';
+
+const page = join(import.meta.dirname, '../../../../docs/signers.md');
+
+const headings = [
+  'Trust distribution',
+  'Permitted subjects',
+  'Permitted x509 extensions',
+  'Permitted key usages and extended key usages',
+  'Expiration and certificate lifetime',
+  'CA bit',
+  'Further CERTIFICATE blocks',
+];
+
+function custom(profile: string): ClusterConfiguration {
+  const parsed = parseConfiguration(
+    `version: 1
+clusters:
+  prod:
+    cas: {web: {subject: {commonName: Web}}}
+    profiles: {k8s.example.com/web: ${profile}}`,
+    'countersign.yaml',
+  );
+  const cluster = parsed.ok ? parsed.configuration.clusters.get('prod') : undefined;
+  if (cluster === undefined) throw new Error(JSON.stringify(parsed));
+  return cluster;
+}
+
+test('docs/signers.md shows what the default cluster does', () => {
+  const text = readFileSync(page, 'utf8');
+  const documents = signerDocuments(defaultCluster('demo', { maxTtlSeconds: defaultTtlSeconds }));
+  // To mend: put the output of `countersign config docs` below the comment.
+  expect(text.slice(text.indexOf('-->') + 5)).toBe(documents);
+});
+
+test('docs/signers.md has a place for every deviation the rules name', () => {
+  const text = readFileSync(page, 'utf8');
+  const numbered = [...text.matchAll(/^(\d+)\. \*\*/gm)].map(([, number]) => Number(number));
+  expect(numbered).toEqual(Array.from({ length: numbered.length }, (_, index) => index + 1));
+  const folder = join(import.meta.dirname, '../../../../core/policy');
+  const rules = ['check-profile', 'general-rules', 'subject-rules', 'serving-rules'].map((file) =>
+    readFileSync(join(folder, `${file}.ts`), 'utf8'),
+  );
+  const named = [...rules.join('').matchAll(/[Dd]eviations? ((?:\d+(?:, | and )?)+)/g)].flatMap(([, list = '']) =>
+    (list.match(/\d+/g) ?? []).map(Number),
+  );
+  expect(named.length).toBeGreaterThan(8);
+  for (const number of named) expect(numbered).toContain(number);
+});
+
+test('every signer has the seven headings, in order', () => {
+  const chapters = signerDocuments(defaultCluster('demo', { maxTtlSeconds: 3600 }))
+    .split(/^## /m)
+    .slice(1);
+  expect(chapters.map((chapter) => chapter.split('\n')[0])).toEqual([
+    'kubernetes.io/kube-apiserver-client',
+    'kubernetes.io/kube-apiserver-client-kubelet',
+    'kubernetes.io/kubelet-serving',
+    'kubernetes.io/legacy-unknown',
+  ]);
+  for (const chapter of chapters)
+    expect([...chapter.matchAll(/^### (.*)$/gm)].map(([, heading]) => heading)).toEqual(headings);
+});
+
+describe('the document follows the profile', () => {
+  const usages = 'usages: {allowed: [digital signature, server auth], required: [server auth]}';
+  test.each([
+    ['the lifetime', `{${usages}, sans: {dns: [a]}, maxTtl: 90m}`, 'At most 90 minutes,'],
+    ['a lifetime of days', `{${usages}, sans: {dns: [a]}, maxTtl: 720h}`, 'At most 30 days,'],
+    ['one hour', `{${usages}, sans: {dns: [a]}, maxTtl: 60m}`, 'At most 1 hour,'],
+    [
+      'a lifetime below the usual minimum',
+      `{${usages}, sans: {dns: [a]}, maxTtl: 61s}`,
+      'none is shorter than 61 seconds',
+    ],
+    ['keys', `{${usages}, sans: {dns: [a]}, keys: [P-256]}`, 'Keys: P-256; anything else is refused'],
+    [
+      'requesters',
+      `{${usages}, sans: {dns: [a]}, requester: {users: [alice], groups: ['team-*']}}`,
+      'Only the users `alice` and members of the groups `team-*` may ask',
+    ],
+    [
+      'common names',
+      `{${usages}, subject: {commonNames: ['web-*'], commonNameRequired: true}}`,
+      '- common name: `web-*`; required',
+    ],
+    [
+      'system names',
+      `{${usages}, subject: {allowReserved: ['system:web']}}`,
+      'this signer gives only `system:web` of those, and refuses the others, `NameReserved`',
+    ],
+    [
+      'no system names',
+      `{${usages}, sans: {dns: [a]}}`,
+      'this signer gives none of those, and refuses the others, `NameReserved`',
+    ],
+    ['blocks', `{${usages}, sans: {ip: [10.0.0.0/8]}}`, '- IP addresses: `10.0.0.0/8`'],
+    [
+      'names required',
+      `{${usages}, sans: {uri: ['spiffe://a/*'], required: true}}`,
+      'At least one subjectAltName of these:',
+    ],
+    [
+      'usages',
+      `{${usages}, sans: {dns: [a]}}`,
+      'Any of `digital signature`, `server auth`, at least one extended usage among them. Required: `server auth`.',
+    ],
+    ['the CA', `{${usages}, sans: {dns: [a]}}`, 'CA `web` (`GET /v1/clusters/prod/trust-bundle/web`)'],
+  ])('%s', (_, profile, expected) => {
+    expect(signerDocuments(custom(profile))).toContain(expected);
+  });
+});
+
+describe('of signers that demand a proof of the machine', () => {
+  const file = join(import.meta.dirname, '../../../../examples/attestation.yaml');
+  const parsed = parseConfiguration(readFileSync(file, 'utf8'), file);
+  const clusters = parsed.ok ? parsed.configuration.clusters : new Map<string, ClusterConfiguration>();
+  const chapter = (cluster: string, signer: string): string =>
+    signerDocuments(clusters.get(cluster) ?? defaultCluster('none', { maxTtlSeconds: 60 }))
+      .split(/^## /m)
+      .find((text) => text.startsWith(`${signer}\n`)) ?? '';
+  const attested = chapter('prod', 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws');
+  const serving = chapter('prod', 'kubernetes.io/kubelet-serving');
+  const audited = chapter('legacy', 'kubernetes.io/kube-apiserver-client-kubelet');
+
+  test.each([
+    ['who approves', attested, 'Approved by the watch-relay on proof of the machine, and denied'],
+    [
+      'who may ask',
+      attested,
+      'members of the groups `system:bootstrappers`, `system:bootstrappers:*` and the node itself',
+    ],
+    ['what proof', attested, 'Demands a proof of the machine: the request brings evidence of `aws`.'],
+    ['fresh keys', attested, 'A key that was certified before is refused, `KeyReused`.'],
+    ['codes that are not in-tree ones', attested, 'Otherwise refused: `SubjectNotPermitted`, and `NameReserved`'],
+    ['a stock kubelet without evidence', serving, '`aws`, or comes from a node whose machine is on record.'],
+    ['whose names they are', serving, 'Otherwise refused, `NameNotOwned`.'],
+    ['in-tree codes of in-tree signers', serving, 'is refused: `SignerValidationFailure`.'],
+    ['audit', audited, 'For now failures are only counted (audit): nothing is refused for them.'],
+    ['who approves meanwhile', audited, 'Never approved by Countersign. Anybody may ask whose request is approved.'],
+  ])('%s', (_, text, expected) => {
+    expect(text).toContain(expected);
+  });
+
+  test('no in-tree code where no in-tree signer would answer', () => {
+    expect(attested).not.toContain('SignerValidationFailure');
+  });
+});

@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { decodeExecInfo, encodeExecCredential } from '../../../../kubelet-authenticator/credential/exec-credential.ts';
+import { encodeSettings, resolveSettings, servingFile } from '../../../../kubelet-authenticator/settings/settings.ts';
+import { settingsFile } from '../settings-file.ts';
+
+const settings = (change: object = {}, flags: Parameters<typeof resolveSettings>[1] = {}) => {
+  const resolved = resolveSettings(JSON.stringify({ ...settingsFile, ...change }), flags);
+  if (!resolved.ok) throw new Error(resolved.problems.join('; '));
+  return resolved.settings;
+};
+const problems = (text: string | undefined, flags: Parameters<typeof resolveSettings>[1] = {}) => {
+  const resolved = resolveSettings(text, flags);
+  return resolved.ok ? [] : resolved.problems;
+};
+
+test('what is not said has its default, and what is written is read again', () => {
+  const resolved = settings();
+  expect(resolved).toMatchObject({
+    signerName: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
+    cacheDirectory: '/var/lib/kubelet/pki/authenticator',
+    keyKind: 'P-256',
+    servingNames: [],
+  });
+  expect(resolved).not.toHaveProperty('servingSignerName');
+  expect(servingFile(resolved)).toBe('/var/lib/kubelet/pki/authenticator/serving.pem');
+  const all = { ...resolved, servingSignerName: 'x/y', clientCaBundleFile: '/b', servingNames: ['10.0.0.1', 'a.b'] };
+  expect(resolveSettings(encodeSettings(all))).toEqual({ ok: true, settings: all });
+});
+
+test('flags take the place of the file, and can say everything', () => {
+  expect(settings({}, { 'node-name': 'n2', 'key-kind': 'RSA-4096', 'serving-name': ['fe80::1'] })).toMatchObject({
+    nodeName: 'n2',
+    keyKind: 'RSA-4096',
+    servingNames: ['fe80::1'],
+  });
+  const flags = {
+    'node-name': 'n1',
+    'cluster-name': 'c',
+    audience: 'a',
+    provider: 'insecure',
+    server: 'http://127.0.0.1:8080',
+    'certificate-authority': '/ca',
+    'bootstrap-credentials': '/b',
+  };
+  expect(problems(undefined, flags)).toEqual([]);
+});
+
+test('the version of the evidence is one that the provider makes, or not said', () => {
+  expect(settings()).not.toHaveProperty('evidenceVersion');
+  expect(settings({}, { 'evidence-version': 'aws/v1' })).toMatchObject({ evidenceVersion: 'aws/v1' });
+  const written = encodeSettings(settings({ evidenceVersion: 'aws/v2' }));
+  expect(resolveSettings(written)).toMatchObject({ ok: true, settings: { evidenceVersion: 'aws/v2' } });
+  expect(problems(JSON.stringify({ ...settingsFile, evidenceVersion: 'aws/v9' }))).toEqual([
+    'evidenceVersion (--evidence-version) is none of aws/v2, aws/v1',
+  ]);
+  expect(problems(JSON.stringify({ ...settingsFile, provider: 'insecure', evidenceVersion: 'aws/v2' }))).toEqual([
+    'evidenceVersion (--evidence-version) is none of insecure/v1',
+  ]);
+});
+
+test('all that is wrong is told at once', () => {
+  expect(problems('[]')).toEqual(['the settings file is not a JSON object']);
+  expect(problems('{"token": "abcdef.')).toEqual(['the settings file is not a JSON object']);
+  const wrong = {
+    ...settingsFile,
+    version: 2,
+    nodeName: 'N 1',
+    provider: 'gce',
+    server: 'http://10.0.0.1',
+    color: 1,
+    cacheDirectory: 'x',
+  };
+  expect(problems(JSON.stringify({ ...wrong, audience: undefined }))).toEqual([
+    'the settings file has an unknown key "color"',
+    'the settings file is not of version 1',
+    'provider (--provider) is none of aws, insecure',
+    'nodeName (--node-name) is not a node name',
+    'server (--server) is not an https address (http only on loopback)',
+    'audience (--audience) is missing',
+    'cacheDirectory (--cache-dir) is not absolute',
+  ]);
+});
+
+test.each(['exec', 'serving'])('%s on a machine that never joined says who writes the settings', (command) => {
+  const program = resolve(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');
+  const ran = spawnSync(process.execPath, [program, command], { encoding: 'utf8' });
+  const lines = ran.stderr.trimEnd().split('\n');
+  expect([ran.status, ran.stdout]).toEqual([3, '']);
+  expect(lines).toContain('kubelet-authenticator: audience (--audience) is missing');
+  expect(lines.at(-1)).toBe(
+    'kubelet-authenticator: kubelet-authenticator join writes them all to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
+  );
+});
+
+test('finding 23: no line of the log begins another one, or steers a terminal', () => {
+  const program = resolve(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');
+  const flag = '/nope\u001b[31m\u202e\nkubelet-authenticator: forged';
+  const ran = spawnSync(process.execPath, [program, 'exec', '--settings', flag], { encoding: 'utf8' });
+  expect(ran).toMatchObject({
+    status: 3,
+    stderr:
+      'kubelet-authenticator: the settings: /nope\\u{1b}[31m\\u{202e}\\u{a}kubelet-authenticator: forged cannot be read (ENOENT)\n',
+  });
+});
+
+test.each([
+  [undefined, /is not set/],
+  ['', /is not set/],
+  ['{', /is not JSON/],
+  ['null', /is not an ExecCredential/],
+  ['{"kind":"Pod"}', /is not an ExecCredential/],
+  ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1alpha1"}', /no known version/],
+])('KUBERNETES_EXEC_INFO %s is refused', (text, message) => {
+  expect(decodeExecInfo(text)).toEqual({ ok: false, message: expect.stringMatching(message) as string });
+});
+
+test('the answer is of the version that was asked for, its moment in whole seconds', () => {
+  const info = decodeExecInfo(
+    '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}',
+  );
+  expect(info).toEqual({ ok: true, version: 'v1beta1' });
+  const text = encodeExecCredential('v1beta1', { certificatePem: 'C', keyPem: 'K', askAgainAt: 1_700_000_000_999 });
+  expect(JSON.parse(text)).toEqual({
+    apiVersion: 'client.authentication.k8s.io/v1beta1',
+    kind: 'ExecCredential',
+    status: { expirationTimestamp: '2023-11-14T22:13:20Z', clientCertificateData: 'C', clientKeyData: 'K' },
+  });
+});

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { defaultCluster } from '../../../../core/configuration/parse.ts';
+import { parseSettings } from '../../../../lambdas/sign/env.ts';
+
+const cluster = defaultCluster('prod', { maxTtlSeconds: 3_600 });
+const arn = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
+const good = {
+  COUNTERSIGN_CLUSTER: 'prod',
+  COUNTERSIGN_CERTIFICATES_TABLE: 'prod-state-Certificates-ABC',
+  COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC',
+  COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }),
+};
+
+test('what the infrastructure sets is read', () => {
+  expect(parseSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'warn' }, cluster)).toEqual({
+    ok: true,
+    settings: {
+      certificatesTable: 'prod-state-Certificates-ABC',
+      attestationsTable: 'prod-state-Attestations-ABC',
+      caKeys: new Map([['ca', arn]]),
+      logLevel: 'warn',
+    },
+  });
+  expect(parseSettings(good, cluster)).toMatchObject({ settings: { logLevel: 'info' } });
+  const china = { ...good, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.replace('arn:aws:', 'arn:aws-cn:') }) };
+  expect(parseSettings(china, cluster).ok).toBe(true);
+});
+
+test.each([
+  ['no cluster', { COUNTERSIGN_CLUSTER: '' }, 'COUNTERSIGN_CLUSTER is not set'],
+  [
+    'another cluster than the bundle’s',
+    { COUNTERSIGN_CLUSTER: 'test' },
+    /is test, and the bundle has the rules of prod/,
+  ],
+  ['no table', { COUNTERSIGN_CERTIFICATES_TABLE: undefined }, 'COUNTERSIGN_CERTIFICATES_TABLE is not set'],
+  ['no table for locks', { COUNTERSIGN_ATTESTATIONS_TABLE: '' }, 'COUNTERSIGN_ATTESTATIONS_TABLE is not set'],
+  ['keys that are no JSON', { COUNTERSIGN_CA_KEYS: '{' }, /no KMS key ARN for the CA ca/],
+  ['keys that are no map', { COUNTERSIGN_CA_KEYS: '[]' }, /no KMS key ARN for the CA ca/],
+  ['null for keys', { COUNTERSIGN_CA_KEYS: 'null' }, /no KMS key ARN for the CA ca/],
+  ['a key for another CA only', { COUNTERSIGN_CA_KEYS: JSON.stringify({ web: arn }) }, /for the CA ca/],
+  ['a key that is no text', { COUNTERSIGN_CA_KEYS: '{"ca": 1}' }, /for the CA ca/],
+  ['an alias', { COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.replace('key/', 'alias/') }) }, /for the CA ca/],
+  ['a bare key id', { COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.split('/')[1] }) }, /for the CA ca/],
+  ['a log level nobody knows', { COUNTERSIGN_LOG_LEVEL: 'loud' }, /COUNTERSIGN_LOG_LEVEL is none of/],
+])('%s: said by name', (_, change, problem) => {
+  const parsed = parseSettings({ ...good, ...change }, cluster);
+  if (parsed.ok) throw new Error('accepted');
+  expect(parsed.problems).toEqual([typeof problem === 'string' ? problem : expect.stringMatching(problem)]);
+});

@@ -1,0 +1,40 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { createRequestQueue } from '../../../../lambdas/watch-relay/schedule/queue.ts';
+import { createVirtualClock } from './virtual-clock.ts';
+
+/** Everything that nobody can reach any more is gone when it returns. */
+function collected(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+/** Strings as JSON.parse gives them: each its own. */
+function fresh(text: string): string {
+  return JSON.parse(JSON.stringify(text)) as string;
+}
+
+const count = 20_000;
+
+test.each([
+  ['each of a requester of its own', (i: number) => `system:node:node-${i}`, 800],
+  ['all of one requester', () => 'system:bootstrap:abcdef', 500],
+])('a request that waits takes a few hundred bytes: %s', (_, requester, bytes) => {
+  const before = collected();
+  const queue = createRequestQueue(createVirtualClock(), 24, () => {});
+  for (let i = 0; i < count; i += 1) {
+    const uid = fresh(`0b1c2d3e-4f50-4162-8394-${String(i).padStart(12, '0')}`);
+    const key = { uid, name: fresh(`csr-${i}`), signerName: 'kubernetes.io/kube-apiserver-client-kubelet' };
+    queue.add(key, { requester: fresh(requester(i)), line: 'renewal', step: 'sign', createdAt: 0 });
+  }
+  const each = (collected() - before) / count;
+  expect(queue.counts().renewal.ready).toBe(count);
+  expect(each).toBeGreaterThan(200); // or it was not measured
+  expect(each).toBeLessThan(bytes);
+  queue.close();
+  expect((collected() - before) / count).toBeLessThan(60);
+});

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { signersIn, signersOf } from '../../../../../lambdas/watch-relay/settings/signers.ts';
+
+const file = 'examples/attestation.yaml';
+const text = readFileSync(resolve(import.meta.dirname, '../../../../..', file), 'utf8');
+
+test('of countersign.yaml the relay takes who the signers are, who approves, and what is attested', () => {
+  const read = signersIn(text, file, 'prod');
+  if ('problem' in read) throw new Error(read.problem);
+  expect(read.signerNames.toSorted()).toEqual([
+    'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
+    'kubernetes.io/kubelet-serving',
+  ]);
+  expect(read.inFlightPerRequester).toBe(24);
+  const attestation = { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false };
+  expect(Object.fromEntries(read.policies)).toEqual({
+    'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws': {
+      approval: 'approve',
+      kind: 'kube-apiserver-client-kubelet',
+      attestation,
+    },
+    'kubernetes.io/kubelet-serving': { approval: 'approve', kind: 'kubelet-serving', attestation },
+  });
+});
+
+test('what nobody says is manual', () => {
+  const read = signersIn(text, file, 'legacy');
+  if ('problem' in read) throw new Error(read.problem);
+  expect([...read.policies.values()].map(({ approval }) => approval)).toEqual(['manual', 'manual']);
+});
+
+test('the limit is that of the file', () => {
+  const read = signersIn(text.replace('inFlightPerRequester: 24', 'inFlightPerRequester: 3'), file, 'prod');
+  expect(read).toMatchObject({ inFlightPerRequester: 3 });
+});
+
+test('another cluster, or a file that is wrong, is said with its place', () => {
+  expect(signersIn(text, file, 'staging')).toEqual({
+    problem: 'examples/attestation.yaml has no cluster staging (it has prod, legacy)',
+  });
+  expect(signersIn('version: 1\nclusters: { prod: { approvals: {} } }\n', 'c.yaml', 'prod')).toEqual({
+    problem: expect.stringMatching(/^c\.yaml:2:\d+: clusters\.prod\.approvals unknown key "approvals"/) as unknown,
+  });
+});
+
+test('flags alone leave every decision to somebody else', () => {
+  expect(signersOf(['a.example.com/b'], 3)).toEqual({
+    signerNames: ['a.example.com/b'],
+    policies: new Map(),
+    inFlightPerRequester: 3,
+  });
+});
