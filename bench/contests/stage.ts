@@ -14,7 +14,7 @@ import { alternate } from '../measure/rounds.ts';
 import type { RoundsPlan } from '../measure/rounds.ts';
 import { warmUp } from './turns.ts';
 import type { Measured, Site } from './turns.ts';
-import { errorMessage } from '../core/outcome/error-message.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** A contender at work, which a phase may start anew. */
 export interface StartedSite extends Site {
