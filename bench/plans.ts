@@ -76,7 +76,7 @@ export function signerPlan({ quick, requests }: BenchOptions): SignerPlan {
   if (quick)
     return {
       warmUp: 400,
-      burst: { requests, rounds: 20, milliseconds: 90 * second },
+      burst: { requests, rounds: 30, milliseconds: 100 * second },
       steady: { requests: 100, perSecond: 50, rounds: 8, milliseconds: 60 * second },
       oneByOne: { requests: 20, rounds: 16, milliseconds: 45 * second },
     };

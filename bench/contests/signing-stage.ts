@@ -24,7 +24,7 @@ export function signingStage(name: string, contenders: readonly Contender[], pla
   const some = (count: number): Shelf => renewed(firstOf(shelf, count));
   let sequences = 0;
   const phases: Phase[] = [
-    burstPhase('burst', plan.burst, shelf),
+    burstPhase('', plan.burst, shelf),
     {
       ...steadyPlan,
       name: `${steadyPlan.perSecond} a second`,
@@ -57,15 +57,15 @@ export function throttledStage(contenders: readonly Contender[], plan: PhasePlan
   return {
     name: 'beside the default throttle',
     contenders,
-    phases: [burstPhase('burst, beside the default throttle', plan, shelf)],
+    phases: [burstPhase(', beside the default throttle', plan, shelf)],
     warmUp: async () => ({ shelf: renewed(firstOf(shelf, warmUp)) }),
   };
 }
 
-function burstPhase(name: string, plan: PhasePlan, shelf: Shelf): Phase {
+function burstPhase(beside: string, plan: PhasePlan, shelf: Shelf): Phase {
   return {
     ...plan,
-    name: `${name} of ${plan.requests}`,
+    name: `burst of ${plan.requests}${beside}`,
     description: `Burst: ${plan.requests} approved requests appear at once before a warm signer. t0: their release`,
     compared: 'all',
     turn: (site) => burst(site, renewed(firstOf(shelf, plan.requests))),
