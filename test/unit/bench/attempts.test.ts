@@ -3,9 +3,9 @@ import { attempted, leaveOut } from '../../../bench/attempts.ts';
 import type { Report } from '../../../bench/attempts.ts';
 import { descendants, countFromNow, usageOfGroups } from '../../../bench/measure/process-usage.ts';
 
-const newReport = (): Report & { readonly said: string[] } => {
-  const said: string[] = [];
-  return { leftOut: [], failed: [], said, say: (what) => said.push(what) };
+const newReport = (): Report & { readonly lines: string[] } => {
+  const lines: string[] = [];
+  return { leftOut: [], failed: [], lines, say: (what) => lines.push(what) };
 };
 
 test('what fails is written down with its reason, and the next goes on', async () => {
@@ -14,7 +14,7 @@ test('what fails is written down with its reason, and the next goes on', async (
   const fine = await attempted(report, 'other', () => Promise.resolve(7));
   expect([broken, fine]).toEqual([undefined, 7]);
   expect(report.failed).toEqual([{ what: 'one', why: 'no such tool' }]);
-  expect(report.said).toEqual(['one FAILED: no such tool']);
+  expect(report.lines).toEqual(['one FAILED: no such tool']);
 });
 
 test('what the machine lacks is reported once, however often it is tried, and is no failure', () => {
@@ -22,7 +22,7 @@ test('what the machine lacks is reported once, however often it is tried, and is
   leaveOut(report, 'LocalStack', 'no Java');
   leaveOut(report, 'LocalStack', 'no Java');
   expect(report).toMatchObject({ leftOut: [{ what: 'LocalStack', why: 'no Java' }], failed: [] });
-  expect(report.said).toHaveLength(1);
+  expect(report.lines).toHaveLength(1);
 });
 
 test.skipIf(process.platform !== 'linux')(

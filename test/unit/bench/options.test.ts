@@ -7,7 +7,7 @@ test.each([
   [['--requests', '99'], '--requests 99'],
   [['--requests', '5001'], '--requests 5001'],
   [['--requests', 'many'], '--requests many'],
-  [['--only', 'nobody'], '--only nobody'],
+  [['--only', 'unknown'], '--only unknown'],
   [['--against', 'docs'], '--against docs'],
   [['--unknown'], '--unknown'],
 ])('%j are refused, naming what is wrong', (argv, named) => {

@@ -26,17 +26,17 @@ test('each stack is a line, callers first, with the samples in its innermost fun
   expect(foldProfile({ nodes }, root)).toBe('(garbage collector) 2\nmain 3\nmain;parse 7\nmain;sign;parse 1\n');
 });
 
-test('stacks that read the same are one, and time in which nothing was done is none', () => {
+test('equal stacks are one line, and idle time is left out', () => {
   const nodes = [node(1, '(root)', 0, [2, 3, 4]), node(2, 'tick', 5), node(3, 'tick', 6), node(4, '(idle)', 1_000)];
   expect(foldProfile({ nodes }, root)).toBe('tick 11\n');
 });
 
-test('paths are told from the repository, and of what lies outside the name alone', () => {
+test('paths are relative to the repository, and of a file outside only its name is kept', () => {
   const nodes = [
     node(1, '(root)', 0, [2, 3, 4, 5, 6]),
     node(2, 'issue', 1, [], 'file:///somewhere/repository/core/issue.ts'),
     node(3, '', 2, [], 'file:///somewhere/repository/node_modules/pino/lib/tools.js'),
-    node(4, 'outside', 3, [], 'file:///home/somebody/secret/place.ts'),
+    node(4, 'outside', 3, [], 'file:///home/user/secret/place.ts'),
     node(5, 'beside', 4, [], '/somewhere/repository-two/x.ts'),
     node(6, 'read;write', 5, [], 'node:internal/fs'),
   ];
