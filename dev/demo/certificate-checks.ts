@@ -28,7 +28,7 @@ export function checkIssued(
     { holds: leaf.checkPrivateKey(privateKey), what: 'for exactly the key that stayed on the node' },
     {
       holds: leaf.subject === `O=${organization}\nCN=${commonName}` && leaf.subjectAltName === undefined,
-      what: `names ${leaf.subject.replaceAll('\n', ', ')}, and nobody else`,
+      what: `names ${leaf.subject.replaceAll('\n', ', ')}, and no other name`,
     },
     {
       holds:

@@ -237,7 +237,7 @@ const stolen = {
   "the sign function's role": { 'signatures of the CA key': permissions, 'no verdict, no record': permissions },
   "a caller role's credentials": { 'no right of the functions, and no other cluster': permissions },
   'an AWS role that may start, tag and stop instances in a listed account': {
-    'a machine under a name that nobody has': {
+    'a machine under a name that no machine has': {
       said: 'issued',
       posted: ({ proved }) => proved(platform.launch('worker-9'), { node: 'worker-9' }),
     },
@@ -340,7 +340,7 @@ async function forge({ store }: AttestedSite, object: object): Promise<void> {
   expect(await store.claim(claim, now)).toEqual({ written: true });
 }
 
-describe.each(Object.entries<Shown>(stolen))('whoever has stolen %s', (_, shown) => {
+describe.each(Object.entries<Shown>(stolen))('an attacker with %s', (_, shown) => {
   test.for(Object.entries(shown))('%s', async ([, each]) => {
     if ('elsewhere' in each) expect(existsSync(join(import.meta.dirname, '../../../..', each.elsewhere))).toBe(true);
     else expect(await answersTo(each)).toEqual(expected(each));

@@ -34,12 +34,12 @@ const threats = {
   'race two first uses': ['TofuNodeTaken', 'TofuReuse'],
   'use a verdict for another request': ['UidReused'],
   'be let in, and be found out before it is signed': ['Revoked', 'Locked'],
-  "ask for a serving certificate with somebody else's address, a service's name or the control plane's": [
+  "ask for a serving certificate with another machine's address, a service's name or the control plane's": [
     'NameNotOwned',
     'NameReserved',
     'SanNotPermitted',
   ],
-  'send evidence in a form nobody reviewed': ['AttestationVersion', 'AttestationInvalid'],
+  'send evidence in an unknown form': ['AttestationVersion', 'AttestationInvalid'],
   'send two requests, blocks out of order or twice, headers, or bytes around them': ['RequestMalformed'],
 } as const satisfies Readonly<Record<string, readonly RefusalCode[]>>;
 

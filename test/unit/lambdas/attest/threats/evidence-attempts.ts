@@ -209,7 +209,7 @@ export const evidenceAttempts = {
         proved(platform.launch('worker-1'), { evidence: { signedBy: platform.aws.createUser(account, 'eve') } }),
     ),
   },
-  'send evidence in a form nobody reviewed': {
+  'send evidence in an unknown form': {
     'a later version': refused('AttestationVersion', ({ platform, proved }) =>
       proved(platform.launch('worker-1'), { evidence: { version: 'aws/v3' } }),
     ),

@@ -173,7 +173,7 @@ export const machineAttempts = {
       return requestFor({ signerName: signers.serving, by: 'node', csr: { sans: { dns: ['worker-1'] } } });
     }),
   },
-  "ask for a serving certificate with somebody else's address, a service's name or the control plane's": {
+  "ask for a serving certificate with another machine's address, a service's name or the control plane's": {
     "an address that is nobody's": foreign({ ip: ['10.0.0.8'] }),
     'an address beside its own': foreign({ ip: ['10.0.0.7', '10.0.0.8'] }),
     loopback: reserved({ ip: ['127.0.0.1'] }),

@@ -72,7 +72,7 @@ export const whereEnforced = {
       return requestFor({ request });
     },
   },
-  'in the name of somebody who has no reason to ask': {
+  'in the name of a user who is not a permitted requester': {
     said: 'RequesterNotAllowed',
     posted: () => client({ by: anybody }),
   },
@@ -112,7 +112,7 @@ export const whereEnforced = {
     said: 'issued',
     ...served({ ip: ['10.0.0.7'], dns: ['worker-1', 'ip-10-0-0-7.eu-central-1.compute.internal'] }),
   },
-  'a serving certificate for an address of `addressRanges` that nobody has yet': {
+  'a serving certificate for an address of `addressRanges` that no machine has yet': {
     said: 'issued',
     ...served({ ip: ['192.168.0.7'] }),
   },
@@ -176,12 +176,12 @@ export const whereLess = {
       }),
     clusters: only({ [signers.client]: attested, [signers.serving]: audited }),
   },
-  '`insecure`: the client certificate of a node that nobody was yet': {
+  '`insecure`: the client certificate of a node name that no machine has': {
     said: 'issued',
     posted: free,
     clusters: insecure,
   },
-  '`insecure`: the client certificate of a node that somebody was': {
+  '`insecure`: the client certificate of a node name that a machine has': {
     said: 'TofuReuse',
     posted: async ({ site }: Scene) => {
       await site.attest(free());
