@@ -13,7 +13,7 @@ import { serveHttp, type HttpService } from '../../dev/csr-api/node-http.ts';
 import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { createRelay } from '../../lambdas/watch-relay/relay.ts';
 import type { Faults } from '../contract/faulty.ts';
-import { createVirtualClock, type VirtualClock } from './stack-clock.ts';
+import { clockOf, createTimeline, type Timeline } from './virtual-time.ts';
 import type { CountingAuthority } from './stack-key.ts';
 import { createInProcessApi, metadataOf, type InProcessApi } from './stack-request-api.ts';
 import { temporaryFolder } from './processes.ts';
@@ -31,7 +31,9 @@ export const clientSigner = 'kubernetes.io/kube-apiserver-client';
 
 /** What outlives every worker. */
 export interface World {
-  readonly clock: VirtualClock;
+  readonly timeline: Timeline;
+  readonly epoch: number;
+  readonly now: () => number;
   readonly api: InProcessApi;
   readonly key: CountingAuthority;
   /** A connection of one worker's own, where the ledger is a file. */
@@ -46,11 +48,16 @@ export function createWorld(key: CountingAuthority, place: 'file' | 'memory' = '
   const folder = place === 'file' ? temporaryFolder('world') : undefined;
   const ledgerFile = folder === undefined ? ':memory:' : join(folder.path, 'ledger.sqlite');
   const reader = openEmbeddedLedger(ledgerFile);
-  const clock = createVirtualClock(Date.now());
+  const epoch = Date.now();
+  const timeline = createTimeline();
+  const clock = clockOf(timeline, epoch);
+  const now = (): number => clock.now();
   key.reset();
   return {
-    clock,
-    api: createInProcessApi(clock.now),
+    timeline,
+    epoch,
+    now,
+    api: createInProcessApi(now),
     key,
     openLedger: () => (place === 'file' ? openEmbeddedLedger(ledgerFile) : { ...reader, close() {} }),
     ledger: reader.ledger,
@@ -81,7 +88,7 @@ export function startSignFunction(world: World, faults?: Faults): SignFunction {
       ledger: () => ledger,
       locks: () => noLocks,
       authority: async () => ({ ...authority, signer }),
-      now: world.clock.now,
+      now: world.now,
       randomBytes: (count) => new Uint8Array(randomBytes(count)),
       log: () => {},
     }),
@@ -161,7 +168,7 @@ export function startRelayWorker(world: World, wire: Wire, faults?: Faults): Rel
       api: faults?.wrap('api', api) ?? api,
       endpoint: faults?.wrap('endpoint', wire.endpoint) ?? wire.endpoint,
       // After its death nothing of it runs: not even a timer. While it stops, it needs them.
-      clock: world.clock.forWorker(() => alive() || stop.signal.aborted),
+      clock: clockOf(world.timeline, world.epoch, () => alive() || stop.signal.aborted),
       random: () => 0.5,
       log: silent,
     },
@@ -186,7 +193,7 @@ export async function passTime(world: World, wire: Wire, over: () => boolean): P
     do for (let turns = 0; turns < 5; turns += 1) await turn();
     while (wire.pending() > 0);
     if (over()) return;
-    if (!world.clock.advance()) throw new Error('nothing will ever happen, and it is not over');
+    if (!world.timeline.next()) throw new Error('nothing will ever happen, and it is not over');
   }
   throw new Error('it does not end');
 }

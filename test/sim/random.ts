@@ -1,3 +1,5 @@
+import { mulberry32 } from '../harness/mulberry32.ts';
+
 /** All chance in a simulation: streams made from one seed, each by its own name, so that one more draw in one of them moves nothing in the others. */
 export interface Random {
   /** In [0, 1). */
@@ -31,16 +33,4 @@ function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
   return value >>> 0;
-}
-
-/** Small, and the same on every machine. */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

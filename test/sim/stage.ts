@@ -7,8 +7,8 @@ import type { Clock } from '../../lambdas/watch-relay/runtime/clock.ts';
 import { count } from './coverage.ts';
 import type { Counts } from './coverage.ts';
 import type { Random } from './random.ts';
-import { createTimeline } from './timeline.ts';
-import type { Timeline } from './timeline.ts';
+import { createTimeline } from '../harness/virtual-time.ts';
+import type { Timeline } from '../harness/virtual-time.ts';
 
 /** When every simulation begins. */
 export const epoch = Date.UTC(2026, 0, 1);
@@ -48,7 +48,7 @@ export interface Stage {
 }
 
 export function createStage(random: Random, rates: FaultRates, telling: boolean, counts: Counts): Stage {
-  const timeline = createTimeline(random.stream('order'));
+  const timeline = createTimeline(random.stream('order').next);
   const lines: string[] = [];
   let failure: string | undefined;
   let calls = 0;

@@ -1,3 +1,5 @@
+import { mulberry32 } from '../../harness/mulberry32.ts';
+
 /** Chance that repeats: the same seed gives the same corpus on every machine. Not for keys. */
 export interface Random {
   /** From 0 up to, not including, `end`. */
@@ -9,15 +11,8 @@ export interface Random {
   shuffled<T>(list: readonly T[]): T[];
 }
 
-/** Mulberry32: 32 bits of state are plenty to choose among a few names. */
 export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = mulberry32(seed);
   const random: Random = {
     int: (end) => Math.floor(next() * end),
     chance: (probability) => next() < probability,

@@ -1,10 +1,9 @@
 /** One scenario from its first request until all are signed, in virtual time. */
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import type { SignerPolicy } from '../../../lambdas/watch-relay/settings/options.ts';
-import type { Clock } from '../../../lambdas/watch-relay/runtime/clock.ts';
 import { createRandom } from '../random.ts';
 import { epoch } from '../stage.ts';
-import { createTimeline } from '../timeline.ts';
+import { clockOf, createTimeline } from '../../harness/virtual-time.ts';
 import { createAccount, services } from './account.ts';
 import type { Count, Service, World } from './account.ts';
 import { createApiServer } from './api-server.ts';
@@ -79,7 +78,7 @@ interface Cluster {
 
 export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): Promise<Result> {
   const random = createRandom(`scale ${scenario.name} ${seed}`);
-  const timeline = createTimeline(random.stream('order'));
+  const timeline = createTimeline(random.stream('order').next);
   const world: World = { timeline, random };
   const mainKind: Kind = scenario.joins === true ? 'join' : 'approved';
   const others = scenario.others ?? 0;
@@ -112,11 +111,7 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
             },
           }),
     });
-    const clock: Clock = {
-      now: () => epoch + Math.floor(timeline.now()),
-      monotonic: () => timeline.now(),
-      after: (milliseconds, run) => timeline.after(milliseconds, run),
-    };
+    const clock = clockOf(timeline, epoch);
     const relay = createRelay(
       {
         signerNames: wanted.map((kind) => signers[kind]),

@@ -50,7 +50,7 @@ function observed(ledger: CertificateLedger, { conditionalFailures }: Observed):
   };
 }
 
-function handlerOver(ledger: CertificateLedger, signer: Signer, now = world.clock.now): HttpHandler {
+function handlerOver(ledger: CertificateLedger, signer: Signer, now = world.now): HttpHandler {
   return createSignHandler({
     version: 'test',
     caller: loopbackCaller,
@@ -128,7 +128,7 @@ describe(`${deliveries} deliveries of one request at once`, () => {
     const record = await world.ledger.find(uid);
     expect(record?.state).toBe('intent');
 
-    const later = (): number => world.clock.now() + leaseMilliseconds + 1;
+    const later = (): number => world.now() + leaseMilliseconds + 1;
     const observations: Observed = { conditionalFailures: [] };
     const barrier = createBarrier(deliveries);
     const { ledger } = world;
@@ -164,7 +164,7 @@ describe(`${deliveries} deliveries of one request at once`, () => {
     const observations: Observed = { conditionalFailures: [] };
     const uid = randomUUID();
     const event = postEvent(signedObject(uid));
-    const handler = handlerOver(observed(world.ledger, observations), slow, () => world.clock.now() + elapsed);
+    const handler = handlerOver(observed(world.ledger, observations), slow, () => world.now() + elapsed);
     const answers: Promise<HttpAnswer>[] = [];
     for (let i = 1; i <= deliveries; i += 1) {
       answers.push(handler(event));

@@ -11,7 +11,7 @@ import { createQuota } from '../../sim/scale/quota.ts';
 import type { Scenario } from '../../sim/scale/scenarios.ts';
 import { createTable, spreadOf } from '../../sim/scale/table.ts';
 import { evenly } from '../../sim/scale/wanted.ts';
-import { createTimeline } from '../../sim/timeline.ts';
+import { createTimeline } from '../../harness/virtual-time.ts';
 
 const random = createRandom('floor');
 
@@ -82,7 +82,7 @@ const small: Scenario = {
  */
 async function eager(scenario: Scenario) {
   const chance = createRandom(`eager ${scenario.name}`);
-  const timeline = createTimeline(chance.stream('order'));
+  const timeline = createTimeline(chance.stream('order').next);
   const account = createAccount({ timeline, random: chance }, scenario.account);
   const clusters = Array.from({ length: scenario.clusters }, (_, number) => {
     const own = { timeline, random: chance.stream(String(number)) };

@@ -9,7 +9,8 @@ import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault, SimulatedApiOptions } from './simulated-api.ts';
 import { createSimulatedEndpoint } from './simulated-endpoint.ts';
 import type { SimulatedEndpointOptions } from './simulated-endpoint.ts';
-import { createVirtualClock, seededRandom } from './virtual-clock.ts';
+import { createVirtualClock } from '../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../harness/mulberry32.ts';
 
 /* Approval in the running relay, in virtual time; what one try does is in approval.test.ts. */
 
@@ -72,7 +73,7 @@ function setUp({ options = {}, api = {}, endpoint = {}, seed = 1 }: World = {}) 
         identity: identityOfRelay,
         ...options,
       },
-      { api: server.api, endpoint: signer.endpoint, clock, random: seededRandom(seed), log },
+      { api: server.api, endpoint: signer.endpoint, clock, random: mulberry32(seed), log },
     );
     const stop = new AbortController();
     stops.push(() => stop.abort());
@@ -339,7 +340,7 @@ test('a flood alone has no more in hand than its share', async () => {
 test.each(Array.from({ length: 20 }, (_, i) => i + 1))(
   'whatever happens, each ends as it must (seed %i)',
   async (seed) => {
-    const random = seededRandom(seed);
+    const random = mulberry32(seed);
     const quiet = () => world.clock.monotonic() > 120_000;
     const faults: readonly Fault[] = ['before', 'after', 'throttled', 'Conflict', 'Forbidden', 'Unauthorized'];
     const number = (name: string) => Number(name.slice(1));

@@ -8,7 +8,8 @@ import { approved, certificateFor, key, object, recordingLog } from './fixtures.
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault, Verb } from './simulated-api.ts';
 import { createSimulatedEndpoint } from './simulated-endpoint.ts';
-import { createVirtualClock, seededRandom } from './virtual-clock.ts';
+import { createVirtualClock } from '../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../harness/mulberry32.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {
@@ -53,7 +54,7 @@ function setUp(
         attest: (given, context, signal) => (posted.push(given), endpoint.endpoint.attest(given, context, signal)),
       },
       clock,
-      random: seededRandom(1),
+      random: mulberry32(1),
       log,
     },
   );

@@ -8,7 +8,8 @@ import type { Fault, SimulatedApiOptions } from './simulated-api.ts';
 import { createSimulatedEndpoint, issued, refusal } from './simulated-endpoint.ts';
 import type { SimulatedEndpointOptions } from './simulated-endpoint.ts';
 import { createSimulatedLease } from './simulated-lease.ts';
-import { createVirtualClock, seededRandom } from './virtual-clock.ts';
+import { createVirtualClock } from '../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../harness/mulberry32.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {
@@ -45,7 +46,7 @@ function setUp({ options = {}, api = {}, endpoint = {}, lease, seed = 1 }: World
       api: server.api,
       endpoint: signer.endpoint,
       clock,
-      random: seededRandom(seed),
+      random: mulberry32(seed),
       log,
       ...(lease === undefined ? {} : { lease: leases.access() }),
     },
@@ -504,7 +505,7 @@ describe('with a lease', () => {
 test.each(Array.from({ length: 25 }, (_, i) => i + 1))(
   'whatever happens, all approved requests are answered (seed %i)',
   async (seed) => {
-    const random = seededRandom(seed);
+    const random = mulberry32(seed);
     const quiet = () => world.clock.monotonic() > 120_000;
     const faults: readonly Fault[] = ['before', 'after', 'throttled', 'Conflict', 'Forbidden', 'Unauthorized'];
     const world = setUp({

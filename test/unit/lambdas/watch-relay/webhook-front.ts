@@ -10,7 +10,7 @@ import type { WebhookSettings } from '../../../../lambdas/watch-relay/settings/w
 import { temporaryFolder } from '../../../harness/processes.ts';
 import { clientExtensions, createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
 import type { KeyAndCertificate, TestAuthority } from '../../../harness/test-certificates.ts';
-import { createVirtualClock } from './virtual-clock.ts';
+import { createVirtualClock } from '../../../harness/virtual-time.ts';
 
 /* The webhook proxy's front, served on loopback with a proxy that only records: what the tests of callers and limits share. */
 

@@ -7,8 +7,9 @@ import {
 import { recordingLog } from '../fixtures.ts';
 import { createSimulatedLease } from '../simulated-lease.ts';
 import type { LeaseFault } from '../simulated-lease.ts';
-import { createVirtualClock, seededRandom } from '../virtual-clock.ts';
-import type { VirtualClock } from '../virtual-clock.ts';
+import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/mulberry32.ts';
+import type { VirtualClock } from '../../../../harness/virtual-time.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {
@@ -22,7 +23,7 @@ function setUp(names: readonly string[], faults: Record<string, () => LeaseFault
   const working = new Set<string>();
   const together: string[] = [];
   const terms: string[] = [];
-  const random = seededRandom(3);
+  const random = mulberry32(3);
   const replicas = Object.fromEntries(
     names.map((name) => {
       const stop = new AbortController();
@@ -142,7 +143,7 @@ test('a deleted lease is made again', async () => {
 });
 
 test.each(Array.from({ length: 20 }, (_, i) => i))('never two at work, whatever fails (seed %i)', async (seed) => {
-  const random = seededRandom(seed);
+  const random = mulberry32(seed);
   /** Outages come and go for each replica by itself. */
   const until: Record<string, number> = {};
   const flaky = (name: string, clock: () => VirtualClock) => () => {

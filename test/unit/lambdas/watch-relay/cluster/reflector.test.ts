@@ -6,7 +6,8 @@ import type { RestartReason } from '../../../../../lambdas/watch-relay/cluster/r
 import { object, recordingLog, signerName } from '../fixtures.ts';
 import { createSimulatedApi } from '../simulated-api.ts';
 import type { Fault, Verb } from '../simulated-api.ts';
-import { createVirtualClock, seededRandom } from '../virtual-clock.ts';
+import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/mulberry32.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -34,7 +35,7 @@ function setUp({ objects = 0, listFault, times = 0 }: { objects?: number; listFa
       unreadable: () => {},
       oversized: () => {},
     },
-    { api: server.api, clock, random: seededRandom(7), log: recordingLog().log },
+    { api: server.api, clock, random: mulberry32(7), log: recordingLog().log },
     controller.signal,
   );
   stops.push(async () => {
@@ -91,7 +92,7 @@ test('sees objects as they come in, those of a page that breaks off too, and eac
   const running = reflect(
     signerName,
     { ...handlers, seen: (o, bytes) => void seen.push([nameOf(o), bytes]) },
-    { api: piecemeal, clock, random: seededRandom(7), log: recordingLog().log },
+    { api: piecemeal, clock, random: mulberry32(7), log: recordingLog().log },
     controller.signal,
   );
   stops.push(async () => {

@@ -12,7 +12,7 @@ import { approved, denied, key, object } from '../fixtures.ts';
 import { createSimulatedApi } from '../simulated-api.ts';
 import type { Fault, Verb } from '../simulated-api.ts';
 import { createSimulatedEndpoint } from '../simulated-endpoint.ts';
-import { createVirtualClock } from '../virtual-clock.ts';
+import { createVirtualClock } from '../../../../harness/virtual-time.ts';
 
 const client = 'kubernetes.io/kube-apiserver-client-kubelet';
 const serving = 'kubernetes.io/kubelet-serving';

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { fullJitter } from '../../../../../lambdas/watch-relay/runtime/clock.ts';
 import { createConcurrencyLimiter } from '../../../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
 import { createObjectCache } from '../../../../../lambdas/watch-relay/objects/object-cache.ts';
-import { createVirtualClock, seededRandom } from '../virtual-clock.ts';
+import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/mulberry32.ts';
 
 function setUp(maximum = 16) {
   const clock = createVirtualClock();
@@ -231,7 +232,7 @@ test('after a long rest it finds out anew', async () => {
 
 test('full jitter spreads over the whole of a doubling, capped range', () => {
   const backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
-  const random = seededRandom(1);
+  const random = mulberry32(1);
   for (const [failures, most] of [
     [0, 200],
     [3, 1_600],

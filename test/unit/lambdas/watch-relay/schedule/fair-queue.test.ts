@@ -7,7 +7,7 @@ import {
   steps,
 } from '../../../../../lambdas/watch-relay/schedule/fair-queue.ts';
 import type { Line, Step, Turn } from '../../../../../lambdas/watch-relay/schedule/fair-queue.ts';
-import { seededRandom } from '../virtual-clock.ts';
+import { mulberry32 } from '../../../../harness/mulberry32.ts';
 
 const turn = (requester: string, signerName = 's', line: Line = 'other', step: Step = 'decide'): Turn => ({
   requester,
@@ -182,7 +182,7 @@ test('what is taken back never comes, and its requester loses nothing', () => {
 test.each([1, 2, 3, 4, 5, 6, 7, 8])(
   'everything comes out once, within the bounds, whatever happens (seed %i)',
   (seed) => {
-    const random = seededRandom(seed);
+    const random = mulberry32(seed);
     const atOnce = 1 + Math.floor(random() * 4);
     const { turns, push } = setUp(atOnce);
     const underWay: Turn[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRequestQueue, crowd, sumOf } from '../../../../../lambdas/watch-relay/schedule/queue.ts';
 import type { Arrival } from '../../../../../lambdas/watch-relay/schedule/queue.ts';
-import { createVirtualClock } from '../virtual-clock.ts';
+import { createVirtualClock } from '../../../../harness/virtual-time.ts';
 
 function setUp() {
   const clock = createVirtualClock();
