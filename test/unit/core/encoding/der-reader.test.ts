@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import { fc } from '../../../harness/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { encodingOf, oidOf, readDer } from '../../../../core/encoding/der-reader.ts';
 import type { DerElement } from '../../../../core/encoding/der-reader.ts';

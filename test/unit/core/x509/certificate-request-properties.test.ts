@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as fc from 'fast-check';
+import { fc } from '../../../harness/properties.ts';
 import { afterAll, describe, expect, test } from 'vitest';
 import { issueCaCertificate } from '../../../../core/x509/ca-certificate.ts';
 import { checkCertificate } from '../../../../core/x509/check-issued.ts';

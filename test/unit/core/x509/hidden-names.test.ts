@@ -1,5 +1,5 @@
 /** Names that look like others: hidden characters, blanks at the ends, nothing at all. No signer reads a request with one. */
-import * as fc from 'fast-check';
+import { fc } from '../../../harness/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import * as der from '../../../harness/der-writer.ts';

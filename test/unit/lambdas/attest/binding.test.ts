@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { assert, property, record, string, uint8Array } from 'fast-check';
+import { fc } from '../../../harness/properties.ts';
 import { expect, test } from 'vitest';
 import { bindingDigest } from '../../../../core/attestation/evidence/binding-digest.ts';
 import type { Bound } from '../../../../core/attestation/evidence/binding-digest.ts';
@@ -25,10 +25,10 @@ test('is the digest of the page, byte by byte', () => {
 });
 
 test('no two sets of fields have one digest, wherever text moves between them', () => {
-  const text = string({ maxLength: 6 });
-  const fields = record({ audience: text, signerName: text, nodeName: text, nonce: text, spki: uint8Array() });
-  assert(
-    property(fields, fields, (one, two) => {
+  const text = fc.string({ maxLength: 6 });
+  const fields = fc.record({ audience: text, signerName: text, nodeName: text, nonce: text, spki: fc.uint8Array() });
+  fc.assert(
+    fc.property(fields, fields, (one, two) => {
       const same =
         one.audience === two.audience &&
         one.signerName === two.signerName &&

@@ -2,7 +2,7 @@
  * A cluster's life at random: machines come and go, requests are made, repeated, mixed up and made two at once, operators
  * reset and adopt, and time passes.
  */
-import { array, boolean, constant, constantFrom, integer, nat, oneof, record, tuple } from 'fast-check';
+import { fc } from '../../../harness/properties.ts';
 import type { Arbitrary } from 'fast-check';
 import type { IdentityRecord, Verdict } from '../../../../core/ports/attestation-store.ts';
 import { LaterError, ThrottledError } from '../../../../core/ports/errors.ts';
@@ -57,54 +57,57 @@ export interface Life {
   readonly actions: readonly Action[];
 }
 
-const machine = constantFrom(...machineNames);
+const machine = fc.constantFrom(...machineNames);
 /** Mostly the one that two or three may have. */
-const node = constantFrom(...nodes, 'free-1', 'free-1');
-const ask: Arbitrary<Ask> = record({
+const node = fc.constantFrom(...nodes, 'free-1', 'free-1');
+const ask: Arbitrary<Ask> = fc.record({
   machine,
   node,
-  key: nat({ max: keys.length - 1 }),
-  by: constantFrom('bootstrap', 'bootstrap', 'node'),
-  what: constantFrom('client', 'client', 'client', 'client', 'serving', 'stock'),
-  proof: constantFrom('p1', 'p2', undefined, undefined, undefined),
-  address: constantFrom(...addresses),
+  key: fc.nat({ max: keys.length - 1 }),
+  by: fc.constantFrom('bootstrap', 'bootstrap', 'node'),
+  what: fc.constantFrom('client', 'client', 'client', 'client', 'serving', 'stock'),
+  proof: fc.constantFrom('p1', 'p2', undefined, undefined, undefined),
+  address: fc.constantFrom(...addresses),
 });
-const again: Arbitrary<Again> = nat({ max: 99 }).chain((of) =>
-  record({ of: constant(of), uidOf: oneof(constant(of), nat({ max: 99 }), constant('new' as const)) }),
+const again: Arbitrary<Again> = fc.nat({ max: 99 }).chain((of) =>
+  fc.record({
+    of: fc.constant(of),
+    uidOf: fc.oneof(fc.constant(of), fc.nat({ max: 99 }), fc.constant('new' as const)),
+  }),
 );
-const post: Arbitrary<Post> = record({
-  what: oneof({ weight: 3, arbitrary: ask }, { weight: 2, arbitrary: again }),
-  to: constantFrom('attest', 'sign'),
+const post: Arbitrary<Post> = fc.record({
+  what: fc.oneof({ weight: 3, arbitrary: ask }, { weight: 2, arbitrary: again }),
+  to: fc.constantFrom('attest', 'sign'),
 });
-const action: Arbitrary<Action> = oneof(
-  { weight: 10, arbitrary: record({ do: constant('post'), posts: tuple(post) }) },
-  { weight: 5, arbitrary: record({ do: constant('post'), posts: tuple(post, post) }) },
+const action: Arbitrary<Action> = fc.oneof(
+  { weight: 10, arbitrary: fc.record({ do: fc.constant('post'), posts: fc.tuple(post) }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('post'), posts: fc.tuple(post, post) }) },
   {
     weight: 4,
-    arbitrary: record({
-      do: constant('turn'),
+    arbitrary: fc.record({
+      do: fc.constant('turn'),
       machine,
-      state: constantFrom('running', 'running', 'unknown', 'stopped', 'gone', 'gone'),
+      state: fc.constantFrom('running', 'running', 'unknown', 'stopped', 'gone', 'gone'),
     }),
   },
-  { weight: 2, arbitrary: record({ do: constant('reset'), machine }) },
-  { weight: 1, arbitrary: record({ do: constant('adopt'), machine, node }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('reset'), machine }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('adopt'), machine, node }) },
   {
     weight: 2,
     // Within the life of a proof and of what is not known any more, or past that of a verdict.
-    arbitrary: record({
-      do: constant('wait'),
-      milliseconds: oneof(
-        nat({ max: 2 * hour }),
-        integer({ min: 60_000, max: 200_000 }),
-        integer({ min: 24 * hour, max: 26 * hour }),
+    arbitrary: fc.record({
+      do: fc.constant('wait'),
+      milliseconds: fc.oneof(
+        fc.nat({ max: 2 * hour }),
+        fc.integer({ min: 60_000, max: 200_000 }),
+        fc.integer({ min: 24 * hour, max: 26 * hour }),
       ),
     }),
   },
 );
-export const anyLife: Arbitrary<Life> = record({
-  allowRestart: boolean(),
-  actions: array(action, { minLength: 10, maxLength: 40, size: 'max' }),
+export const anyLife: Arbitrary<Life> = fc.record({
+  allowRestart: fc.boolean(),
+  actions: fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }),
 });
 
 const someAsk: Ask = {

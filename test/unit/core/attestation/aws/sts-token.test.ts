@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import { fc } from '../../../../harness/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../../../core/attestation/aws/partition.ts';
 import { rebuildStsRequest } from '../../../../../core/attestation/aws/sts-token.ts';
