@@ -10,7 +10,7 @@ import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
 import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
-import { bakeAttestation, bakeCallers } from '../core/configuration/bundled-configuration.ts';
+import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { environmentNames } from '../lambdas/attest/env.ts';
@@ -42,10 +42,10 @@ export function createAttest(stack: Stack, options: AttestOptions): ServiceFunct
       [environmentNames.attestationsTable]: state.table.tableName,
       [environmentNames.logLevel]: 'info',
     },
-    rules: bakeAttestation(cluster),
+    rules: bundleAttestation(cluster),
     constants: {
       __COUNTERSIGN_REGION_CERTIFICATES__: regionCertificates(aws),
-      __COUNTERSIGN_CALLERS__: bakeCallers(callers),
+      __COUNTERSIGN_CALLERS__: bundleCallers(callers),
     },
     reservedConcurrency,
     logRetention,

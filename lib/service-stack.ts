@@ -8,7 +8,7 @@ import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import { bakeAccess, bakeCallers, bakeCluster } from '../core/configuration/bundled-configuration.ts';
+import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
@@ -141,8 +141,8 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
       [environmentNames.attestationsTable]: state.attestations.tableName,
       ...(asks === undefined ? {} : { [environmentNames.attestFunction]: asks.attest.function.functionName }),
     },
-    rules: bakeCluster(cluster),
-    constants: { __COUNTERSIGN_CALLERS__: bakeCallers(callersOf(options)) },
+    rules: bundleCluster(cluster),
+    constants: { __COUNTERSIGN_CALLERS__: bundleCallers(callersOf(options)) },
     reservedConcurrency: deployment.limits.reservedConcurrency,
     logRetention: retention(deployment),
     sources,
@@ -166,7 +166,7 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
       }),
     ],
     environment: environment(stack, options),
-    rules: bakeCluster(cluster),
+    rules: bundleCluster(cluster),
     // One at a time: what a second one would do, it finds done.
     reservedConcurrency: 1,
     logRetention: retention(deployment),
@@ -253,7 +253,7 @@ function createFrontDoor(
     }),
     statements: [],
     environment: {},
-    rules: bakeAccess({ cluster: cluster.name, jwt: access.jwt }),
+    rules: bundleAccess({ cluster: cluster.name, jwt: access.jwt }),
     // A call is looked at before it is signed for: as many at once.
     reservedConcurrency: limits.reservedConcurrency,
     logRetention: retention(deployment),

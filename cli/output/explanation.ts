@@ -198,8 +198,8 @@ function ofReading(decoded: DecodedRequest): Check {
   };
 }
 
-function ofRule({ check, seen, violations }: ReturnType<typeof explainProfile>[number]): Check {
-  return { check, result: violations.length === 0 ? 'pass' : 'fail', seen, violations };
+function ofRule({ check, observed, violations }: ReturnType<typeof explainProfile>[number]): Check {
+  return { check, result: violations.length === 0 ? 'pass' : 'fail', seen: observed, violations };
 }
 
 const latestDate: Instant = 8_640_000_000_000_000;

@@ -7,12 +7,12 @@ import type { ClusterConfiguration } from './model/cluster.ts';
 import type { JwtAccess } from './model/deployment.ts';
 
 /** For the sign and ca functions. The same rules give the same text, so the same bundle. */
-export function bakeCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
+export function bundleCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
 }
 
 /** For the attest function: which machines may join, which the sign function need not know; no CAs. */
-export function bakeAttestation({ name, profiles, attestation }: ClusterConfiguration): string {
+export function bundleAttestation({ name, profiles, attestation }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [], profiles: [...profiles], approval: [], attestation }, entriesOfMaps);
 }
 
@@ -21,15 +21,15 @@ function entriesOfMaps(_: string, value: unknown): unknown {
 }
 
 /** What is left of it when maps are written as lists of their entries. */
-type Baked<T> = T extends string | number | boolean | undefined
+type Bundled<T> = T extends string | number | boolean | undefined
   ? T
   : T extends ReadonlyMap<infer K, infer V>
-    ? readonly (readonly [K, Baked<V>])[]
-    : { readonly [P in keyof T]: Baked<T[P]> };
+    ? readonly (readonly [K, Bundled<V>])[]
+    : { readonly [P in keyof T]: Bundled<T[P]> };
 
 /** Of text that one of these two made, in the same release: nothing is checked again. */
-export function readBakedCluster(text: string): ClusterConfiguration {
-  const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Baked<ClusterConfiguration>;
+export function readBundledCluster(text: string): ClusterConfiguration {
+  const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Bundled<ClusterConfiguration>;
   return {
     name,
     cas: new Map(cas),
@@ -39,7 +39,7 @@ export function readBakedCluster(text: string): ClusterConfiguration {
   };
 }
 
-function readAttestation({ aws, ...rest }: Baked<ClusterAttestation>): ClusterAttestation {
+function readAttestation({ aws, ...rest }: Bundled<ClusterAttestation>): ClusterAttestation {
   if (aws === undefined) return rest;
   const { accounts, tags, certificates } = aws;
   return {
@@ -49,18 +49,18 @@ function readAttestation({ aws, ...rest }: Baked<ClusterAttestation>): ClusterAt
 }
 
 /** For the authorizer: whose tokens open which cluster. */
-export interface BakedAccess {
+export interface BundledAccess {
   readonly cluster: string;
   readonly jwt: JwtAccess;
 }
 
-export function bakeAccess({ cluster, jwt }: BakedAccess): string {
+export function bundleAccess({ cluster, jwt }: BundledAccess): string {
   return JSON.stringify({ cluster, jwt });
 }
 
-/** Of text that `bakeAccess` made. */
-export function readBakedAccess(text: string): BakedAccess {
-  return JSON.parse(text) as BakedAccess;
+/** Of text that `bundleAccess` made. */
+export function readBundledAccess(text: string): BundledAccess {
+  return JSON.parse(text) as BundledAccess;
 }
 
 /** For the sign and attest functions: who may call them by a front door. One of the two at least. */
@@ -72,11 +72,11 @@ export interface CallersAllowed {
   readonly subjects?: readonly string[];
 }
 
-export function bakeCallers({ cluster, role, subjects }: CallersAllowed): string {
+export function bundleCallers({ cluster, role, subjects }: CallersAllowed): string {
   return JSON.stringify({ cluster, role, subjects });
 }
 
-/** Of text that `bakeCallers` made. */
-export function readBakedCallers(text: string): CallersAllowed {
+/** Of text that `bundleCallers` made. */
+export function readBundledCallers(text: string): CallersAllowed {
   return JSON.parse(text) as CallersAllowed;
 }

@@ -4,7 +4,7 @@
  * from the resolved profiles, so that the document cannot promise what the rules do not do.
  */
 import type { ClusterConfiguration } from './model/cluster.ts';
-import { nothingAllowed } from '../policy/custom-rules.ts';
+import { denyAll } from '../policy/custom-rules.ts';
 import type { RefusalCode } from '../outcome/outcome.ts';
 import type { Profile, ProfileKind } from '../policy/profile.ts';
 import { controlPlaneNames } from '../policy/reserved-names.ts';
@@ -123,7 +123,7 @@ function neverServed({ reserved: { names, addresses, clusterDomain }, allowReser
 }
 
 function customTexts(profile: Profile): Texts {
-  const { usages, sans } = profile.custom ?? nothingAllowed;
+  const { usages, sans } = profile.custom ?? denyAll;
   const lists = [
     ['DNS names', sans.dns],
     ['email addresses', sans.email],

@@ -90,10 +90,10 @@ function magnitudeOf(value: number): Uint8Array {
 }
 
 /** BOOLEAN TRUE; FALSE is nearly always a DEFAULT, which DER leaves out (§11.5). */
-export const yes = element(derTag.boolean, Uint8Array.of(0xff));
+export const booleanTrue = element(derTag.boolean, Uint8Array.of(0xff));
 
 /** NULL. */
-export const nothing = element(derTag.null);
+export const derNull = element(derTag.null);
 
 /** Any text; what is not well-formed Unicode has no encoding. */
 export function utf8String(text: string): Uint8Array {

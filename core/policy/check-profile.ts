@@ -16,13 +16,13 @@ import type { RefusalCode, Violation } from '../outcome/outcome.ts';
 import type { Question, Rule } from './rule.ts';
 import { servesHostNames, servesNothingReserved } from './serving-rules.ts';
 import { isInTree } from './signer-names.ts';
-import { commonNameAllowed, namesNotReserved, namesSomebody, nodeName, organizationsAllowed } from './subject-rules.ts';
+import { commonNameAllowed, namesNotReserved, hasName, nodeName, organizationsAllowed } from './subject-rules.ts';
 
 // ── Ours, for every signer ──────────────────────────────────────────────────────────────────────────────────────────
 
 const keys = [keyKind, rsaSize, signatureHash];
 /** Of the built-in signers that leave the name to the requester. */
-const userNames = [namesNotReserved, commonNameAllowed, organizationsAllowed, namesSomebody];
+const userNames = [namesNotReserved, commonNameAllowed, organizationsAllowed, hasName];
 
 // ── The table ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -40,7 +40,7 @@ const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
     servesNothingReserved,
   ],
   'legacy-unknown': [...keys, ...userNames, sanTypes, usagesKnown],
-  custom: [...keys, namesNotReserved, sanTypes, usagesKnown, ...customRules, namesSomebody],
+  custom: [...keys, namesNotReserved, sanTypes, usagesKnown, ...customRules, hasName],
 };
 
 /**
@@ -55,7 +55,7 @@ export function checkProfile(profile: Profile, object: RequestObject, request: C
 
 export interface Finding {
   readonly check: string;
-  readonly seen: string;
+  readonly observed: string;
   /** Empty = passed. */
   readonly violations: readonly Violation[];
 }
@@ -65,7 +65,7 @@ export function explainProfile(profile: Profile, object: RequestObject, request:
   const question = { profile, object, request };
   const findingOf = (rule: Rule): Finding => ({
     check: rule.check,
-    seen: rule.seen(question),
+    observed: rule.observed(question),
     violations: violationsOf(rule, question),
   });
   const first = findingOf(requesterAllowed);
@@ -73,7 +73,7 @@ export function explainProfile(profile: Profile, object: RequestObject, request:
 }
 
 function violationsOf(rule: Rule, question: Question): Violation[] {
-  return rule.wrong(question).map((message) => violation(codeFor(question.profile, rule), message));
+  return rule.violations(question).map((message) => violation(codeFor(question.profile, rule), message));
 }
 
 /** The in-tree reason only where the in-tree signer would give it. The texts are the same. */
@@ -87,7 +87,7 @@ function codeFor(profile: Profile, rule: Rule): RefusalCode {
  */
 export function defaultSignerName(object: RequestObject, request: CertificateRequest): string {
   const passes = (rules: readonly InTreeRule[]): boolean =>
-    rules.every((rule) => rule.wrong({ object, request }).length === 0);
+    rules.every((rule) => rule.violations({ object, request }).length === 0);
   if (passes(kubeletClientInTree)) return 'kubernetes.io/kube-apiserver-client-kubelet';
   if (passes(kubeletServingInTree)) return 'kubernetes.io/kubelet-serving';
   return 'kubernetes.io/legacy-unknown';

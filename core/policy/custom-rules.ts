@@ -5,7 +5,7 @@
 import { dnsMatchesAny, emailMatches, isInRanges, uriMatches } from './patterns.ts';
 import type { CustomRules } from './profile.ts';
 import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
-import { unless } from './rule.ts';
+import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
 import { commonNameAllowed, organizationsAllowed } from './subject-rules.ts';
 import { isExtendedUsage } from '../x509/key-usages.ts';
@@ -16,8 +16,8 @@ const organizationType = '2.5.4.10';
 const usagesAllowed: Rule = {
   check: 'usages are those the profile allows',
   code: 'UsageNotPermitted',
-  seen: ({ object }) => quotedList(object.usages),
-  wrong: (question) => {
+  observed: ({ object }) => quotedList(object.usages),
+  violations: (question) => {
     const { allowed, required } = rulesOf(question).usages;
     const asked = question.object.usages;
     return [
@@ -34,22 +34,22 @@ const usagesAllowed: Rule = {
 const extendedUsagePresent: Rule = {
   check: 'an extended usage is among them',
   code: 'UsageNotPermitted',
-  seen: ({ object }) => quotedList(object.usages),
-  wrong: ({ object: { usages } }) =>
-    unless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
+  observed: ({ object }) => quotedList(object.usages),
+  violations: ({ object: { usages } }) =>
+    violationUnless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
 };
 
 /** Attributes no profile can name, and a second common name, of which the certificate would carry only the last. */
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
   code: 'SubjectNotPermitted',
-  seen: ({ request }) => quotedList(request.subject.attributes.map(({ type }) => type)),
-  wrong: ({ request: { subject } }) => [
+  observed: ({ request }) => quotedList(request.subject.attributes.map(({ type }) => type)),
+  violations: ({ request: { subject } }) => [
     ...atMost(
       subject.attributes.map(({ type }) => type).filter((type) => type !== commonNameType && type !== organizationType),
       (type) => `subject attribute ${type} is not permitted`,
     ),
-    ...unless(
+    ...violationUnless(
       subject.attributes.filter(({ type }) => type === commonNameType).length <= 1,
       'more than one common name is not permitted',
     ),
@@ -74,8 +74,8 @@ function sanAllowed(type: keyof typeof sanPermitted): Rule {
   return {
     check: `${label}s are those the profile allows`,
     code: 'SanNotPermitted',
-    seen: ({ request }) => quotedList(request.sans[type]),
-    wrong: (question) => {
+    observed: ({ request }) => quotedList(request.sans[type]),
+    violations: (question) => {
       const { sans } = rulesOf(question);
       const strangers = question.request.sans[type].filter((value) => !isPermitted(sans, value));
       return atMost(strangers, (value) => `${label} ${quoted(value)} is not permitted`);
@@ -86,11 +86,11 @@ function sanAllowed(type: keyof typeof sanPermitted): Rule {
 const sanRequired: Rule = {
   check: 'a subjectAltName is present where the profile wants one',
   code: 'SanNotPermitted',
-  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.email, ...sans.ip, ...sans.uri]),
-  wrong: (question) => {
+  observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.email, ...sans.ip, ...sans.uri]),
+  violations: (question) => {
     const { dns, email, ip, uri } = question.request.sans;
     const present = [dns, email, ip, uri].some((names) => names.length > 0);
-    return unless(present || !rulesOf(question).sans.required, 'a subjectAltName is required');
+    return violationUnless(present || !rulesOf(question).sans.required, 'a subjectAltName is required');
   },
 };
 
@@ -108,11 +108,11 @@ export const customRules: readonly Rule[] = [
 ];
 
 function rulesOf({ profile }: Question): CustomRules {
-  return profile.custom ?? nothingAllowed;
+  return profile.custom ?? denyAll;
 }
 
 /** A custom profile without rules permits nothing; configuration never makes one. */
-export const nothingAllowed: CustomRules = {
+export const denyAll: CustomRules = {
   usages: { allowed: [], required: [] },
   sans: { dns: [], email: [], ip: [], uri: [], required: true },
 };

@@ -1,7 +1,7 @@
 import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
 import { atMost, printable, quoted, quotedList } from '../outcome/printable-text.ts';
 import { matchesRequester } from './requester-patterns.ts';
-import { unless } from './rule.ts';
+import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
 import { isKnownUsage } from '../x509/key-usages.ts';
 
@@ -9,9 +9,9 @@ import { isKnownUsage } from '../x509/key-usages.ts';
 export const keyKind: Rule = {
   check: 'the profile permits this kind of key',
   code: 'KeyNotPermitted',
-  seen: ({ request }) => request.publicKey.description,
-  wrong: ({ profile, request: { publicKey } }) =>
-    unless(
+  observed: ({ request }) => request.publicKey.description,
+  violations: ({ profile, request: { publicKey } }) =>
+    violationUnless(
       publicKey.kind !== undefined && profile.keys.includes(publicKey.kind),
       `key kind ${publicKey.description} is not permitted (${profile.keys.join(', ')})`,
     ),
@@ -21,9 +21,9 @@ export const keyKind: Rule = {
 export const rsaSize: Rule = {
   check: 'an RSA key has 2048 to 8192 bits',
   code: 'KeyNotPermitted',
-  seen: ({ request }) => request.publicKey.description,
-  wrong: ({ request: { publicKey } }) =>
-    unless(
+  observed: ({ request }) => request.publicKey.description,
+  violations: ({ request: { publicKey } }) =>
+    violationUnless(
       publicKey.kind !== 'RSA' || (publicKey.bits >= 2048 && publicKey.bits <= 8192),
       `an RSA key of ${publicKey.bits} bits is not permitted (2048 to 8192)`,
     ),
@@ -33,9 +33,9 @@ export const rsaSize: Rule = {
 export const signatureHash: Rule = {
   check: 'the self-signature uses SHA-256, SHA-384, SHA-512 or Ed25519',
   code: 'KeyNotPermitted',
-  seen: ({ request }) => request.signatureHash ?? request.publicKey.description,
-  wrong: ({ request: { signatureHash: hash, publicKey } }) =>
-    unless(
+  observed: ({ request }) => request.signatureHash ?? request.publicKey.description,
+  violations: ({ request: { signatureHash: hash, publicKey } }) =>
+    violationUnless(
       hash === undefined ? publicKey.kind === 'Ed25519' : ['SHA-256', 'SHA-384', 'SHA-512'].includes(hash),
       `a self-signature with ${printable(hash ?? 'an unknown digest')} is not permitted (SHA-256, SHA-384, SHA-512, Ed25519)`,
     ),
@@ -45,8 +45,9 @@ export const signatureHash: Rule = {
 export const sanTypes: Rule = {
   check: 'subjectAltNames are DNS, email, IP or URI',
   code: 'SanNotPermitted',
-  seen: ({ request }) => (request.sans.unsupported.length === 0 ? 'no others' : quotedList(request.sans.unsupported)),
-  wrong: ({ request }) =>
+  observed: ({ request }) =>
+    request.sans.unsupported.length === 0 ? 'no others' : quotedList(request.sans.unsupported),
+  violations: ({ request }) =>
     atMost(request.sans.unsupported, (type) => `a subjectAltName of type ${printable(type)} is not signed`),
 };
 
@@ -54,9 +55,9 @@ export const sanTypes: Rule = {
 export const usagesKnown: Rule = {
   check: 'usages are present and known',
   code: 'UsageNotPermitted',
-  seen: ({ object }) => quotedList(object.usages),
-  wrong: ({ object: { usages } }) => [
-    ...unless(usages.length > 0, 'usages are empty'),
+  observed: ({ object }) => quotedList(object.usages),
+  violations: ({ object: { usages } }) => [
+    ...violationUnless(usages.length > 0, 'usages are empty'),
     ...atMost(
       usages.filter((usage) => !isKnownUsage(usage)),
       (usage) => `usage ${quoted(usage)} is unknown`,
@@ -67,11 +68,11 @@ export const usagesKnown: Rule = {
 export const requesterAllowed: Rule = {
   check: 'the requester is one the profile names, if it names any',
   code: 'RequesterNotAllowed',
-  seen: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
-  wrong: (question) => {
+  observed: ({ object }) => `${quoted(object.username)}, groups ${quotedList(object.groups)}`,
+  violations: (question) => {
     const { requester } = question.profile;
     const { username, groups } = question.object;
-    return unless(
+    return violationUnless(
       (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
         matchesRequester(requester, username, groups) ||
         (requester.nodeItself === true && isNodeItself(question)),

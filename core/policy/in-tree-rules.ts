@@ -5,7 +5,7 @@
  */
 import type { RefusalCode } from '../outcome/outcome.ts';
 import { atMost, printable, quoted, quotedList } from '../outcome/printable-text.ts';
-import { unless } from './rule.ts';
+import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
 
 export const nodesGroup = 'system:nodes';
@@ -16,16 +16,16 @@ export interface InTreeRule extends Rule {
   readonly code: 'SignerValidationFailure';
   /** The reason where the same rule holds for a signer that is not in-tree: nobody there speaks in-tree codes. */
   readonly codeElsewhere: RefusalCode;
-  wrong(question: Omit<Question, 'profile'>): readonly string[];
+  violations(question: Omit<Question, 'profile'>): readonly string[];
 }
 
 const organizationIsNodes: InTreeRule = {
   check: `organization is exactly ${nodesGroup}`,
   code: 'SignerValidationFailure',
   codeElsewhere: 'SubjectNotPermitted',
-  seen: ({ request }) => quotedList(request.subject.organizations),
-  wrong: ({ request: { subject } }) =>
-    unless(
+  observed: ({ request }) => quotedList(request.subject.organizations),
+  violations: ({ request: { subject } }) =>
+    violationUnless(
       subject.organizations.length === 1 && subject.organizations[0] === nodesGroup,
       'subject organization is not system:nodes',
     ),
@@ -35,9 +35,9 @@ const commonNameIsNode: InTreeRule = {
   check: `common name begins with ${nodeUserPrefix}`,
   code: 'SignerValidationFailure',
   codeElsewhere: 'SubjectNotPermitted',
-  seen: ({ request }) => quoted(request.subject.commonName),
-  wrong: ({ request }) =>
-    unless(
+  observed: ({ request }) => quoted(request.subject.commonName),
+  violations: ({ request }) =>
+    violationUnless(
       request.subject.commonName.startsWith(nodeUserPrefix),
       'subject common name does not begin with system:node:',
     ),
@@ -47,9 +47,9 @@ const dnsOrIpRequired: InTreeRule = {
   check: 'a DNS or IP subjectAltName is present',
   code: 'SignerValidationFailure',
   codeElsewhere: 'SanNotPermitted',
-  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
-  wrong: ({ request: { sans } }) =>
-    unless(sans.dns.length > 0 || sans.ip.length > 0, 'DNS or IP subjectAltName is required'),
+  observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
+  violations: ({ request: { sans } }) =>
+    violationUnless(sans.dns.length > 0 || sans.ip.length > 0, 'DNS or IP subjectAltName is required'),
 };
 
 const noDns = noSan('dns', 'DNS');
@@ -62,8 +62,9 @@ function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
     check: `no ${name} subjectAltNames`,
     code: 'SignerValidationFailure',
     codeElsewhere: 'SanNotPermitted',
-    seen: ({ request }) => quotedList(request.sans[type]),
-    wrong: ({ request }) => unless(request.sans[type].length === 0, `${name} subjectAltNames are not allowed`),
+    observed: ({ request }) => quotedList(request.sans[type]),
+    violations: ({ request }) =>
+      violationUnless(request.sans[type].length === 0, `${name} subjectAltNames are not allowed`),
   };
 }
 
@@ -74,12 +75,12 @@ function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
     check: `usages are digital signature, ${purpose} and at will key encipherment`,
     code: 'SignerValidationFailure',
     codeElsewhere: 'UsageNotPermitted',
-    seen: ({ object }) => quotedList(object.usages),
-    wrong: ({ object }) => {
+    observed: ({ object }) => quotedList(object.usages),
+    violations: ({ object }) => {
       const asked = new Set(object.usages);
       const complete = all.every((usage) => asked.has(usage) || usage === 'key encipherment');
       const exact = complete && [...asked].every((usage) => all.includes(usage));
-      return unless(exact, `usages did not match [${all.join(' ')}]`);
+      return violationUnless(exact, `usages did not match [${all.join(' ')}]`);
     },
   };
 }
@@ -89,13 +90,13 @@ const clientUsages: InTreeRule = {
   check: 'usages are client auth and at most digital signature, key encipherment',
   code: 'SignerValidationFailure',
   codeElsewhere: 'UsageNotPermitted',
-  seen: ({ object }) => quotedList(object.usages),
-  wrong: ({ object: { usages } }) => [
+  observed: ({ object }) => quotedList(object.usages),
+  violations: ({ object: { usages } }) => [
     ...atMost(
       usages.filter((usage) => !['digital signature', 'key encipherment', 'client auth'].includes(usage)),
       (usage) => `invalid usage for client certificate: ${printable(usage)}`,
     ),
-    ...unless(usages.includes('client auth'), 'missing required usage for client certificate: client auth'),
+    ...violationUnless(usages.includes('client auth'), 'missing required usage for client certificate: client auth'),
   ],
 };
 

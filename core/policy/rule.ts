@@ -17,12 +17,12 @@ export interface Rule {
   /** Of in-tree rules: the code where they hold for a signer that is not in-tree. */
   readonly codeElsewhere?: RefusalCode;
   /** The value that is judged, for people. */
-  seen(question: Question): string;
+  observed(question: Question): string;
   /** What is wrong with it, a sentence each; nothing when the rule holds. */
-  wrong(question: Question): readonly string[];
+  violations(question: Question): readonly string[];
 }
 
 /** The message when it does not hold. */
-export function unless(holds: boolean, message: string): readonly string[] {
+export function violationUnless(holds: boolean, message: string): readonly string[] {
   return holds ? [] : [message];
 }

@@ -54,8 +54,8 @@ const neverAddresses = [
 export const servesHostNames: Rule = {
   check: 'DNS subjectAltNames are names of single hosts',
   code: 'SanNotPermitted',
-  seen: ({ request }) => quotedList(request.sans.dns),
-  wrong: ({ profile, request }) =>
+  observed: ({ request }) => quotedList(request.sans.dns),
+  violations: ({ profile, request }) =>
     atMost(
       request.sans.dns.filter((name) => !isAllowed(profile, name) && hostNameFault(name) !== undefined),
       (name) => `DNS subjectAltName ${quoted(name)} ${hostNameFault(name) ?? ''}`,
@@ -66,8 +66,8 @@ export const servesHostNames: Rule = {
 export const servesNothingReserved: Rule = {
   check: 'no subjectAltName is reserved (control plane, services, loopback …)',
   code: 'NameReserved',
-  seen: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
-  wrong: ({ profile, request: { sans } }) => {
+  observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
+  violations: ({ profile, request: { sans } }) => {
     const { hosts, addresses } = refusedTo(profile.reserved);
     const refused = (name: string): string => `subjectAltName ${quoted(name)} is reserved: no kubelet serves under it`;
     return [

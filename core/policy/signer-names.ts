@@ -5,7 +5,7 @@ import type { Profile, ProfileKind } from './profile.ts';
 export const providerNames = ['aws', 'insecure'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
-export interface Signer {
+export interface SignerKind {
   readonly kind: ProfileKind;
   /** Of a signer under cluster.x-k8s.io/: whose evidence it takes, and no other. */
   readonly provider?: ProviderName;
@@ -22,7 +22,7 @@ const inTreeKinds: readonly ProfileKind[] = [
  * Cluster API's proposal, Signers: one pair for each provider. Insecure providers have no serving signer, since nothing
  * they say could tell whose an address is.
  */
-const attestedSigners: ReadonlyMap<string, Signer> = new Map(
+const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
   providerNames.flatMap((provider) =>
     (['kube-apiserver-client-kubelet', 'kubelet-serving'] as const)
       .filter((kind) => provider !== 'insecure' || kind !== 'kubelet-serving')
@@ -34,7 +34,7 @@ const attestedSigners: ReadonlyMap<string, Signer> = new Map(
  * Nothing for a name nobody may use: sig-auth reserves kubernetes.io/ (Kubernetes' CSR documentation), the providers have
  * the other domain.
  */
-export function signerOf(signerName: string): Signer | undefined {
+export function signerOf(signerName: string): SignerKind | undefined {
   const [domain, path = ''] = signerName.split('/');
   if (domain === 'cluster.x-k8s.io') return attestedSigners.get(path);
   if (domain !== 'kubernetes.io') return { kind: 'custom' };
@@ -42,7 +42,7 @@ export function signerOf(signerName: string): Signer | undefined {
   return kind === undefined ? undefined : { kind };
 }
 
-export function whyNoSigner(signerName: string): string {
+export function unknownSignerMessage(signerName: string): string {
   return signerName.startsWith('cluster.x-k8s.io/')
     ? `names under cluster.x-k8s.io/ are those of attestation providers: ${[...attestedSigners.keys()].join(', ')}`
     : `names under kubernetes.io/ are reserved; the signers there are ${inTreeKinds.join(', ')}`;

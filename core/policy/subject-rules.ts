@@ -5,7 +5,7 @@ import { isSubdomain, nameMatches } from './patterns.ts';
 import type { Profile } from './profile.ts';
 import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
 import { isReservedName } from './reserved-names.ts';
-import { unless } from './rule.ts';
+import { violationUnless } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { isNodeSigner } from './signer-names.ts';
 import { encodeSubject } from '../x509/distinguished-name.ts';
@@ -17,9 +17,9 @@ import { encodeSubject } from '../x509/distinguished-name.ts';
 export const namesNotReserved: Rule = {
   check: 'no reserved name beyond those this signer may give',
   code: 'NameReserved',
-  seen: ({ request: { subject } }) => `CN ${quoted(subject.commonName)}, O ${quotedList(subject.organizations)}`,
-  wrong: ({ profile, request: { subject } }) => [
-    ...unless(
+  observed: ({ request: { subject } }) => `CN ${quoted(subject.commonName)}, O ${quotedList(subject.organizations)}`,
+  violations: ({ profile, request: { subject } }) => [
+    ...violationUnless(
       mayGive(profile, 'CN', subject.commonName),
       `common name ${quoted(subject.commonName)} is reserved; this signer does not issue it`,
     ),
@@ -41,9 +41,9 @@ function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
 export const nodeName: Rule = {
   check: 'the node name is one a Node can have',
   code: 'NameReserved',
-  seen: ({ request }) => quoted(request.subject.commonName),
-  wrong: ({ request: { subject } }) =>
-    unless(
+  observed: ({ request }) => quoted(request.subject.commonName),
+  violations: ({ request: { subject } }) =>
+    violationUnless(
       !subject.commonName.startsWith(nodeUserPrefix) || isSubdomain(subject.commonName.slice(nodeUserPrefix.length)),
       `common name ${quoted(subject.commonName)} does not name a node`,
     ),
@@ -52,11 +52,11 @@ export const nodeName: Rule = {
 export const commonNameAllowed: Rule = {
   check: 'the common name is one the profile allows',
   code: 'SubjectNotPermitted',
-  seen: ({ request }) => quoted(request.subject.commonName),
-  wrong: ({ profile, request: { subject } }) =>
+  observed: ({ request }) => quoted(request.subject.commonName),
+  violations: ({ profile, request: { subject } }) =>
     subject.commonName === ''
-      ? unless(profile.subject.commonNameRequired !== true, 'a common name is required')
-      : unless(
+      ? violationUnless(profile.subject.commonNameRequired !== true, 'a common name is required')
+      : violationUnless(
           isAllowed(profile, 'commonNames', subject.commonName),
           `common name ${quoted(subject.commonName)} is not permitted`,
         ),
@@ -65,8 +65,8 @@ export const commonNameAllowed: Rule = {
 export const organizationsAllowed: Rule = {
   check: 'organizations are those the profile allows',
   code: 'SubjectNotPermitted',
-  seen: ({ request }) => quotedList(request.subject.organizations),
-  wrong: ({ profile, request: { subject } }) =>
+  observed: ({ request }) => quotedList(request.subject.organizations),
+  violations: ({ profile, request: { subject } }) =>
     atMost(
       subject.organizations.filter((organization) => !isAllowed(profile, 'organizations', organization)),
       (organization) => `organization ${quoted(organization)} is not permitted`,
@@ -84,13 +84,13 @@ function isAllowed(profile: Profile, place: 'commonNames' | 'organizations', nam
 }
 
 /** Deviation 12: neither RFC 5280 (§4.1.2.6) nor any verifier knows a use for a certificate without any name. */
-export const namesSomebody: Rule = {
+export const hasName: Rule = {
   check: 'the subject or a subjectAltName names somebody',
   code: 'SubjectNotPermitted',
-  seen: ({ request: { subject, sans } }) =>
+  observed: ({ request: { subject, sans } }) =>
     `${hasSubject(subject) ? 'a subject' : 'no subject'}, ${hasNames(sans) ? 'subjectAltNames' : 'no subjectAltNames'}`,
-  wrong: ({ request: { subject, sans } }) =>
-    unless(
+  violations: ({ request: { subject, sans } }) =>
+    violationUnless(
       hasSubject(subject) || hasNames(sans),
       'the certificate would name nobody: it has neither a subject nor a subjectAltName',
     ),

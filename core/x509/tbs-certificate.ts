@@ -9,12 +9,12 @@ import {
   explicit,
   implicit,
   integer,
-  nothing,
+  derNull,
   objectIdentifier,
   octetString,
   sequence,
   time,
-  yes,
+  booleanTrue,
 } from '../encoding/der-writer.ts';
 import { bitsOf, readDer } from '../encoding/der-reader.ts';
 import type { SignatureAlgorithm } from '../ports/signer.ts';
@@ -61,7 +61,7 @@ function encodeSerial(serial: Uint8Array): Uint8Array {
 /** `value` as it stands inside the extension's OCTET STRING. */
 export function encodeExtension(type: string, critical: boolean, value: Uint8Array): Uint8Array {
   const octets = octetString(value);
-  return critical ? sequence(objectIdentifier(type), yes, octets) : sequence(objectIdentifier(type), octets);
+  return critical ? sequence(objectIdentifier(type), booleanTrue, octets) : sequence(objectIdentifier(type), octets);
 }
 
 export const extensionType = {
@@ -88,7 +88,7 @@ export function basicConstraintsExtension(ca?: { readonly pathLength: number | u
   return encodeExtension(
     extensionType.basicConstraints,
     true,
-    sequence(...(ca === undefined ? [] : [yes]), ...pathLength),
+    sequence(...(ca === undefined ? [] : [booleanTrue]), ...pathLength),
   );
 }
 
@@ -119,9 +119,9 @@ const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
   ECDSA_SHA_256: sequence(objectIdentifier('1.2.840.10045.4.3.2')),
   ECDSA_SHA_384: sequence(objectIdentifier('1.2.840.10045.4.3.3')),
   ECDSA_SHA_512: sequence(objectIdentifier('1.2.840.10045.4.3.4')),
-  RSASSA_PKCS1_V1_5_SHA_256: sequence(objectIdentifier('1.2.840.113549.1.1.11'), nothing),
-  RSASSA_PKCS1_V1_5_SHA_384: sequence(objectIdentifier('1.2.840.113549.1.1.12'), nothing),
-  RSASSA_PKCS1_V1_5_SHA_512: sequence(objectIdentifier('1.2.840.113549.1.1.13'), nothing),
+  RSASSA_PKCS1_V1_5_SHA_256: sequence(objectIdentifier('1.2.840.113549.1.1.11'), derNull),
+  RSASSA_PKCS1_V1_5_SHA_384: sequence(objectIdentifier('1.2.840.113549.1.1.12'), derNull),
+  RSASSA_PKCS1_V1_5_SHA_512: sequence(objectIdentifier('1.2.840.113549.1.1.13'), derNull),
   RSASSA_PSS_SHA_256: encodePss(digestOids.SHA_256, 32),
   RSASSA_PSS_SHA_384: encodePss(digestOids.SHA_384, 48),
   RSASSA_PSS_SHA_512: encodePss(digestOids.SHA_512, 64),
@@ -133,7 +133,7 @@ export function algorithmIdentifier(algorithm: SignatureAlgorithm): Uint8Array {
 
 /** RSASSA-PSS-params with the same hash in MGF1 and a salt as long as the hash. */
 function encodePss(digestOid: string, saltLength: number): Uint8Array {
-  const hash = sequence(objectIdentifier(digestOid), nothing);
+  const hash = sequence(objectIdentifier(digestOid), derNull);
   const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), hash);
   const salt = integer(saltLength);
   const parameters = sequence(explicit(0, hash), explicit(1, maskGeneration), explicit(2, salt));

@@ -7,7 +7,7 @@ import {
   bitString,
   explicit,
   integer,
-  nothing,
+  derNull,
   objectIdentifier,
   octetString,
   printableString,
@@ -158,7 +158,7 @@ function signatureOf(key: KeyObject): { readonly hash: string | null; readonly a
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   if (type === 'ed25519') return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
   if (type === 'rsa') {
-    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), nothing);
+    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), derNull);
     return { hash: 'sha256', algorithm };
   }
   const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];

@@ -1,21 +1,21 @@
 import type { RegionCertificates } from '../../core/attestation/aws/endpoints.ts';
-import { readBakedCallers, readBakedCluster } from '../../core/configuration/bundled-configuration.ts';
+import { readBundledCallers, readBundledCluster } from '../../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
 /**
- * JSON text of this cluster's rules (`bakeAttestation`) and of the certificates of its regions, put in by the bundler.
+ * JSON text of this cluster's rules (`bundleAttestation`) and of the certificates of its regions, put in by the bundler.
  * Neither is read from the environment: whoever may change that must not be able to change who may join.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 declare const __COUNTERSIGN_REGION_CERTIFICATES__: string | undefined;
-/** JSON text of who may call (`bakeCallers`), likewise. */
+/** JSON text of who may call (`bundleCallers`), likewise. */
 declare const __COUNTERSIGN_CALLERS__: string | undefined;
 
 /** Throws where the code runs without having been bundled for a cluster. */
 export function clusterConfiguration(): ClusterConfiguration {
   if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined') throw new Error('this bundle was made for no cluster');
-  return readBakedCluster(__COUNTERSIGN_CLUSTER__);
+  return readBundledCluster(__COUNTERSIGN_CLUSTER__);
 }
 
 /** Checked against their pins when the bundle was made. */
@@ -31,5 +31,5 @@ export function regionCertificates(): RegionCertificates {
 /** Throws where the code was bundled without saying who may call it. */
 export function callersAllowed(): CallersAllowed {
   if (typeof __COUNTERSIGN_CALLERS__ === 'undefined') throw new Error('this bundle does not say who may call');
-  return readBakedCallers(__COUNTERSIGN_CALLERS__);
+  return readBundledCallers(__COUNTERSIGN_CALLERS__);
 }

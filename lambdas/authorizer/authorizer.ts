@@ -6,7 +6,7 @@
  * The caller only ever hears "no"; why is in the log. Tokens are in neither.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-lambda-authorizer.html
  */
-import type { BakedAccess } from '../../core/configuration/bundled-configuration.ts';
+import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { clusterOf } from './call-path.ts';
 import { createKeySource } from './key-source.ts';
@@ -60,7 +60,7 @@ export interface AuthorizerPorts {
 export type Authorizer = (event: AuthorizerEvent) => Promise<AuthorizerAnswer>;
 
 /** `access` is undefined where there is none to be had: then nobody comes in. Never rejects. */
-export function createAuthorizer(access: BakedAccess | undefined, ports: AuthorizerPorts): Authorizer {
+export function createAuthorizer(access: BundledAccess | undefined, ports: AuthorizerPorts): Authorizer {
   const keys = access === undefined ? undefined : createKeySource(access.jwt, ports);
 
   async function decide(event: AuthorizerEvent): Promise<Decision> {

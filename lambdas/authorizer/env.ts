@@ -1,14 +1,14 @@
-import { readBakedAccess } from '../../core/configuration/bundled-configuration.ts';
-import type { BakedAccess } from '../../core/configuration/bundled-configuration.ts';
+import { readBundledAccess } from '../../core/configuration/bundled-configuration.ts';
+import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
 
 /**
- * JSON text of this cluster's access rules (`bakeAccess`), put in by the bundler. Policy is not read from the
+ * JSON text of this cluster's access rules (`bundleAccess`), put in by the bundler. Policy is not read from the
  * environment: whoever may change that must not be able to let somebody in.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 
 /** What the bundle was made with, or nothing if that cannot be used. */
-export function bakedAccess(): BakedAccess | undefined {
+export function bundledAccess(): BundledAccess | undefined {
   return usableAccess(typeof __COUNTERSIGN_CLUSTER__ === 'undefined' ? undefined : __COUNTERSIGN_CLUSTER__);
 }
 
@@ -16,11 +16,11 @@ export function bakedAccess(): BakedAccess | undefined {
  * The text comes from the same release, checked at synth. It is looked at once more, since an empty list or an
  * `undefined` here must mean "nobody", whatever the checks that follow make of it.
  */
-export function usableAccess(text: string | undefined): BakedAccess | undefined {
+export function usableAccess(text: string | undefined): BundledAccess | undefined {
   if (text === undefined) return undefined;
-  let access: BakedAccess | null;
+  let access: BundledAccess | null;
   try {
-    access = readBakedAccess(text) as BakedAccess | null;
+    access = readBundledAccess(text) as BundledAccess | null;
   } catch {
     return undefined;
   }

@@ -3,7 +3,7 @@ import { redirects } from '../../adapters/lambda/redirects.ts';
 import { connectIssuer } from '../../adapters/signing-api/openid-issuer.ts';
 import { createAuthorizer } from './authorizer.ts';
 import type { AuthorizerLogEntry } from './authorizer.ts';
-import { bakedAccess } from './env.ts';
+import { bundledAccess } from './env.ts';
 
 // One JSON line each, as pino writes them: what the alarms filter on is `reason`.
 const log = (entry: AuthorizerLogEntry): void =>
@@ -13,7 +13,7 @@ const problems = redirects(process.env);
 if (problems.length > 0)
   log({ level: 'error', authorized: false, reason: 'NotConfigured', detail: problems.join('; ') });
 
-export const handler = createAuthorizer(problems.length > 0 ? undefined : bakedAccess(), {
+export const handler = createAuthorizer(problems.length > 0 ? undefined : bundledAccess(), {
   now: () => Date.now(),
   fetchJwks: connectIssuer(),
   log,

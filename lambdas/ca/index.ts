@@ -8,13 +8,13 @@ import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../adapters/aws/kms-signer.ts';
 import { redirects } from '../../adapters/lambda/redirects.ts';
-import { readBakedCluster } from '../../core/configuration/bundled-configuration.ts';
+import { readBundledCluster } from '../../core/configuration/bundled-configuration.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
 import { readSettings } from './env.ts';
 import { createCaHandler } from './handler.ts';
 import type { CaHandler, CaPorts } from './handler.ts';
 
-/** JSON text of this cluster's rules (`bakeCluster`), put in by the bundler. */
+/** JSON text of this cluster's rules (`bundleCluster`), put in by the bundler. */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 
 function connect(): CaPorts {
@@ -22,7 +22,7 @@ function connect(): CaPorts {
     throw new MisconfigurationError('this bundle was made for no cluster');
   const problems = redirects(process.env);
   if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
-  const cluster = readBakedCluster(__COUNTERSIGN_CLUSTER__);
+  const cluster = readBundledCluster(__COUNTERSIGN_CLUSTER__);
   const { certificatesTable, caKeys } = readSettings(process.env, cluster);
   const kms = new KMSClient(kmsClientConfig);
   return {

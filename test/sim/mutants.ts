@@ -29,8 +29,8 @@ export const mutants: readonly Mutant[] = [
     name: 'a required name is refused even where there is one',
     of: 'profile',
     file: 'core/policy/custom-rules.ts',
-    text: 'unless(present || !rulesOf(question).sans.required,',
-    instead: 'unless(!rulesOf(question).sans.required,',
+    text: 'violationUnless(present || !rulesOf(question).sans.required,',
+    instead: 'violationUnless(!rulesOf(question).sans.required,',
   },
   {
     name: 'open writes over what is there',

@@ -5,7 +5,7 @@ import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 import type { Instant } from '../../ports/instant.ts';
 import { quoted } from '../../outcome/printable-text.ts';
-import { unless } from '../../policy/rule.ts';
+import { violationUnless } from '../../policy/rule.ts';
 import { ipText } from '../../x509/subject-alt-names.ts';
 import type { Machine } from '../evidence/provider.ts';
 
@@ -80,13 +80,13 @@ export function checkInstance(
 function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
   const { availabilityZone: zone, privateIp } = expected;
   return [
-    ...unless(instance.instanceId === expected.instanceId, 'EC2 describes another instance'),
-    ...unless(instance.ownerId === expected.account, 'EC2 describes an instance of another account'),
-    ...unless(
+    ...violationUnless(instance.instanceId === expected.instanceId, 'EC2 describes another instance'),
+    ...violationUnless(instance.ownerId === expected.account, 'EC2 describes an instance of another account'),
+    ...violationUnless(
       zone === undefined ? instance.availabilityZone.startsWith(expected.region) : instance.availabilityZone === zone,
       'EC2 describes an instance in another availability zone',
     ),
-    ...unless(
+    ...violationUnless(
       privateIp === undefined || instance.addresses.includes(privateIp),
       'EC2 describes an instance without the address in its document',
     ),
@@ -96,8 +96,8 @@ function agree(expected: ExpectedInstance, instance: InstanceDescription): reado
 /** Account and region alone would admit every instance in them. */
 function placed(policy: AwsAttestation, { vpcId, subnetId }: InstanceDescription): readonly string[] {
   return [
-    ...unless(isListed(policy.vpcs, vpcId), `the instance is in VPC ${vpcId ?? 'none'}, which may not join`),
-    ...unless(
+    ...violationUnless(isListed(policy.vpcs, vpcId), `the instance is in VPC ${vpcId ?? 'none'}, which may not join`),
+    ...violationUnless(
       isListed(policy.subnets, subnetId),
       `the instance is in subnet ${subnetId ?? 'none'}, which may not join`,
     ),
@@ -111,12 +111,12 @@ function isListed(list: readonly string[], value: string | undefined): boolean {
 function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: InstanceDescription): readonly string[] {
   return [
     ...[...policy.tags].flatMap(([key, value]) =>
-      unless(
+      violationUnless(
         value === '*' ? tags.has(key) : tags.get(key) === value,
         `the instance does not have the tag ${quoted(key)} with the value ${quoted(value)}`,
       ),
     ),
-    ...unless(
+    ...violationUnless(
       policy.instanceProfiles.length === 0 ||
         policy.instanceProfiles.some((pattern) => profileMatches(pattern, instanceProfile)),
       'the instance does not have one of the instance profiles that may join',
@@ -129,16 +129,16 @@ function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescrip
   const { maxHopLimit, maxAttachSkewSeconds } = rules;
   const { httpPutResponseHopLimit: hops } = instance;
   return [
-    ...unless(
+    ...violationUnless(
       !rules.httpTokensRequired || instance.httpTokens === 'required',
       'the instance answers IMDSv1: set HttpTokens to required',
     ),
     // Each hop lets one more network namespace, such as a pod's, reach the metadata.
-    ...unless(
+    ...violationUnless(
       maxHopLimit === undefined || (hops !== undefined && hops <= maxHopLimit),
       `the instance has a metadata hop limit of ${hops ?? 'unknown size'}, and ${maxHopLimit ?? 'any'} is the most`,
     ),
-    ...unless(
+    ...violationUnless(
       maxAttachSkewSeconds === undefined || attachSkew(instance) <= maxAttachSkewSeconds * 1000,
       `the root volume and the first interface were not attached within ${maxAttachSkewSeconds ?? 0} s of each other`,
     ),

@@ -10,12 +10,12 @@ import type { ClusterInput, ProfileInput } from '../schema/cluster.ts';
 import { letsInAll } from '../../policy/requester-patterns.ts';
 import { resolveRanges } from './reserved.ts';
 import { isNodeSigner } from '../../policy/signer-names.ts';
-import type { Signer } from '../../policy/signer-names.ts';
+import type { SignerKind } from '../../policy/signer-names.ts';
 
 // ── Of a profile ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function resolveProfileAttestation(
-  signer: Signer,
+  signer: SignerKind,
   input: ProfileInput['attestation'],
   at: Path,
   report: Report,
@@ -62,7 +62,7 @@ const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
  * reason to: a machine that joins, and the node itself that renews. Insecure signers do not renew, as Cluster API proposes.
  */
 export function resolveRequester(
-  signer: Signer,
+  signer: SignerKind,
   attestation: ProfileAttestation | undefined,
   { requester }: ProfileInput,
   at: Path,

@@ -13,8 +13,8 @@ import type { Profile } from '../../policy/profile.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
 import { resolveReserved } from './reserved.ts';
 import { checkServingApproval, resolveAllowedSans } from './serving.ts';
-import { isInTree, isNodeSigner, signerOf, whyNoSigner } from '../../policy/signer-names.ts';
-import type { Signer } from '../../policy/signer-names.ts';
+import { isInTree, isNodeSigner, signerOf, unknownSignerMessage } from '../../policy/signer-names.ts';
+import type { SignerKind } from '../../policy/signer-names.ts';
 import { resolveSubject } from './subject.ts';
 
 /** 30 days, where kube-controller-manager has a year: nothing but its end takes back a certificate. */
@@ -124,7 +124,7 @@ function resolveProfile(
   const at = ['profiles', signerName];
   const signer = signerOf(signerName);
   if (signer === undefined) {
-    report('error', at, whyNoSigner(signerName));
+    report('error', at, unknownSignerMessage(signerName));
     return undefined;
   }
   const { kind } = signer;
@@ -164,7 +164,7 @@ function resolveProfile(
 }
 
 /** What Kubernetes fixes for its own signers cannot be configured, so writing it down would mislead a reviewer. */
-function checkFixed(signerName: string, signer: Signer, input: ProfileInput, at: Path, report: Report): void {
+function checkFixed(signerName: string, signer: SignerKind, input: ProfileInput, at: Path, report: Report): void {
   const kubelet = isNodeSigner(signer);
   const message = `is fixed ${isInTree({ signerName }) ? 'by Kubernetes ' : ''}for ${signerName} and cannot be set`;
   if (input.usages !== undefined) report('error', [...at, 'usages'], message);

@@ -1,6 +1,6 @@
 /**
  * How a cluster runs on AWS, from what was written to what holds. Nothing here decides what is signed, so none of it
- * is baked into the sign function: only the authorizer gets its part, `JwtAccess`.
+ * is bundled with the sign function: only the authorizer gets its part, `JwtAccess`.
  */
 import type { DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
 import type { Report } from '../model/report.ts';

@@ -66,7 +66,7 @@ function recognise(
   request: CertificateRequest,
 ): readonly Asks[] {
   const holds = (rules: readonly InTreeRule[]): boolean =>
-    rules.every((rule) => rule.wrong({ object, request }).length === 0);
+    rules.every((rule) => rule.violations({ object, request }).length === 0);
   const self = object.username === request.subject.commonName;
   if (kind === 'kubelet-serving') return self && holds(kubeletServingInTree) ? ['selfnodeserver'] : [];
   if (!holds(kubeletClientInTree)) return [];

@@ -2,7 +2,7 @@ import { createHmac, createPublicKey } from 'node:crypto';
 import type { JsonWebKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectIssuer } from '../../../adapters/signing-api/openid-issuer.ts';
-import type { BakedAccess } from '../../../core/configuration/bundled-configuration.ts';
+import type { BundledAccess } from '../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { createAuthorizer } from '../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent, AuthorizerLogEntry } from '../../../lambdas/authorizer/authorizer.ts';
@@ -61,13 +61,13 @@ describe.skipIf(skip)('tokens of a real API server', () => {
   const keysOf = (plane: ControlPlane): Promise<Jwks> =>
     plane.admin.expectOk<Jwks>('/openid/v1/jwks', { headers: { accept: 'application/jwk-set+json' } });
   /** Read from countersign.yaml, the keys pasted as `kubectl get --raw /openid/v1/jwks` printed them. */
-  async function privateAccess(plane: ControlPlane): Promise<BakedAccess> {
+  async function privateAccess(plane: ControlPlane): Promise<BundledAccess> {
     const jwks = await plane.kubectl(['get', '--raw', '/openid/v1/jwks']);
     return accessFrom({ issuer: 'https://kubernetes.default.svc', jwks });
   }
-  const publicAccess = (): BakedAccess => accessFrom({ issuer: open.url });
+  const publicAccess = (): BundledAccess => accessFrom({ issuer: open.url });
 
-  function accessFrom(jwt: Record<string, unknown>): BakedAccess {
+  function accessFrom(jwt: Record<string, unknown>): BundledAccess {
     const file = {
       version: 1,
       clusters: {
@@ -83,7 +83,7 @@ describe.skipIf(skip)('tokens of a real API server', () => {
     return { cluster: 'prod', jwt: parsed.configuration.deployments.get('prod')!.access.jwt! };
   }
 
-  async function ask(token: string, access: BakedAccess, { at = Date.now(), cluster = 'prod' } = {}) {
+  async function ask(token: string, access: BundledAccess, { at = Date.now(), cluster = 'prod' } = {}) {
     const log: AuthorizerLogEntry[] = [];
     const authorizer = createAuthorizer(access, {
       now: () => at,

@@ -8,7 +8,7 @@ import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { environmentNames } from '../../../lambdas/ca/env.ts';
-import { bakeCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { bundleCluster } from '../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import { createCertificatesTable } from '../../harness/aws-tables.ts';
@@ -33,7 +33,7 @@ const { files } = bundle({
   root: join(import.meta.dirname, '../../..'),
   entry: 'lambdas/ca/index.ts',
   // It obeys the endpoints of the emulators, as no deployed bundle does.
-  constants: { __COUNTERSIGN_CLUSTER__: bakeCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
+  constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
 });
 
 describeOnEmulators((name, emulator) => {

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readBakedCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { readBundledCluster } from '../../../core/configuration/bundled-configuration.ts';
 import { parseSettings as parseAttestSettings } from '../../../lambdas/attest/env.ts';
 import { parseSettings as parseSignSettings } from '../../../lambdas/sign/env.ts';
 import { createApplication } from '../../../lib/application.ts';
@@ -305,7 +305,7 @@ describe('the ways in', () => {
 
 describe('what is in the bundle', () => {
   /** The stand-in's handler gives back the constants that it was bundled with. */
-  async function baked(stack: string, id: string, written = clusters): Promise<Constants> {
+  async function bundled(stack: string, id: string, written = clusters): Promise<Constants> {
     const outdir = mkdtempSync(join(tmpdir(), 'countersign-attest-'));
     try {
       createApplication({ configuration: configuration(written), sources: smallSources, outdir }).synth();
@@ -322,8 +322,8 @@ describe('what is in the bundle', () => {
 
   test('attest knows which machines may join, and by whose certificates documents are signed; sign neither', async () => {
     const cluster = configuration(clusters).clusters.get('proof');
-    const attest = await baked('proof', 'Attest');
-    expect(readBakedCluster(attest.cluster)).toEqual({ ...cluster, cas: new Map(), approval: new Map() });
+    const attest = await bundled('proof', 'Attest');
+    expect(readBundledCluster(attest.cluster)).toEqual({ ...cluster, cas: new Map(), approval: new Map() });
     const certificates = JSON.parse(attest.regionCertificates ?? '') as Record<string, string[]>;
     expect(Object.keys(certificates)).toEqual(['eu-central-1', 'eu-west-1']);
     for (const [der, ...more] of Object.values(certificates)) {
@@ -333,14 +333,14 @@ describe('what is in the bundle', () => {
       );
     }
 
-    const sign = await baked('proof', 'Sign');
+    const sign = await bundled('proof', 'Sign');
     expect(sign.regionCertificates).toBeUndefined();
-    expect(readBakedCluster(sign.cluster).attestation).toBeUndefined();
+    expect(readBundledCluster(sign.cluster).attestation).toBeUndefined();
     expect(sign.cluster).not.toContain('role/look');
   });
 
   test('without a platform to ask there are no certificates', async () => {
-    expect((await baked('first', 'Attest')).regionCertificates).toBe('{}');
+    expect((await bundled('first', 'Attest')).regionCertificates).toBe('{}');
   });
 
   test('a region whose certificate nobody has is no cluster to deploy', () => {
@@ -349,6 +349,6 @@ describe('what is in the bundle', () => {
 
   test('finding 7: where the documents of aws/v1 are not taken any more, no certificate is needed', async () => {
     const ended = clusters.replace('eu-west-1]', 'ap-future-1]\n        acceptV1: false');
-    expect((await baked('proof', 'Attest', ended)).regionCertificates).toBe('{}');
+    expect((await bundled('proof', 'Attest', ended)).regionCertificates).toBe('{}');
   });
 });

@@ -4,15 +4,15 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bakeAccess, bakeCluster } from '../../../core/configuration/bundled-configuration.ts';
+import { bundleAccess, bundleCluster } from '../../../core/configuration/bundled-configuration.ts';
 import { defaultCluster } from '../../../core/configuration/parse.ts';
 import { entries } from '../../../lib/application.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Bundle, BundleOptions } from '../../../lib/bundle.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
-const rules = bakeCluster(defaultCluster('demo', { maxTtlSeconds: 3600 }));
-const access = bakeAccess({
+const rules = bundleCluster(defaultCluster('demo', { maxTtlSeconds: 3600 }));
+const access = bundleAccess({
   cluster: 'demo',
   jwt: { issuer: 'https://issuer.example.com', audience: 'demo', subjects: ['system:serviceaccount:a:b'] },
 });

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { redirects } from '../../../../adapters/lambda/redirects.ts';
 import {
-  bakeAccess,
-  bakeAttestation,
-  bakeCallers,
-  bakeCluster,
+  bundleAccess,
+  bundleAttestation,
+  bundleCallers,
+  bundleCluster,
 } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { entries } from '../../../../lib/application.ts';
@@ -107,25 +107,25 @@ const jwt = {
   audience: 'countersign',
   subjects: ['system:serviceaccount:default:relay'],
 };
-const callers = { __COUNTERSIGN_CALLERS__: bakeCallers({ cluster: 'demo', role: 'countersign-demo-caller' }) };
+const callers = { __COUNTERSIGN_CALLERS__: bundleCallers({ cluster: 'demo', role: 'countersign-demo-caller' }) };
 const called = (path: string) =>
   calledBy(eventFixture({ method: 'POST', path, body: '{}' }), iamAuthorizer(sessionArn('countersign-demo-caller')));
 const subjects: Readonly<Record<Service, { readonly constants: Readonly<Record<string, string>>; event: unknown }>> = {
   sign: {
-    constants: { __COUNTERSIGN_CLUSTER__: bakeCluster(cluster), ...callers },
+    constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster), ...callers },
     event: called('/v1/clusters/demo/sign'),
   },
   attest: {
     constants: {
-      __COUNTERSIGN_CLUSTER__: bakeAttestation(cluster),
+      __COUNTERSIGN_CLUSTER__: bundleAttestation(cluster),
       __COUNTERSIGN_REGION_CERTIFICATES__: '{}',
       ...callers,
     },
     event: called('/v1/clusters/demo/attest'),
   },
-  ca: { constants: { __COUNTERSIGN_CLUSTER__: bakeCluster(cluster) }, event: { action: 'show' } },
+  ca: { constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster) }, event: { action: 'show' } },
   authorizer: {
-    constants: { __COUNTERSIGN_CLUSTER__: bakeAccess({ cluster: 'demo', jwt }) },
+    constants: { __COUNTERSIGN_CLUSTER__: bundleAccess({ cluster: 'demo', jwt }) },
     event: { version: '2.0', type: 'REQUEST', rawPath: '/v1/clusters/demo/sign', headers: {} },
   },
 };

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  bakeAccess,
-  bakeAttestation,
-  bakeCluster,
-  readBakedAccess,
-  readBakedCluster,
+  bundleAccess,
+  bundleAttestation,
+  bundleCluster,
+  readBundledAccess,
+  readBundledCluster,
 } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import type { Configuration } from '../../../../core/configuration/model/cluster.ts';
@@ -23,21 +23,21 @@ const { clusters, deployments } = configuration('countersign.yaml');
 const { clusters: attested } = configuration('attestation.yaml');
 
 test.each([...clusters.values()])('cluster $name comes out of the bundle as it went in', (cluster) => {
-  expect(readBakedCluster(bakeCluster(cluster))).toStrictEqual(cluster);
+  expect(readBundledCluster(bundleCluster(cluster))).toStrictEqual(cluster);
 });
 
 describe('of a cluster whose nodes prove themselves', () => {
   test.each([...attested.values()])('$name: each function has what it obeys and nothing else', (cluster) => {
     const { attestation, ...rest } = cluster;
     if (attestation?.aws === undefined) throw new Error('the example attests nothing');
-    expect(readBakedCluster(bakeCluster(cluster))).toStrictEqual(rest);
-    expect(readBakedCluster(bakeAttestation(cluster))).toStrictEqual({
+    expect(readBundledCluster(bundleCluster(cluster))).toStrictEqual(rest);
+    expect(readBundledCluster(bundleAttestation(cluster))).toStrictEqual({
       ...cluster,
       cas: new Map(),
       approval: new Map(),
     });
     // Which machines may join is no business of the function that holds the key.
-    for (const account of attestation.aws.accounts.keys()) expect(bakeCluster(cluster)).not.toContain(account);
+    for (const account of attestation.aws.accounts.keys()) expect(bundleCluster(cluster)).not.toContain(account);
   });
 
   test('maps come back as maps, all of them', () => {
@@ -48,15 +48,15 @@ describe('of a cluster whose nodes prove themselves', () => {
       ...cluster,
       attestation: { ...cluster.attestation, aws: { ...aws, certificates: new Map([['eu-central-1', ['pem']]]) } },
     };
-    expect(readBakedCluster(bakeAttestation(full)).attestation).toStrictEqual(full.attestation);
+    expect(readBundledCluster(bundleAttestation(full)).attestation).toStrictEqual(full.attestation);
     const insecure = { ...cluster, attestation: { audience: 'demo', addressRanges: ranges('10.9.0.0/24') } };
-    expect(readBakedCluster(bakeAttestation(insecure)).attestation).toStrictEqual(insecure.attestation);
+    expect(readBundledCluster(bundleAttestation(insecure)).attestation).toStrictEqual(insecure.attestation);
   });
 });
 
 test('who may call is in no bundle but the authorizer’s', () => {
   const jwt = deployments.get('prod')?.access.jwt;
   if (jwt === undefined) throw new Error('the example shows no tokens');
-  expect(readBakedAccess(bakeAccess({ cluster: 'prod', jwt }))).toStrictEqual({ cluster: 'prod', jwt });
-  for (const cluster of clusters.values()) expect(bakeCluster(cluster)).not.toContain(jwt.audience);
+  expect(readBundledAccess(bundleAccess({ cluster: 'prod', jwt }))).toStrictEqual({ cluster: 'prod', jwt });
+  for (const cluster of clusters.values()) expect(bundleCluster(cluster)).not.toContain(jwt.audience);
 });

@@ -113,8 +113,8 @@ describe('what is written is what asn1js writes, and is DER to our reader', () =
         );
       }),
     );
-    expect(written(write.nothing)).toBe(opinion(new asn1js.Null()));
-    expect(written(write.yes)).toBe(opinion(new asn1js.Boolean({ value: true })));
+    expect(written(write.derNull)).toBe(opinion(new asn1js.Null()));
+    expect(written(write.booleanTrue)).toBe(opinion(new asn1js.Boolean({ value: true })));
   });
 });
 

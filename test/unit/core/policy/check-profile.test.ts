@@ -613,7 +613,7 @@ test('explaining is checking, with what was seen', () => {
       expect(findings.flatMap(({ violations }) => violations)).toEqual(
         checkProfile(given, object(asked), request(asked)),
       );
-      for (const { check: what, seen } of findings) expect([what, seen]).not.toContain('');
+      for (const { check: what, observed } of findings) expect([what, observed]).not.toContain('');
     }),
     { numRuns: 500 },
   );

@@ -6,7 +6,7 @@ import type { Asked } from '../questions.ts';
 
 function seen(check: string, asked: Asked): string | undefined {
   const given = profile('custom', { custom: customRules() });
-  return explainProfile(given, object(asked), request(asked)).find((finding) => finding.check === check)?.seen;
+  return explainProfile(given, object(asked), request(asked)).find((finding) => finding.check === check)?.observed;
 }
 
 describe('what was seen', () => {

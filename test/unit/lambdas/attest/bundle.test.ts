@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readRegionCertificates } from '../../../../adapters/aws/region-certificates.ts';
-import { bakeAttestation, bakeCallers } from '../../../../core/configuration/bundled-configuration.ts';
+import { bundleAttestation, bundleCallers } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { entries } from '../../../../lib/application.ts';
 import { bundle } from '../../../../lib/bundle.ts';
@@ -45,9 +45,9 @@ function bundled(constants: Readonly<Record<string, string>>): Bundle {
 }
 const textOf = ({ files }: Bundle): string => Buffer.from(files.get('index.js') ?? []).toString('utf8');
 const rules = {
-  __COUNTERSIGN_CLUSTER__: bakeAttestation(cluster),
+  __COUNTERSIGN_CLUSTER__: bundleAttestation(cluster),
   __COUNTERSIGN_REGION_CERTIFICATES__: JSON.stringify(certificates),
-  __COUNTERSIGN_CALLERS__: bakeCallers({ cluster: 'demo', role: 'countersign-demo-caller' }),
+  __COUNTERSIGN_CALLERS__: bundleCallers({ cluster: 'demo', role: 'countersign-demo-caller' }),
 };
 
 describe('the attest function', () => {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent, AuthorizerLogEntry } from '../../../../lambdas/authorizer/authorizer.ts';
-import type { BakedAccess } from '../../../../core/configuration/bundled-configuration.ts';
+import type { BundledAccess } from '../../../../core/configuration/bundled-configuration.ts';
 import { access, eventOf } from './case.ts';
 import { cases } from './cases.ts';
 import { cluster, jwks, makeToken, now, otherSubject, subject } from './tokens.ts';
 
-async function ask(event: AuthorizerEvent, rules: BakedAccess | undefined) {
+async function ask(event: AuthorizerEvent, rules: BundledAccess | undefined) {
   const log: AuthorizerLogEntry[] = [];
   const authorizer = createAuthorizer(rules, {
     now: () => now,
@@ -67,7 +67,7 @@ test('the log tells who came, and from another cluster nobody does', async () =>
   const own = await ask(eventOf(makeToken()), access);
   expect(own.log).toEqual([{ level: 'info', authorized: true, cluster, subject, requestId: 'JKJaXmPLvHcESHA=' }]);
   // The same issuer may serve two clusters' tokens only if their audiences or subjects differ: here both do.
-  const theirs: BakedAccess = {
+  const theirs: BundledAccess = {
     cluster: 'test',
     jwt: { ...access.jwt, audience: 'countersign.test', subjects: [otherSubject], jwks },
   };

@@ -1,4 +1,4 @@
-import type { BakedAccess } from '../../../../core/configuration/bundled-configuration.ts';
+import type { BundledAccess } from '../../../../core/configuration/bundled-configuration.ts';
 import type { AuthorizerEvent, Refusal } from '../../../../lambdas/authorizer/authorizer.ts';
 import { audience, claims, cluster, issuer, jwks, otherSubject, subject } from './tokens.ts';
 import type { TokenSpec } from './tokens.ts';
@@ -7,13 +7,13 @@ import type { TokenSpec } from './tokens.ts';
 export interface Case {
   readonly name: string;
   readonly event: AuthorizerEvent;
-  readonly access: BakedAccess;
+  readonly access: BundledAccess;
   /** Undefined: let in. */
   readonly reason: Refusal | undefined;
   readonly subject?: string;
 }
 
-export const access: BakedAccess = { cluster, jwt: { issuer, audience, subjects: [subject, otherSubject], jwks } };
+export const access: BundledAccess = { cluster, jwt: { issuer, audience, subjects: [subject, otherSubject], jwks } };
 export const signPath = `/v1/clusters/${cluster}/sign`;
 
 /** As an HTTP API sends it; only what differs is named. */
@@ -34,7 +34,7 @@ export function eventOf(token: string | undefined, change: Readonly<Record<strin
   } as AuthorizerEvent;
 }
 
-export type More = { readonly event?: Readonly<Record<string, unknown>>; readonly access?: BakedAccess };
+export type More = { readonly event?: Readonly<Record<string, unknown>>; readonly access?: BundledAccess };
 
 export function letIn(name: string, token: string, more: More & { readonly subject?: string } = {}): Case {
   return {

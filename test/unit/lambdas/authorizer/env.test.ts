@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
-import { bakeAccess } from '../../../../core/configuration/bundled-configuration.ts';
+import { bundleAccess } from '../../../../core/configuration/bundled-configuration.ts';
 import { usableAccess } from '../../../../lambdas/authorizer/env.ts';
 import { access, eventOf, signPath } from './case.ts';
 import { audience, cluster, issuer, makeToken, subject } from './tokens.ts';
 
 const { jwt } = access;
 
-test('what was baked is what is used', () => {
-  expect(usableAccess(bakeAccess(access))).toEqual(access);
+test('the bundled access rules are the ones in use', () => {
+  expect(usableAccess(bundleAccess(access))).toEqual(access);
 });
 
 test.each<[string, unknown]>([
@@ -61,7 +61,7 @@ function run(code: string, event: unknown): { answer: unknown; log: Record<strin
 test('in a bundle the rules are those it was made with, and without any nobody comes in', async () => {
   const now = Math.floor(Date.now() / 1_000);
   const token = makeToken({ claims: { iat: now, nbf: now, exp: now + 600 } });
-  const made = await bundle({ __COUNTERSIGN_CLUSTER__: JSON.stringify(bakeAccess(access)) });
+  const made = await bundle({ __COUNTERSIGN_CLUSTER__: JSON.stringify(bundleAccess(access)) });
   expect(run(made, eventOf(token))).toMatchObject({
     answer: { isAuthorized: true, context: { cluster, subject } },
     log: { level: 'info', authorized: true, subject },

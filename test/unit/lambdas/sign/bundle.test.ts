@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bakeCallers, bakeCluster } from '../../../../core/configuration/bundled-configuration.ts';
+import { bundleCallers, bundleCluster } from '../../../../core/configuration/bundled-configuration.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { version } from '../../../../core/version.ts';
 import manifest from '../../../../package.json' with { type: 'json' };
@@ -35,8 +35,8 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
       mainFields: ['module', 'main'],
       minify: true,
       define: {
-        __COUNTERSIGN_CLUSTER__: JSON.stringify(bakeCluster(cluster)),
-        __COUNTERSIGN_CALLERS__: JSON.stringify(bakeCallers({ cluster: 'demo', role: 'countersign-demo-caller' })),
+        __COUNTERSIGN_CLUSTER__: JSON.stringify(bundleCluster(cluster)),
+        __COUNTERSIGN_CALLERS__: JSON.stringify(bundleCallers({ cluster: 'demo', role: 'countersign-demo-caller' })),
       },
     });
     inputs = Object.keys(metafile.inputs);
