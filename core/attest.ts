@@ -10,7 +10,7 @@ import type { AttestContext, AttestQuestion } from './attestation/attest-questio
 import type { ProfileAttestation } from './policy/profile.ts';
 import type { AttestationStore, Verdict, RefusalCount } from './ports/attestation-store.ts';
 import type { AttestationProvider } from './attestation/evidence/provider.ts';
-import { sha256 } from './attestation/evidence/binding-digest.ts';
+import { sha256 } from './encoding/digest.ts';
 import type { ClusterConfiguration } from './configuration/model/cluster.ts';
 import { decodeRequest } from './x509/certificate-request.ts';
 import { nodeUserPrefix } from './policy/in-tree-rules.ts';
@@ -21,8 +21,8 @@ import type { IgnoredWhy, Violations } from './outcome/outcome.ts';
 import { LaterError, MisconfigurationError, ThrottledError } from './ports/errors.ts';
 import type { Instant } from './ports/instant.ts';
 import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
-import { prove } from './attestation/examine-evidence.ts';
-import type { Proof } from './attestation/examine-evidence.ts';
+import { examineEvidence } from './attestation/examine-evidence.ts';
+import type { EvidenceResult } from './attestation/examine-evidence.ts';
 import { requestDigest } from './kubernetes/request-digest.ts';
 import { triagePending } from './kubernetes/triage.ts';
 import { uidReused } from './attestation/check-verdict.ts';
@@ -131,7 +131,7 @@ async function conclude(
   { count, refusals }: { readonly count: RefusalCount; readonly refusals: number },
   ports: AttestPorts,
 ): Promise<AttestOutcome> {
-  const proof = prove(question, ports.providers);
+  const proof = examineEvidence(question, ports.providers);
   if (proof === 'unattested') return approved;
   const limited = refusedTooOften(refusals, count, question.now);
   if (limited !== undefined)
@@ -169,7 +169,7 @@ export const evidenceAnnotation = 'countersign.dev/evidence';
 function verdictOf(
   question: AttestQuestion,
   requestDigestHex: string,
-  proof: Proof,
+  proof: EvidenceResult,
   admission: Exclude<Admission, { readonly admitted: 'later' }>,
 ): Verdict {
   const { uid, signerName, nodeName, now, wanted } = question;

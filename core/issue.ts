@@ -4,7 +4,7 @@
  * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
  * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
  */
-import { sha256 } from './attestation/evidence/binding-digest.ts';
+import { sha256 } from './encoding/digest.ts';
 import { checkCertificate } from './x509/check-issued.ts';
 import { assembleCertificate, buildTbs } from './x509/leaf-certificate.ts';
 import type { Authority, LeafTemplate } from './x509/leaf-certificate.ts';

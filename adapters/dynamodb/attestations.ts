@@ -10,11 +10,11 @@ import type {
   Claim,
   ClaimWrite,
   IdentityRecord,
-  Look,
-  Seen,
+  Lookup,
+  LookupResult,
   Verdict,
 } from '../../core/ports/attestation-store.ts';
-import { checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
 import { lockOfMachine, subjectsOf } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { nameMatches } from '../../core/policy/patterns.ts';
@@ -122,8 +122,8 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
       const item = await get(keys.lock(subject));
       return item === undefined ? undefined : lockOn(item, subject);
     },
-    async look(question) {
-      checkLook(question);
+    async lookup(question) {
+      checkLookup(question);
       return seenIn(await readWithHolder(question.nodeName, keysOf(question)), question);
     },
     async claim(claim, now) {
@@ -186,11 +186,11 @@ function isNoneBy(now: Instant, requestSha256?: string): Condition {
 }
 
 /** A name with `*` would be the key of the patterns; no machine is called so. */
-function exactNames({ machines }: Look): readonly string[] {
+function exactNames({ machines }: Lookup): readonly string[] {
   return machines.filter((name) => !name.includes('*'));
 }
 
-function keysOf(question: Look): readonly Item[] {
+function keysOf(question: Lookup): readonly Item[] {
   const { identity, once, addresses, machines } = question;
   return [
     ...(identity === undefined ? [] : [keys.identity(identity), keys.lock(lockOfMachine(identity))]),
@@ -201,7 +201,7 @@ function keysOf(question: Look): readonly Item[] {
   ];
 }
 
-function seenIn(read: (key: Item) => Item | undefined, question: Look): Seen {
+function seenIn(read: (key: Item) => Item | undefined, question: Lookup): LookupResult {
   const { now, identity, nodeName, once, addresses, machines } = question;
   const item = identity === undefined ? undefined : read(keys.identity(identity));
   const lock = identity === undefined ? undefined : read(keys.lock(lockOfMachine(identity)));

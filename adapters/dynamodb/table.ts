@@ -3,7 +3,7 @@
  * beginning of their key.
  *
  * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts).
- * attestations: all of dynamodb-attestations.ts and register.ts.
+ * attestations: everything in attestations.ts and attestation-admin.ts.
  *
  * What each role needs, action by action (a transaction needs those of the writes in it), with dynamodb:LeadingKeys:
  *

@@ -10,25 +10,25 @@ import type { InTurn, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
 import type {
-  AttestationRegister,
+  AttestationAdmin,
   AttestationStore,
   Claim,
   ClaimWrite,
   IdentityRecord,
-  Look,
-  Seen,
+  Lookup,
+  LookupResult,
 } from '../../core/ports/attestation-store.ts';
-import { checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
 import { lockOfMachine } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { nameMatches } from '../../core/policy/patterns.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
-import { embeddedRegister } from './register.ts';
+import { embeddedAttestationAdmin } from './attestation-admin.ts';
 
 export interface EmbeddedAttestations {
   readonly store: AttestationStore;
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   /** Afterwards every method throws. */
   readonly close: () => void;
 }
@@ -120,7 +120,7 @@ export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMillis
   const inTurn = groupCommits(database);
   return {
     store: storeOver(database, records, inTurn),
-    register: embeddedRegister(database, records, inTurn),
+    register: embeddedAttestationAdmin(database, records, inTurn),
     close: () => database.close(),
   };
 }
@@ -158,7 +158,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     return record;
   };
 
-  function see({ now, identity, nodeName, once, addresses, machines }: Look): Seen {
+  function see({ now, identity, nodeName, once, addresses, machines }: Lookup): LookupResult {
     const record = identity === undefined ? undefined : records.find(identity);
     const lock = identity === undefined ? undefined : findLock(lockOfMachine(identity));
     const holder = findHolder(nodeName);
@@ -223,8 +223,8 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
       return inTurn(() => void countRefusal.run(requester, from));
     },
     findLock: async (subject) => findLock(subject),
-    async look(question) {
-      checkLook(question);
+    async lookup(question) {
+      checkLookup(question);
       return snapshot(() => see(question));
     },
     async claim(claim, now) {

@@ -3,7 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { AwsRefusal, callerArn, stackOutput } from '../../adapters/aws/query-api.ts';
 import type { AwsQueryOptions } from '../../adapters/aws/query-api.ts';
 import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
-import { dynamoDbRegister } from '../../adapters/dynamodb/register.ts';
+import { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { attestationsFileIn } from '../../adapters/embedded/data.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
@@ -45,7 +45,7 @@ async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
     const tableName = place.table ?? (await tableOf(place.cluster, asking));
     const options = { client, tableName, randomBytes: (count: number) => io.randomBytes(count) };
     return {
-      register: dynamoDbRegister(options),
+      register: dynamoDbAttestationAdmin(options),
       store: dynamoDbAttestations(options),
       // Asked only where something is changed, and before it is.
       by: () => callerArn(asking).catch((error: unknown) => Promise.reject(awsFailure('STS', error))),

@@ -4,14 +4,14 @@ import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { Ec2Endpoint } from '../../core/attestation/aws/endpoints.ts';
-import type { AttestationRegister, AttestationStore } from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AttestationStore } from '../../core/ports/attestation-store.ts';
 
 export type RegisterPlace =
   | { readonly kind: 'embedded'; readonly folder: string }
   | { readonly kind: 'deployed'; readonly cluster: string; readonly table?: string; readonly region?: string };
 
 export interface OpenRegister {
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock'>;
   /** Who changes things here, for the audit items: an ARN, or a user name of this machine. */
   by(): Promise<string>;

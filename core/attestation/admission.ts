@@ -2,7 +2,13 @@
  * May this machine be this node? First what is on record, then the machine as its platform describes it, then what
  * must be true of both. What comes out is a claim, which the store writes whole or not at all, or the reasons why not.
  */
-import type { AttestationStore, Claim, IdentityRecord, IdentityWrite, Seen } from '../ports/attestation-store.ts';
+import type {
+  AttestationStore,
+  Claim,
+  IdentityRecord,
+  IdentityWrite,
+  LookupResult,
+} from '../ports/attestation-store.ts';
 import type { AttestationProvider, Examined, Machine, MachineState } from './evidence/provider.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { providerIdType } from '../x509/certificate-request.ts';
@@ -14,7 +20,7 @@ import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import { nameMatches } from '../policy/patterns.ts';
 import { LaterError } from '../ports/errors.ts';
-import type { Proof, Refusal } from './examine-evidence.ts';
+import type { EvidenceResult, Refusal } from './examine-evidence.ts';
 import { quoted } from '../outcome/printable-text.ts';
 import { checkNames, rangeAddresses } from './serving-names.ts';
 import { checkHolderGone, checkRestarted, holderTooEarly, restartTooEarly } from './second-look.ts';
@@ -44,13 +50,17 @@ interface Observed {
 type Written = Exclude<IdentityWrite, { readonly kind: 'none' }>;
 
 interface AdmissionPorts {
-  readonly store: Pick<AttestationStore, 'look'>;
+  readonly store: Pick<AttestationStore, 'lookup'>;
   readonly providers: ReadonlyMap<string, AttestationProvider>;
   randomBytes(count: number): Uint8Array;
 }
 
 /** Judges anew what is on record; called again when a claim met somebody else's. */
-export async function admit(question: AttestQuestion, proof: Proof, ports: AdmissionPorts): Promise<Admission> {
+export async function admit(
+  question: AttestQuestion,
+  proof: EvidenceResult,
+  ports: AdmissionPorts,
+): Promise<Admission> {
   switch (proof.kind) {
     case 'refused':
       return proof.refusal;
@@ -61,12 +71,12 @@ export async function admit(question: AttestQuestion, proof: Proof, ports: Admis
   }
 }
 
-type WithEvidence = Proof & { readonly kind: 'evidence' };
+type WithEvidence = EvidenceResult & { readonly kind: 'evidence' };
 
 /** A client certificate: the machine becomes, or stays, this node. */
 async function admitNode(question: AttestQuestion, proof: WithEvidence, ports: AdmissionPorts): Promise<Admission> {
   const { provider, examined } = proof;
-  const seen = await look(question, examined, ports);
+  const seen = await lookup(question, examined, ports);
   const spent = checkSeen(question, examined, seen);
   if (spent !== undefined) return no(spent);
   const { identity } = examined;
@@ -105,7 +115,7 @@ async function admitServing(question: AttestQuestion, proof: WithEvidence, ports
   const { examined, provider } = proof;
   if (!provider.secure) return no(noServing);
   if (asksForTooMany(question)) return no(tooManyAddresses);
-  const seen = await look(question, examined, ports);
+  const seen = await lookup(question, examined, ports);
   const spent = checkSeen(question, examined, seen);
   if (spent !== undefined) return no(spent);
   const record = seen.identity;
@@ -125,7 +135,7 @@ async function admitServing(question: AttestQuestion, proof: WithEvidence, ports
 async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): Promise<Admission> {
   const { nodeName, wanted, now } = question;
   if (asksForTooMany(question)) return no(tooManyAddresses);
-  const seen = await look(question, undefined, ports);
+  const seen = await lookup(question, undefined, ports);
   const record = seen.holder;
   if (record === undefined) return no(notRegistered(question));
   const unfit = checkRegistered(question, record);
@@ -157,7 +167,7 @@ function admitNames(
   question: AttestQuestion,
   record: IdentityRecord,
   machine: Machine,
-  seen: Seen,
+  seen: LookupResult,
   once: Claim['once'],
 ): Admission {
   const { request, nodeName, settings, context, uid, now } = question;
@@ -192,9 +202,13 @@ function admitNames(
 
 // ── Its steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function look(question: AttestQuestion, examined: Examined | undefined, { store }: AdmissionPorts): Promise<Seen> {
+function lookup(
+  question: AttestQuestion,
+  examined: Examined | undefined,
+  { store }: AdmissionPorts,
+): Promise<LookupResult> {
   const { nodeName, now, serving, request, settings } = question;
-  return store.look({
+  return store.lookup({
     now,
     ...(examined === undefined ? {} : { identity: examined.identity }),
     nodeName,
@@ -205,7 +219,11 @@ function look(question: AttestQuestion, examined: Examined | undefined, { store 
 }
 
 /** A captured proof comes with other bytes than those that spent it; a retry comes with the same. */
-function checkSeen({ requestSha256 }: AttestQuestion, { machines }: Examined, seen: Seen): Violation | undefined {
+function checkSeen(
+  { requestSha256 }: AttestQuestion,
+  { machines }: Examined,
+  seen: LookupResult,
+): Violation | undefined {
   if (seen.lock !== undefined) return machineLocked;
   if (seen.once.some((holder) => holder !== undefined && holder !== requestSha256))
     return violation('AttestationInvalid', 'this proof was used before, by another request');

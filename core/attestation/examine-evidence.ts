@@ -13,7 +13,7 @@ export interface Refusal {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-export type Proof =
+export type EvidenceResult =
   /** Somebody proved to be that machine; the platform is asked once, however often the record has to be read again. */
   | {
       readonly kind: 'evidence';
@@ -28,10 +28,10 @@ export type Proof =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Everything that can be said of the evidence without asking anybody. */
-export function prove(
+export function examineEvidence(
   question: AttestQuestion,
   providers: ReadonlyMap<string, AttestationProvider>,
-): Proof | 'unattested' {
+): EvidenceResult | 'unattested' {
   const { wanted, request, serving, signerName } = question;
   const accepted = wanted.providers.map((name) => present(providers.get(name), name));
   const sent = decodeEvidence(request.evidence) ?? defaultEvidence(accepted);
@@ -71,7 +71,7 @@ function missing(accepted: readonly AttestationProvider[]): string {
 }
 
 /** Cluster API's proposal, Version skew: the annotation tells an older or newer node what to send instead. */
-function unsupported(sent: string, accepted: readonly AttestationProvider[]): Proof {
+function unsupported(sent: string, accepted: readonly AttestationProvider[]): EvidenceResult {
   const versions = versionsOf(accepted);
   return {
     kind: 'refused',
@@ -92,7 +92,7 @@ function versionsOf(accepted: readonly AttestationProvider[]): string {
   return accepted.flatMap(({ versions }) => versions).join(',');
 }
 
-function refuse(...violations: Violations): Proof {
+function refuse(...violations: Violations): EvidenceResult {
   return { kind: 'refused', refusal: { admitted: false, violations } };
 }
 

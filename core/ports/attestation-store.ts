@@ -88,7 +88,7 @@ export interface OnceKey {
 }
 
 /** Which items a decision about one request looks at, all in one consistent read. */
-export interface Look {
+export interface Lookup {
   readonly now: Instant;
   readonly identity?: string;
   readonly nodeName: string;
@@ -99,10 +99,10 @@ export interface Look {
   readonly machines: readonly string[];
 }
 
-export interface Seen {
-  /** Of `Look.identity`. */
+export interface LookupResult {
+  /** Of `Lookup.identity`. */
   readonly identity?: IdentityRecord;
-  /** Of `Look.identity`, too: whether an operator locked that machine. */
+  /** Of `Lookup.identity`, too: whether an operator locked that machine. */
   readonly lock?: Lock;
   /** Whoever holds the node name, when that is another identity. */
   readonly holder?: IdentityRecord;
@@ -110,7 +110,7 @@ export interface Seen {
   readonly once: readonly (string | undefined)[];
   /** The identity that used the address first, in the order asked. */
   readonly addresses: readonly (string | undefined)[];
-  /** Whether one of `Look.machines` is on the list, by itself or by a pattern. */
+  /** Whether one of `Lookup.machines` is on the list, by itself or by a pattern. */
   readonly listed: boolean;
 }
 
@@ -161,7 +161,7 @@ export interface AttestationStore extends LockReader {
   findNode(nodeName: string): Promise<IdentityRecord | undefined>;
   /** What is read before a request is judged, in one call; the two need not be of one moment. */
   recall(uid: string, count: RefusalCount, now: Instant): Promise<Recalled>;
-  look(question: Look): Promise<Seen>;
+  lookup(question: Lookup): Promise<LookupResult>;
   /**
    * What was seen of a machine, with no conclusion about any request. Holds only if the record is active and of
    * `record.rev - 1`. `false`: it changed since it was read, or this very call was made before and its answer was lost.
@@ -202,7 +202,7 @@ export interface MachineEntry {
 export type ChangeWrite = { readonly written: true } | { readonly written: false; readonly why: 'missing' | 'changed' };
 
 /** What `countersign tofu` and `countersign machines` do. Each change writes its audit item in the same transaction. */
-export interface AttestationRegister {
+export interface AttestationAdmin {
   listIdentities(): AsyncIterable<IdentityRecord>;
   listVerdicts(now: Instant): AsyncIterable<Verdict>;
   /** In the order of their ids. */

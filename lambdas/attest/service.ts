@@ -20,7 +20,7 @@ export interface AttestFunction {
   (event: AttestCall): Promise<AttestCallAnswer>;
 }
 
-export interface AttestWorld {
+export interface AttestDependencies {
   readonly caller: CallerCheck;
   readonly dynamodb: DynamoDBClient;
   readonly aws: AwsPorts;
@@ -33,7 +33,7 @@ export interface AttestWorld {
 export function createAttestService(
   cluster: ClusterConfiguration,
   { attestationsTable }: Omit<AttestSettings, 'logLevel'>,
-  { caller, dynamodb, aws, now, randomBytes, log }: AttestWorld,
+  { caller, dynamodb, aws, now, randomBytes, log }: AttestDependencies,
 ): AttestFunction {
   if (cluster.attestation === undefined) throw new MisconfigurationError('there are no rules about attestation');
   const attestation = Promise.resolve({

@@ -19,7 +19,7 @@ import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
 import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 
-export interface SignWorld {
+export interface SignDependencies {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
   readonly lambda: () => LambdaClient;
@@ -33,7 +33,7 @@ export interface SignWorld {
 export function createSignService(
   cluster: ClusterConfiguration,
   { certificatesTable, attestationsTable, caKeys, attestFunction }: Omit<SignSettings, 'logLevel'>,
-  { dynamodb, kms, lambda, caller, now, randomBytes, log }: SignWorld,
+  { dynamodb, kms, lambda, caller, now, randomBytes, log }: SignDependencies,
 ): HttpHandler {
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
   const store = dynamoDbCaStore(dynamodb, certificatesTable);

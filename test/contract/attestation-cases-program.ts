@@ -42,11 +42,11 @@ async function embedded() {
 
 async function dynamoDb() {
   const { dynamoDbAttestations } = await import('../../adapters/dynamodb/attestations.ts');
-  const { dynamoDbRegister } = await import('../../adapters/dynamodb/register.ts');
+  const { dynamoDbAttestationAdmin } = await import('../../adapters/dynamodb/attestation-admin.ts');
   const { dynamoDbUnderTest } = await import('./dynamodb-attestations.ts');
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
   return dynamoDbUnderTest(
-    { dynamoDbAttestations, dynamoDbRegister },
+    { dynamoDbAttestations, dynamoDbAttestationAdmin },
     { endpoint: place, region: 'eu-central-1', credentials, maxAttempts: 3 },
   );
 }

@@ -1,6 +1,6 @@
 /** Two first uses at once, of one thing, both having looked before either writes: exactly one may win. */
 import { deepStrictEqual, strictEqual } from 'node:assert/strict';
-import type { AttestationStore, Claim, Look } from '../../core/ports/attestation-store.ts';
+import type { AttestationStore, Claim, Lookup } from '../../core/ports/attestation-store.ts';
 import { now, sceneOf, spent } from './attestation-scene.ts';
 import type { Scene, StoreUnderTest } from './attestation-scene.ts';
 
@@ -9,7 +9,7 @@ export type RaceKind = (typeof raceKinds)[number];
 
 export interface Racer {
   readonly claim: Claim;
-  readonly look: Look;
+  readonly look: Lookup;
 }
 
 /** What two requests would write that have nothing in common but this. */
@@ -46,7 +46,7 @@ export async function race(
   const scene = sceneOf(made);
   const racers = racersFor(kind, scene);
   const order = ahead === 0 ? ([0, 1] as const) : ([1, 0] as const);
-  const seen = await Promise.all(order.map((i) => handles[i].look(racers[i].look)));
+  const seen = await Promise.all(order.map((i) => handles[i].lookup(racers[i].look)));
   deepStrictEqual(seen, [nothing, nothing]);
   const wins = [false, false];
   await Promise.all(
@@ -68,7 +68,7 @@ export async function judge(
   const [won, lost] = [racers[winner], racers[1 - winner] ?? racers[0]];
   const { identity: write, once, verdict, newAddresses } = won.claim;
   if (write.kind === 'none') throw new TypeError('nobody claims anything');
-  const after = await store.look(won.look);
+  const after = await store.lookup(won.look);
   deepStrictEqual(after, {
     identity: write.record,
     once: once.map(({ requestSha256 }) => requestSha256),

@@ -34,7 +34,7 @@ const resets: readonly Case[] = [
       const look = { now, identity: a, nodeName: n, once: [p], addresses: [x, y], machines: [] };
       // A proof that was spent stays spent.
       const once = ['aa'.repeat(32)];
-      deepStrictEqual(await store.look(look), { once, addresses: [undefined, undefined], listed: false });
+      deepStrictEqual(await store.lookup(look), { once, addresses: [undefined, undefined], listed: false });
       deepStrictEqual(await scene.audited(), [audit]);
       await scene.done(scene.first({}, { identity: scene.b, addresses: [x, y] }));
     },
@@ -78,7 +78,7 @@ const adoptions: readonly Case[] = [
       deepStrictEqual(await store.findIdentity(a), bare);
       deepStrictEqual(await store.findNode(n), bare);
       const look = { now, identity: a, nodeName: n, once: [], addresses: [x], machines: [] };
-      deepStrictEqual((await store.look(look)).addresses, [a]);
+      deepStrictEqual((await store.lookup(look)).addresses, [a]);
       deepStrictEqual(await scene.audited(), [audit]);
       const proved = await scene.done(scene.again(bare, {}, { spkiSha256: '77' }));
       deepStrictEqual(await store.findIdentity(a), proved);
@@ -125,7 +125,7 @@ const machines: readonly Case[] = [
       const add = (name: string) =>
         register.allowMachine(entryOf(name), scene.audit({ action: 'allow', subject: name }));
       const listed = async (...names: readonly string[]) =>
-        (await store.look({ now, nodeName: scene.n, once: [], addresses: [], machines: names })).listed;
+        (await store.lookup({ now, nodeName: scene.n, once: [], addresses: [], machines: names })).listed;
       strictEqual(await listed(`aws#${corner}-1`), false);
       deepStrictEqual(await add(`aws#${corner}-1`), written);
       deepStrictEqual(await add(`aws#${corner}-p*q*`), written);
@@ -270,9 +270,9 @@ const locks: readonly Case[] = [
       deepStrictEqual(await own(scene), [lock]);
       deepStrictEqual(await scene.audited(), [audit]);
       const look = { now, nodeName: m, once: [], addresses: [], machines: [] };
-      deepStrictEqual((await store.look({ ...look, identity: a })).lock, lock);
-      strictEqual((await store.look({ ...look, identity: b })).lock, undefined);
-      strictEqual((await store.look(look)).lock, undefined);
+      deepStrictEqual((await store.lookup({ ...look, identity: a })).lock, lock);
+      strictEqual((await store.lookup({ ...look, identity: b })).lock, undefined);
+      strictEqual((await store.lookup(look)).lock, undefined);
     },
   },
   {

@@ -1,20 +1,20 @@
 /** What the cases of the attestation store are told with: machines, names, proofs and addresses that nobody else uses. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type {
-  AttestationRegister,
+  AttestationAdmin,
   AttestationStore,
   AuditItem,
   Claim,
   IdentityRecord,
   OnceKey,
-  Seen,
+  LookupResult,
   Verdict,
 } from '../../core/ports/attestation-store.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
 
 export interface StoreUnderTest {
   readonly store: AttestationStore;
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   /** Another handle on the same store, as a second process or a restarted one would open it. */
   readonly reopen: () => Promise<Pick<StoreUnderTest, 'store' | 'register'>>;
   /** Another cluster's store. */
@@ -33,7 +33,7 @@ export interface SceneState {
   readonly nodes: readonly (IdentityRecord | undefined)[];
   readonly verdicts: readonly Verdict[];
   /** Of the proofs and addresses. */
-  readonly seen: Seen;
+  readonly seen: LookupResult;
 }
 
 /** Two of each; what a case does not name stays as it is. */
@@ -91,7 +91,7 @@ export function sceneOf(made: StoreUnderTest): Scene {
         identities: [await store.findIdentity(a), await store.findIdentity(b)],
         nodes: [await store.findNode(n), await store.findNode(m)],
         verdicts: verdicts.filter((verdict) => verdict !== undefined),
-        seen: await store.look(look),
+        seen: await store.lookup(look),
       };
     },
     record: (change = {}) => ({

@@ -146,7 +146,7 @@ const firstUses: readonly Case[] = [
       deepStrictEqual(await store.findIdentity(a), stored);
       deepStrictEqual(await store.findNode(n), stored);
       deepStrictEqual(
-        await store.look({ now, identity: a, nodeName: n, once: [q, p], addresses: [y, x], machines: [] }),
+        await store.lookup({ now, identity: a, nodeName: n, once: [q, p], addresses: [y, x], machines: [] }),
         {
           identity: stored,
           once: ['bb', 'aa'.repeat(32)],
@@ -195,7 +195,7 @@ const firstUses: readonly Case[] = [
       deepStrictEqual(await store.findIdentity(a), { ...old, state: 'retired', addresses: [], rev: 2 });
       deepStrictEqual(await store.findNode(n), next);
       const look = { now, identity: a, nodeName: n, once: [], addresses: [x, y], machines: [] };
-      const { addresses, holder, identity } = await store.look(look);
+      const { addresses, holder, identity } = await store.lookup(look);
       deepStrictEqual([addresses, holder, identity?.state], [[b, undefined], next, 'retired']);
       deepStrictEqual(await scene.audited(), audit);
     },
@@ -258,7 +258,7 @@ const laterUses: readonly Case[] = [
       deepStrictEqual(await store.findIdentity(a), after);
       deepStrictEqual(await store.findNode(n), after);
       const look = { now, identity: a, nodeName: n, once: [scene.p], addresses: [x, y], machines: [] };
-      deepStrictEqual(await store.look(look), {
+      deepStrictEqual(await store.lookup(look), {
         identity: after,
         once: ['aa'.repeat(32)],
         addresses: [a, a],
@@ -326,7 +326,7 @@ const proofs: readonly Case[] = [
       await refuses(scene, scene.again(first, { once: [spent(q), spent(p, 'bb')] }));
       await scene.done(scene.again(first, { once: [spent(p), spent(q, 'cc')] }));
       const look = { now, nodeName: scene.n, once: [q, p, q], addresses: [], machines: [] };
-      deepStrictEqual((await store.look(look)).once, ['cc', 'aa'.repeat(32), 'cc']);
+      deepStrictEqual((await store.lookup(look)).once, ['cc', 'aa'.repeat(32), 'cc']);
     },
   },
   {
@@ -335,7 +335,7 @@ const proofs: readonly Case[] = [
       const { p, store } = scene;
       const first = await scene.done(scene.first({ once: [spent(p, 'aa', now + 10)] }));
       const seenAt = async (at: number) =>
-        (await store.look({ now: at, nodeName: scene.n, once: [p], addresses: [], machines: [] })).once;
+        (await store.lookup({ now: at, nodeName: scene.n, once: [p], addresses: [], machines: [] })).once;
       deepStrictEqual([await seenAt(now + 9), await seenAt(now + 10)], [['aa'], [undefined]]);
       const next = scene.again(first, { once: [spent(p, 'bb', now + 20)] });
       deepStrictEqual(await store.claim(next, now + 9), changed);
@@ -360,7 +360,7 @@ const proofs: readonly Case[] = [
       for (const [index, key] of proofsAlike.entries())
         record = await scene.done(scene.again(record, { once: [spent(key, `${index}`)] }));
       const look = { now, nodeName: scene.n, once: proofsAlike, addresses: [], machines: [] };
-      deepStrictEqual((await scene.store.look(look)).once, ['0', '1', '2', '3', '4', '5']);
+      deepStrictEqual((await scene.store.lookup(look)).once, ['0', '1', '2', '3', '4', '5']);
     },
   },
 ];
@@ -376,7 +376,7 @@ const addresses: readonly Case[] = [
       await refuses(scene, scene.again(other, { newAddresses: [y, x] }));
       await scene.done(scene.again(other, { newAddresses: [y] }));
       const look = { now, nodeName: m, once: [], addresses: [y, x, y], machines: [] };
-      deepStrictEqual((await store.look(look)).addresses, [b, scene.a, b]);
+      deepStrictEqual((await store.lookup(look)).addresses, [b, scene.a, b]);
     },
   },
   {
@@ -406,9 +406,9 @@ const addresses: readonly Case[] = [
         addresses: others,
         machines: ['aws#i'],
       };
-      deepStrictEqual(new Set((await scene.store.look(look)).addresses), new Set([scene.b]));
+      deepStrictEqual(new Set((await scene.store.lookup(look)).addresses), new Set([scene.b]));
       const more = [...others, scene.y];
-      await rejects(() => scene.store.look({ ...look, addresses: more }), TypeError);
+      await rejects(() => scene.store.lookup({ ...look, addresses: more }), TypeError);
       const before = await scene.state();
       const used = await recordOf(scene, scene.b);
       await rejects(() => scene.store.claim(scene.again(used, { newAddresses: [scene.y] }), now), TypeError);
@@ -425,7 +425,7 @@ const looks: readonly Case[] = [
       const { store, a, b, n, m } = scene;
       const at = async (identity: string | undefined, nodeName: string) => {
         const question = { now, nodeName, once: [], addresses: [], machines: [] };
-        const seen = await store.look(identity === undefined ? question : { ...question, identity });
+        const seen = await store.lookup(identity === undefined ? question : { ...question, identity });
         return { identity: seen.identity?.identity, holder: seen.holder?.identity, names: Object.keys(seen).length };
       };
       const nothing = { identity: undefined, holder: undefined, names: 3 };
@@ -464,7 +464,7 @@ const looks: readonly Case[] = [
       strictEqual(await other.findVerdict(claim.verdict.uid, now), undefined);
       const look = { now, identity: a, nodeName: n, once: [p, q], addresses: [x, y], machines: [] };
       const nothing = { once: [undefined, undefined], addresses: [undefined, undefined], listed: false };
-      deepStrictEqual(await other.look(look), nothing);
+      deepStrictEqual(await other.lookup(look), nothing);
     },
   },
   {
@@ -519,7 +519,7 @@ const misuse: readonly Case[] = [
       ];
       const before = await scene.state();
       for (const claim of misfits) await rejects(() => scene.store.claim(claim, now), TypeError);
-      await rejects(() => scene.store.look({ ...lookOf(scene, b), once: [{ kind: 'address', id: x }] }), TypeError);
+      await rejects(() => scene.store.lookup({ ...lookOf(scene, b), once: [{ kind: 'address', id: x }] }), TypeError);
       deepStrictEqual(await scene.state(), before);
       deepStrictEqual(await scene.audited(), []);
     },
@@ -593,7 +593,7 @@ const together: readonly Case[] = [
       const states = new Set<string | undefined>();
       while (!over) {
         try {
-          states.add((await again.store.look(lookOf(scene, scene.b))).holder?.state);
+          states.add((await again.store.lookup(lookOf(scene, scene.b))).holder?.state);
           states.add((await again.store.findNode(scene.n))?.state);
         } catch (error) {
           // Too often, one after the other: temporary, and never a wrong answer.

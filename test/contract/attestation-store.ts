@@ -1,5 +1,5 @@
 /**
- * What every AttestationStore and AttestationRegister must do, whatever they are made of: core/ports/attestation-store.ts as
+ * What every AttestationStore and AttestationAdmin must do, whatever they are made of: core/ports/attestation-store.ts as
  * tests. The embedded store and the one in DynamoDB run the same suite.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { storeCases } from './attestation-store-cases.ts';
 export function attestationStoreContract(name: string, make: () => Promise<StoreUnderTest>): void {
   describe.each([
     ['AttestationStore', storeCases],
-    ['AttestationRegister', registerCases],
+    ['AttestationAdmin', registerCases],
   ] as const)(`%s contract: ${name}`, (_, cases) => {
     let made: StoreUnderTest | undefined;
     beforeAll(async () => {

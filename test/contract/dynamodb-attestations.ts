@@ -4,17 +4,17 @@ import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import type { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { keys } from '../../adapters/dynamodb/attestation-items.ts';
-import type { dynamoDbRegister } from '../../adapters/dynamodb/register.ts';
+import type { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
 import { createAttestationsTable } from '../harness/aws-tables.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
 
 export interface Adapter {
   readonly dynamoDbAttestations: typeof dynamoDbAttestations;
-  readonly dynamoDbRegister: typeof dynamoDbRegister;
+  readonly dynamoDbAttestationAdmin: typeof dynamoDbAttestationAdmin;
 }
 
 export async function dynamoDbUnderTest(
-  { dynamoDbAttestations: storeOf, dynamoDbRegister: registerOf }: Adapter,
+  { dynamoDbAttestations: storeOf, dynamoDbAttestationAdmin: registerOf }: Adapter,
   config: DynamoDBClientConfig,
 ): Promise<StoreUnderTest> {
   const clients: DynamoDBClient[] = [];

@@ -13,7 +13,7 @@ import type { HttpEvent, HttpHandler } from '../../adapters/lambda/http.ts';
 import { attestCall } from '../../adapters/lambda/attest-call.ts';
 import { stsEndpoint } from '../../adapters/aws/sts.ts';
 import { loopbackCaller } from '../../dev/serve/loopback-caller.ts';
-import type { AttestationRegister, AttestationStore } from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AttestationStore } from '../../core/ports/attestation-store.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
@@ -126,7 +126,7 @@ export interface Functions {
 export interface AttestedSite extends Functions {
   /** Of cluster `prod`, as a stranger reads them. */
   readonly store: AttestationStore;
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   readonly ledger: CertificateLedger;
   /** Over the same records, with other ways to them. */
   functions(ports: Ports): Functions;

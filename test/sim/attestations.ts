@@ -1,6 +1,6 @@
 /** An attestation store and its register in plain memory, held to test/contract/attestation-store.ts. */
 import type {
-  AttestationRegister,
+  AttestationAdmin,
   AttestationStore,
   AuditItem,
   ChangeWrite,
@@ -10,7 +10,12 @@ import type {
   MachineEntry,
   Verdict,
 } from '../../core/ports/attestation-store.ts';
-import { checkAdoption, checkClaim, checkLook, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import {
+  checkAdoption,
+  checkClaim,
+  checkLookup,
+  checkObservation,
+} from '../../core/attestation/records/claim-check.ts';
 import { lockOfMachine, oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { nameMatches } from '../../core/policy/patterns.ts';
@@ -18,7 +23,7 @@ import type { Instant } from '../../core/ports/instant.ts';
 
 export interface SimulatedAttestations {
   readonly store: AttestationStore;
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   readonly identities: ReadonlyMap<string, IdentityRecord>;
   /** Which machine has a name. */
   readonly names: ReadonlyMap<string, string>;
@@ -131,8 +136,8 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       refused.set(key, (refused.get(key) ?? 0) + 1);
     },
     findLock: async (subject) => locks.get(subject),
-    async look(question) {
-      checkLook(question);
+    async lookup(question) {
+      checkLookup(question);
       const { now, identity, nodeName, once, addresses: asked, machines: wanted } = question;
       const record = identity === undefined ? undefined : identities.get(identity);
       const holder = holderOf(nodeName);
@@ -156,7 +161,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     },
   };
 
-  const register: AttestationRegister = {
+  const register: AttestationAdmin = {
     listIdentities: () => each(identities.values()),
     listVerdicts: (now) => each([...verdicts.values()].filter(({ expiresAt }) => expiresAt > now)),
     listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),

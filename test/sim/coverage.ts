@@ -24,7 +24,7 @@ export const calls: Readonly<Record<string, readonly string[]>> = {
   ledger: ['find', 'open', 'takeOver', 'release', 'complete', 'expire'],
   key: ['sign'],
   attest: ['invoke'],
-  attestations: ['findLock', 'recall', 'findVerdict', 'findIdentity', 'look', 'observe', 'claim', 'countRefusal'],
+  attestations: ['findLock', 'recall', 'findVerdict', 'findIdentity', 'lookup', 'observe', 'claim', 'countRefusal'],
   platform: ['verify', 'describe'],
 };
 

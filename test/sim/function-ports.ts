@@ -104,7 +104,7 @@ export function storePort(
       ),
     countRefusal: (...asked) => ask('countRefusal', about, () => store.countRefusal(...asked)),
     findLock: (...asked) => ask('findLock', asked[0], () => store.findLock(...asked)),
-    look: (...asked) => ask('look', about, () => store.look(...asked)),
+    lookup: (...asked) => ask('lookup', about, () => store.lookup(...asked)),
     claim: (claim, now) =>
       ask(
         'claim',

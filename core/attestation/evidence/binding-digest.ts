@@ -7,7 +7,8 @@
  * L is the length in bytes as 16-bit big-endian and then the UTF-8 bytes. We compute it from the request and our own
  * configuration; it is never taken from the evidence.
  */
-import { createHash, hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { sha256 } from '../../encoding/digest.ts';
 
 export interface Bound {
   readonly audience: string;
@@ -24,10 +25,6 @@ export function bindingDigest({ audience, signerName, nodeName, nonce, spki }: B
   const hash = createHash('sha256').update('csr-attest/v1\0', 'latin1');
   for (const text of [audience, signerName, nodeName, nonce]) hash.update(lengthPrefixed(text));
   return hash.update(sha256(spki)).digest('hex');
-}
-
-export function sha256(bytes: Uint8Array): Buffer {
-  return hash('sha256', bytes, 'buffer');
 }
 
 function lengthPrefixed(text: string): Uint8Array {

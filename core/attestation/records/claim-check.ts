@@ -4,7 +4,7 @@
  * program and throws.
  */
 import { addressKind, mostAddresses } from './stored-records.ts';
-import type { Claim, IdentityRecord, Look } from '../../ports/attestation-store.ts';
+import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-store.ts';
 
 export function checkClaim({ identity, once, newAddresses, retire, audit }: Claim): void {
   if (identity.kind === 'none') {
@@ -28,7 +28,7 @@ export function checkClaim({ identity, once, newAddresses, retire, audit }: Clai
 }
 
 /** More than this would not go into one read. The caller refuses such a request before it asks. */
-export function checkLook({ once, addresses }: Look): void {
+export function checkLookup({ once, addresses }: Lookup): void {
   if (addresses.length > mostAddresses) throw new TypeError(`at most ${mostAddresses} addresses are looked up at once`);
   if (once.some(({ kind }) => kind === addressKind)) throw new TypeError(`no proof is of the kind "${addressKind}"`);
 }

@@ -10,7 +10,7 @@ export interface ProofPorts {
   findLock(): Promise<void>;
   /** Not a call: what is too old is refused before anybody but the store is asked. */
   fresh(): boolean;
-  look(): Promise<void>;
+  lookup(): Promise<void>;
   callerIdentity(): Promise<void>;
   describeInstance(): Promise<void>;
   /** The verdict that stands, or that something it depends on has changed since the look; nothing where it was written. */
@@ -27,7 +27,7 @@ export async function attestProof(ports: ProofPorts): Promise<Concluded> {
   const verdict = ports.fresh() ? 'approve' : 'deny';
   for (let tries = 0; tries < mostTries; tries += 1) {
     if (verdict === 'approve') {
-      await ports.look();
+      await ports.lookup();
       if (tries === 0) {
         await ports.callerIdentity();
         await ports.describeInstance();

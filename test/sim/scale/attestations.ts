@@ -41,7 +41,7 @@ export function createAttestations(
           return verdicts.get(uid);
         },
         fresh: () => timeline.now() - proof.signedAt <= attestation.freshMilliseconds,
-        look: () => table.read(attestation.lookUnits),
+        lookup: () => table.read(attestation.lookUnits),
         callerIdentity: account.callerIdentity,
         describeInstance: account.describeInstance,
         countRefusal: () => table.count(),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
-import { dynamoDbRegister } from '../../../adapters/dynamodb/register.ts';
+import { dynamoDbAttestationAdmin } from '../../../adapters/dynamodb/attestation-admin.ts';
 import { raceKinds, raceMany } from '../../contract/attestation-races.ts';
 import type { StoreUnderTest } from '../../contract/attestation-scene.ts';
 import { dynamoDbUnderTest } from '../../contract/dynamodb-attestations.ts';
@@ -14,7 +14,7 @@ describeOnEmulators((_, emulator) => {
   let made: StoreUnderTest | undefined;
   beforeAll(async () => {
     const config = { ...emulator().client, ...ledgerClientConfig, requestHandler: patience };
-    made = await dynamoDbUnderTest({ dynamoDbAttestations, dynamoDbRegister }, config);
+    made = await dynamoDbUnderTest({ dynamoDbAttestations, dynamoDbAttestationAdmin }, config);
   });
   afterAll(() => made?.close());
 

@@ -3,7 +3,7 @@ import { DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
-import { dynamoDbRegister } from '../../../adapters/dynamodb/register.ts';
+import { dynamoDbAttestationAdmin } from '../../../adapters/dynamodb/attestation-admin.ts';
 import type { Claim } from '../../../core/ports/attestation-store.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
 import { hour, now, sceneOf, spent } from '../../contract/attestation-scene.ts';
@@ -16,7 +16,7 @@ import { createAttestationsTable } from '../../harness/aws-tables.ts';
 import { byTier } from '../../harness/tier.ts';
 import { describeOnEmulators, patience } from './emulators.ts';
 
-const adapter = { dynamoDbAttestations, dynamoDbRegister };
+const adapter = { dynamoDbAttestations, dynamoDbAttestationAdmin };
 
 describeOnEmulators((name, emulator) => {
   const config = () => ({ ...emulator().client, ...ledgerClientConfig, requestHandler: patience });
@@ -34,7 +34,7 @@ describeOnEmulators((name, emulator) => {
     const open = (through: DynamoDBClient): StoreUnderTest => {
       const options = { client: through, tableName, randomBytes };
       const store = dynamoDbAttestations(options);
-      const handles = { store, register: dynamoDbRegister(options) };
+      const handles = { store, register: dynamoDbAttestationAdmin(options) };
       return { ...handles, other: store, reopen: async () => handles, close: async () => {} };
     };
     beforeAll(async () => {
@@ -198,7 +198,7 @@ describeOnEmulators((name, emulator) => {
         { step: 'build', priority: 'high' },
       );
       const options = { client: forgetful, tableName, randomBytes };
-      const [store, register] = [dynamoDbAttestations(options), dynamoDbRegister(options)];
+      const [store, register] = [dynamoDbAttestations(options), dynamoDbAttestationAdmin(options)];
       const scene = sceneOf(around);
       const claim = scene.first({ once: [spent(scene.p)] });
       const use = await during(['answerLost'], () => store.claim(claim, now));
@@ -216,10 +216,10 @@ describeOnEmulators((name, emulator) => {
       const scene = sceneOf(around);
       await scene.done(scene.first());
       const look = { now, identity: scene.a, nodeName: scene.n, once: [], addresses: [], machines: [] };
-      const { answer, calls } = await during(['conflict', 'conflict'], () => made.store.look(look));
+      const { answer, calls } = await during(['conflict', 'conflict'], () => made.store.lookup(look));
       expect([answer.identity?.rev, calls.length]).toEqual([1, 3]);
       const without = Array.from({ length: 6 }, () => 'conflict' as const);
-      await expect(during(without, () => made.store.look(look))).rejects.toBeInstanceOf(ThrottledError);
+      await expect(during(without, () => made.store.lookup(look))).rejects.toBeInstanceOf(ThrottledError);
     });
 
     test('what is read is read as it is now, and several items at one moment', async () => {
@@ -230,7 +230,7 @@ describeOnEmulators((name, emulator) => {
         await made.store.findVerdict(randomUUID(), now);
         await made.store.findIdentity(scene.a);
         await made.store.findLock(`node#${scene.n}`);
-        await made.store.look(look);
+        await made.store.lookup(look);
         await made.store.recall(randomUUID(), { requester: 'x', from: now }, now);
       });
       const recalled = calls.at(-1);

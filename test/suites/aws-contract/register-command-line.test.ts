@@ -11,10 +11,10 @@ import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/cli
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
-import { dynamoDbRegister } from '../../../adapters/dynamodb/register.ts';
+import { dynamoDbAttestationAdmin } from '../../../adapters/dynamodb/attestation-admin.ts';
 import { attestationsTable } from '../../../adapters/dynamodb/table.ts';
 import { gather } from '../../../cli/register/place.ts';
-import type { AttestationRegister, AttestationStore } from '../../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AttestationStore } from '../../../core/ports/attestation-store.ts';
 import { judged, machine, recordOf, used, verdictOf } from '../../unit/cli/register.ts';
 import { now, run } from '../../unit/cli/run.ts';
 import { describeOnEmulators, patience } from './emulators.ts';
@@ -22,7 +22,7 @@ import { describeOnEmulators, patience } from './emulators.ts';
 describeOnEmulators((name, emulator) => {
   const cluster = `cli-${randomUUID().slice(0, 8)}`;
   let tableName: string;
-  let made: { readonly store: AttestationStore; readonly register: AttestationRegister; readonly close: () => void };
+  let made: { readonly store: AttestationStore; readonly register: AttestationAdmin; readonly close: () => void };
 
   beforeAll(async () => {
     const { client } = emulator();
@@ -57,7 +57,7 @@ describeOnEmulators((name, emulator) => {
     const options = { client: dynamoDb, tableName, randomBytes };
     made = {
       store: dynamoDbAttestations(options),
-      register: dynamoDbRegister(options),
+      register: dynamoDbAttestationAdmin(options),
       close: () => dynamoDb.destroy(),
     };
   });

@@ -111,7 +111,7 @@ const embedded = [
   ...mutantsOf('embedded', 'identity-statements.ts', [
     ['a record is taken for the one before the reset', 'found.firstSeen === firstSeen && ', ''],
   ]),
-  ...mutantsOf('embedded', 'register.ts', [
+  ...mutantsOf('embedded', 'attestation-admin.ts', [
     [
       'a reset is of whatever record is there',
       'const found = records.still(record);',
@@ -251,7 +251,7 @@ const dynamoDb = [
       `{ ...itemFrom(item), ...writer }, ${anyhow})`,
     ],
   ]),
-  ...mutantsOf('dynamodb', 'register.ts', [
+  ...mutantsOf('dynamodb', 'attestation-admin.ts', [
     [
       'a reset is of whatever record is there',
       'writes.remove(keys.identity(identity), isStill(record))',

@@ -60,7 +60,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'adapters/dynamodb/values.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/dynamodb/attestation-items.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/dynamodb/attestations.ts': ['@aws-sdk/client-dynamodb'],
-  'adapters/dynamodb/register.ts': ['@aws-sdk/client-dynamodb'],
+  'adapters/dynamodb/attestation-admin.ts': ['@aws-sdk/client-dynamodb'],
   'adapters/aws/query-api.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],
   'adapters/aws/kms-signer.ts': ['@aws-sdk/client-kms'],
   'adapters/aws/ec2.ts': ['@aws-sdk/client-ec2', '@aws-sdk/credential-providers'],

@@ -22,11 +22,11 @@ export const rooms: readonly Room[] = [
   { path: 'core/kubernetes', purpose: 'Kubernetes objects as they arrive' },
   { path: 'core/x509', purpose: 'certificate requests and certificates: read, written, checked' },
   { path: 'core/ports', purpose: 'the outside world as the rules see it: small interfaces' },
-  { path: 'core/encoding', purpose: 'DER, PEM and JSON in strict profiles' },
+  { path: 'core/encoding', purpose: 'DER, PEM and JSON in strict profiles; SHA-256' },
   { path: 'core/outcome', purpose: 'how a request can end, and text that is safe to show' },
 
   { path: 'adapters/aws', purpose: 'KMS, EC2, STS, instance metadata, SigV4' },
-  { path: 'adapters/dynamodb', purpose: 'ledger, attestation store and register in DynamoDB' },
+  { path: 'adapters/dynamodb', purpose: 'ledger, attestation store and its administration in DynamoDB' },
   { path: 'adapters/embedded', purpose: 'the same in SQLite, and a key in a file: development only' },
   { path: 'adapters/kubernetes', purpose: 'the API server' },
   { path: 'adapters/lambda', purpose: 'what a Lambda function needs around its handler' },

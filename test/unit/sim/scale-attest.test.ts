@@ -56,7 +56,7 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
     findLock: noted('findLock', (subject) => real.findLock(subject)),
     findIdentity: noted('findIdentity', (identity) => real.findIdentity(identity)),
     findNode: noted('findNode', (node) => real.findNode(node)),
-    look: noted('look', (question) => real.look(question)),
+    lookup: noted('lookup', (question) => real.lookup(question)),
     recall: noted('recall', (...asked) => real.recall(...asked)),
     observe: noted('observe', (record) => real.observe(record)),
     countRefusal: noted('countRefusal', (count) => real.countRefusal(count)),
@@ -99,7 +99,7 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
         return verdict;
       },
       fresh: () => at <= attestation.freshMilliseconds,
-      look: () => note('look'),
+      lookup: () => note('lookup'),
       callerIdentity: () => note('callerIdentity'),
       describeInstance: () => note('describeInstance'),
       countRefusal: () => note('countRefusal'),
@@ -118,7 +118,7 @@ async function modelCalls(tries: readonly Try[]): Promise<Calls> {
   return told;
 }
 
-const asked = ['findLock', 'recall', 'look', 'callerIdentity', 'describeInstance'];
+const asked = ['findLock', 'recall', 'lookup', 'callerIdentity', 'describeInstance'];
 
 describe('the modelled function makes the calls of the real one', () => {
   test.each<readonly [string, readonly Try[], Calls]>([
@@ -142,9 +142,9 @@ describe('the modelled function makes the calls of the real one', () => {
     [
       'when STS is throttled',
       [{ at: 0, fails: 'callerIdentity' }],
-      [['findLock', 'recall', 'look', 'callerIdentity', 'busy']],
+      [['findLock', 'recall', 'lookup', 'callerIdentity', 'busy']],
     ],
-    ['when the store is throttled', [{ at: 0, fails: 'look' }], [['findLock', 'recall', 'look', 'busy']]],
+    ['when the store is throttled', [{ at: 0, fails: 'lookup' }], [['findLock', 'recall', 'lookup', 'busy']]],
     [
       'with evidence that has grown old',
       [{ at: 301_000 }, { at: 302_000 }],
@@ -156,12 +156,12 @@ describe('the modelled function makes the calls of the real one', () => {
     [
       'when others claim at the same time',
       [{ at: 0, beaten: 2 }],
-      [[...asked, 'claim', 'look', 'claim', 'look', 'claim', 'approve']],
+      [[...asked, 'claim', 'lookup', 'claim', 'lookup', 'claim', 'approve']],
     ],
     [
       'when others never cease to',
       [{ at: 0, beaten: 9 }],
-      [[...asked, 'claim', 'look', 'claim', 'look', 'claim', 'look', 'claim', 'busy']],
+      [[...asked, 'claim', 'lookup', 'claim', 'lookup', 'claim', 'lookup', 'claim', 'busy']],
     ],
   ])('%s', async (_, tries, expected) => {
     expect(await realCalls(tries)).toEqual(expected);

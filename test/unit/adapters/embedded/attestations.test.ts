@@ -60,7 +60,7 @@ describe('the file', () => {
     const { store, close } = openEmbeddedAttestations(file);
     const look = { now, identity: scene.a, nodeName: scene.n, once: [scene.p], addresses: [scene.x], machines: [] };
     const expected = { identity: record, once: ['aa'.repeat(32)], addresses: [scene.a], listed: false };
-    expect(await store.look(look)).toEqual(expected);
+    expect(await store.lookup(look)).toEqual(expected);
     close();
   });
 
@@ -167,7 +167,7 @@ describe('writes that share a commit', () => {
     expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(await made.store.findNode(scene.m)).toBeUndefined();
     const look = { now, identity: scene.b, nodeName: scene.m, once: [], addresses: [scene.x, scene.y], machines: [] };
-    expect(await made.store.look(look)).toEqual({ once: [], addresses: [scene.a, `${scene.a}-c`], listed: false });
+    expect(await made.store.lookup(look)).toEqual({ once: [], addresses: [scene.a, `${scene.a}-c`], listed: false });
     await made.close();
   });
 });

@@ -27,8 +27,8 @@ test('allowed, listed, allowed again, removed; each with an audit item', async (
     { name: id, addedAt: '2026-06-01T12:00:00Z', by: 'ada', reason: 'rack 8' },
   ]);
   const look = { now, nodeName: 'n', once: [], addresses: [] };
-  expect((await folder.store.look({ ...look, machines: [id] })).listed).toBe(true);
-  expect((await folder.store.look({ ...look, machines: ['aws#i-01'] })).listed).toBe(false);
+  expect((await folder.store.lookup({ ...look, machines: [id] })).listed).toBe(true);
+  expect((await folder.store.lookup({ ...look, machines: ['aws#i-01'] })).listed).toBe(false);
   const items = await audited(folder);
   expect(items.map(({ action, subject, by }) => `${action} ${subject} ${by}`).toSorted()).toEqual(
     [`allow ${id} ada`, `allow ${id} ada`, 'allow aws#i-0* ada', 'remove aws#i-0* ada'].toSorted(),

@@ -7,7 +7,7 @@ import type { ClusterAttestation } from '../../../../core/configuration/model/at
 import type { ProfileAttestation, Profile } from '../../../../core/policy/profile.ts';
 import type { AttestContext } from '../../../../core/attestation/attest-question.ts';
 import type {
-  AttestationRegister,
+  AttestationAdmin,
   AttestationStore,
   AuditItem,
   IdentityRecord,
@@ -40,7 +40,7 @@ export interface World {
   /** In the order of the options. */
   readonly others: readonly NullPlatform[];
   readonly store: AttestationStore;
-  readonly register: AttestationRegister;
+  readonly register: AttestationAdmin;
   readonly ledger: CertificateLedger;
   readonly clock: { now: number };
   readonly attest: (object: object, context?: AttestContext) => Promise<AttestOutcome>;

@@ -231,8 +231,8 @@ function lookTogether(embedded: AttestationStore): AttestationStore {
   let looks = 0;
   return {
     ...embedded,
-    async look(question) {
-      const seen = await embedded.look(question);
+    async lookup(question) {
+      const seen = await embedded.lookup(question);
       looks += 1;
       if (looks === 2) both.resolve();
       if (looks <= 2) await both.promise;

@@ -8,17 +8,17 @@ import {
   verdictFrom,
 } from '../../core/attestation/records/stored-records.ts';
 import type { Plain } from '../../core/attestation/records/stored-records.ts';
-import type { AttestationRegister, ChangeWrite } from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, ChangeWrite } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import type { IdentityStatements } from './identity-statements.ts';
 import type { InTurn, Row, SqlValue } from './database.ts';
 
-export function embeddedRegister(
+export function embeddedAttestationAdmin(
   database: DatabaseSync,
   records: IdentityStatements,
   inTurn: InTurn,
-): AttestationRegister {
+): AttestationAdmin {
   const deleteIdentity = database.prepare('DELETE FROM identity WHERE identity = ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE node_name = ? AND identity = ?');
   const putMachine = database.prepare('INSERT OR REPLACE INTO machine (name, entry) VALUES (?, ?)');

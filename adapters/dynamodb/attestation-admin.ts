@@ -10,7 +10,7 @@ import {
 } from '../../core/attestation/records/stored-records.ts';
 import type { Plain } from '../../core/attestation/records/stored-records.ts';
 import type { Lock } from '../../core/ports/locks.ts';
-import type { AttestationRegister, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './attestation-items.ts';
@@ -20,7 +20,7 @@ import { newToken, transactGet, transactWrite } from './transactions.ts';
 import { attributeFrom, itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
-export function dynamoDbRegister(options: DynamoDbAttestationsOptions): AttestationRegister {
+export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): AttestationAdmin {
   const { client, tableName, randomBytes } = options;
   const writes = writesOf(tableName);
 
