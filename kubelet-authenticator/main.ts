@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { oneLine } from '../core/outcome/printable-text.ts';
 import { codeOf, whyUnread } from './files/cache.ts';
 import { presentCredential } from './credential/credential.ts';
-import type { Progress, Work, World } from './credential/credential.ts';
+import type { Progress, Work, Dependencies } from './credential/credential.ts';
 import { decodeExecInfo, encodeExecCredential } from './credential/exec-credential.ts';
 import { readOwnFile } from './files/own-files.ts';
 import { defaultSettingsFile, resolveSettings, settingFlags } from './settings/settings.ts';
@@ -65,8 +65,8 @@ const options = {
 
 /** Straight to the descriptors: `process.stdout` costs as much as all the rest of a cached call. */
 const out = (text: string): void => write(1, text);
-const say = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
-const world: World = { now: Date.now, say };
+const log = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
+const dependencies: Dependencies = { now: Date.now, log };
 
 export async function main(argv: readonly string[]): Promise<Exit> {
   const [command, ...rest] = argv;
@@ -91,7 +91,7 @@ export async function main(argv: readonly string[]): Promise<Exit> {
       return exits.ok;
     case undefined:
     default:
-      say(command === undefined ? 'no command given' : `there is no command ${JSON.stringify(command.slice(0, 64))}`);
+      log(command === undefined ? 'no command given' : `there is no command ${JSON.stringify(command.slice(0, 64))}`);
       write(2, usage);
       return exits.usage;
   }
@@ -102,7 +102,7 @@ async function run(command: 'exec' | 'serving', argv: readonly string[]): Promis
   try {
     values = parse(argv);
   } catch (error) {
-    say(errorMessage(error));
+    log(errorMessage(error));
     return exits.usage;
   }
   if (values.help === true) {
@@ -121,14 +121,14 @@ function parse(argv: readonly string[]) {
 async function exec(settings: Settings, wait = '120'): Promise<Exit> {
   const info = decodeExecInfo(process.env['KUBERNETES_EXEC_INFO']);
   if (!info.ok || !/^\d{1,4}$/.test(wait)) {
-    say(info.ok ? '--wait is not a number of seconds' : info.message);
+    log(info.ok ? '--wait is not a number of seconds' : info.message);
     return exits.usage;
   }
-  const started = world.now() - Math.round(process.uptime() * 1_000);
+  const started = dependencies.now() - Math.round(process.uptime() * 1_000);
   const patience = Number(wait) * 1_000;
-  const answer = await presentCredential(settings, () => clientWork(settings), world, patience, started);
+  const answer = await presentCredential(settings, () => clientWork(settings), dependencies, patience, started);
   if (answer.kind === 'none') {
-    say('there is no certificate to log in with');
+    log('there is no certificate to log in with');
     return exitOf(answer.why);
   }
   const { certificatePem, keyPem } = answer.credential;
@@ -149,31 +149,31 @@ function exitOf(why: Exclude<Progress['kind'], 'issued'>): Exit {
 }
 
 async function clientWork(settings: Settings): Promise<Work> {
-  const [{ clientOrder }, { obtain }] = await Promise.all([
+  const [{ clientSpec }, { obtain }] = await Promise.all([
     import('./credential/certificate-spec.ts'),
     import('./credential/obtain.ts'),
   ]);
-  const order = await clientOrder(settings, world);
-  return (current, until) => obtain({ ...order, login: current }, current, until);
+  const spec = await clientSpec(settings, dependencies);
+  return (current, until) => obtain({ ...spec, login: current }, current, until);
 }
 
 async function serving(settings: Settings, watch: boolean): Promise<Exit> {
   const { servingSignerName } = settings;
   if (servingSignerName === undefined) {
-    say('servingSignerName (--serving-signer-name) is missing: serving certificates are left to the kubelet');
+    log('servingSignerName (--serving-signer-name) is missing: serving certificates are left to the kubelet');
     return exits.configuration;
   }
   const { keepServing, watchServing } = await import('./credential/serving.ts');
   const complete = { ...settings, servingSignerName };
   if (!watch) {
-    const progress = await keepServing(complete, () => clientWork(settings), world);
+    const progress = await keepServing(complete, () => clientWork(settings), dependencies);
     if (progress.kind === 'issued') return exits.ok;
-    say(progress.message);
+    log(progress.message);
     return exitOf(progress.kind);
   }
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
-  await watchServing(complete, () => clientWork(settings), world, stop.signal);
+  await watchServing(complete, () => clientWork(settings), dependencies, stop.signal);
   return exits.ok;
 }
 
@@ -184,15 +184,15 @@ function readSettings(file: string | undefined, flags: SettingFlags): Settings |
     text = readOwnFile(file ?? defaultSettingsFile);
   } catch (error) {
     if (file !== undefined || codeOf(error) !== 'ENOENT') {
-      say(`the settings: ${whyUnread(file ?? defaultSettingsFile, error)}`);
+      log(`the settings: ${whyUnread(file ?? defaultSettingsFile, error)}`);
       return exits.configuration;
     }
   }
   const resolved = resolveSettings(text, flags);
   if (resolved.ok) return resolved.settings;
-  for (const problem of resolved.problems) say(problem);
+  for (const problem of resolved.problems) log(problem);
   if (text === undefined)
-    say(`kubelet-authenticator join writes them all to ${defaultSettingsFile}; --settings names another file`);
+    log(`kubelet-authenticator join writes them all to ${defaultSettingsFile}; --settings names another file`);
   return exits.configuration;
 }
 

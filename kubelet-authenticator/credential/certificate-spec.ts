@@ -1,36 +1,56 @@
-/** The two certificates a node asks for, and with what means: the wiring of obtain.ts. Loaded only when one is asked for. */
+/**
+ * The two certificates that a node requests, client and serving, as input of obtain.ts. Loaded only when a certificate is
+ * requested, since a cached call of the kubelet needs none of it.
+ */
 import { isIP } from 'node:net';
 import type { Credential } from '../files/check-credential.ts';
+import type { Slot } from '../files/cache.ts';
 import { clientSlot } from './credential.ts';
-import type { World } from './credential.ts';
-import type { Order } from './obtain.ts';
+import type { Dependencies } from './credential.ts';
 import type { NodeProviderPort } from '../providers/provider.ts';
+import type { ClusterApi, ClusterPlace } from '../request/cluster.ts';
+import type { Login } from '../request/login.ts';
 import { clientUsages, servingUsages } from '../request/request.ts';
+import type { Wanted } from '../request/request.ts';
 import type { Settings } from '../settings/settings.ts';
 
-export async function clientOrder(settings: Settings, world: World): Promise<Omit<Order, 'login'>> {
+export interface CertificateSpec {
+  readonly settings: Settings;
+  readonly slot: Slot;
+  readonly wanted: Wanted;
+  readonly provider: NodeProviderPort;
+  /** The client certificate in use. It authenticates the request for a serving certificate. */
+  readonly login: Credential | undefined;
+  readonly dependencies: Dependencies;
+  readonly connect?: (place: ClusterPlace, login: Login, now: () => number) => ClusterApi;
+}
+
+export async function clientSpec(
+  settings: Settings,
+  dependencies: Dependencies,
+): Promise<Omit<CertificateSpec, 'login'>> {
   return {
     settings,
-    world,
+    dependencies,
     slot: clientSlot(settings),
     wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
     provider: await makeProvider(settings),
   };
 }
 
-export async function servingOrder(
+export async function servingSpec(
   settings: Settings & { readonly servingSignerName: string },
   login: Credential,
-  world: World,
-): Promise<Order> {
+  dependencies: Dependencies,
+): Promise<CertificateSpec> {
   const provider = await makeProvider(settings);
   const { names } = await provider.describe();
-  // The node's own name is always among them: it is what the API server calls when it has nothing better.
+  // Always with the node name: the API server connects to it if the Node object lists no address.
   const all = [...new Set([...names, ...settings.servingNames, settings.nodeName])].toSorted();
   const [ip, dns] = [all.filter((name) => isIP(name) !== 0), all.filter((name) => isIP(name) === 0)];
   return {
     settings,
-    world,
+    dependencies,
     slot: { ...clientSlot(settings), name: 'serving' },
     wanted: { signerName: settings.servingSignerName, usages: servingUsages, names: { ip, dns } },
     provider,

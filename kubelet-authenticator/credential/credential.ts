@@ -1,13 +1,13 @@
 /**
- * The story: what does this node present now?
+ * Which client certificate does this node present now?
  *
- *   a certificate that is good and not yet due     → that one, until it is due
- *   a certificate that is good, and due            → work on the next one for a moment; whatever comes of it, this call
- *                                                    answers in time with the best there is, and says when to ask again
- *   none                                           → work on one for as long as the caller is willing to wait
+ *   valid, before its renewal moment   → the cached one, until that moment
+ *   valid, renewal due                 → try to obtain the next one for a few seconds, then answer with the newest certificate
+ *                                        and the time of the next try
+ *   no valid certificate               → try to obtain one for as long as the caller is willing to wait
  *
- * client-go asks again only when told to, or after a 401, and lets every call of the kubelet wait meanwhile. So the first
- * case loads nothing that it does not need, and the second never waits for the third's patience.
+ * client-go calls the plugin again only at the expirationTimestamp of the last answer or after a 401, and blocks every
+ * request of the kubelet during the call. So the first case loads no module that it does not need, and the second is short.
  */
 import { readCredentials, whyUnread } from '../files/cache.ts';
 import type { Slot } from '../files/cache.ts';
@@ -17,70 +17,72 @@ import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** What the story touches of the world besides files. */
-export interface World {
+/** The clock and the log. Files are accessed directly. */
+export interface Dependencies {
   readonly now: () => number;
-  /** A line for whoever reads the kubelet's log. Never a key, a token or evidence. */
-  readonly say: (line: string) => void;
+  /** A line for the kubelet's log. Never a key, a token or evidence. */
+  readonly log: (line: string) => void;
 }
 
 export type Answer =
   | { readonly kind: 'credential'; readonly credential: Credential; readonly askAgainAt: number }
-  /** There is nothing to log in with. */
+  /** The node has no certificate to log in with. */
   | { readonly kind: 'none'; readonly message: string; readonly why: Exclude<Progress['kind'], 'issued'> };
 
-/** What became of working on the next certificate. */
+/** How an attempt to obtain the next certificate ended. */
 export type Progress =
   | { readonly kind: 'issued'; readonly credential: Credential }
-  /** Another process is at it, or the cluster is: nothing is wrong. */
+  /** Another process holds the lock, or the request is not decided yet. No error. */
   | { readonly kind: 'waiting'; readonly message: string; readonly askAgainAt: number }
-  /** Somebody said no. */
+  /** The API server, an approver or the signer refused. */
   | { readonly kind: 'refused'; readonly message: string; readonly askAgainAt: number }
-  /** Nobody answered, or the disk does not do its part. */
+  /** A temporary fault: no answer, or a disk error. */
   | { readonly kind: 'failed'; readonly message: string; readonly askAgainAt: number }
-  /** Nothing will come of it until somebody mends what was configured. */
+  /** The operator must correct the configuration first. */
   | { readonly kind: 'misconfigured'; readonly message: string; readonly askAgainAt: number };
 
 export type Work = (current: Credential | undefined, until: number) => Promise<Progress>;
 
-/** client-go and with it the kubelet wait that long, five seconds at most, for what could as well be had later. */
+/** A renewal blocks client-go, and with it the kubelet, for this long. With its overhead a call stays below five seconds. */
 export const briefMilliseconds = 3_500;
 
 export async function presentCredential(
   settings: Settings,
-  /** Loads all that is needed to ask for a certificate. */
+  /** Loads the modules that request a certificate. */
   startWork: () => Promise<Work>,
-  world: World,
+  dependencies: Dependencies,
   patienceMilliseconds: number,
-  /** When whoever waits began to; loading a program takes its time as well. */
-  started = world.now(),
+  /** When the caller began to wait, which includes the start of this program. */
+  started = dependencies.now(),
 ): Promise<Answer> {
-  const { credential } = loadCredential(settings, clientSlot(settings), world);
-  if (credential !== undefined && world.now() < credential.renewAt)
+  const { credential } = loadCredential(settings, clientSlot(settings), dependencies);
+  if (credential !== undefined && dependencies.now() < credential.renewAt)
     return { kind: 'credential', credential, askAgainAt: credential.renewAt };
 
   const until = started + (credential === undefined ? patienceMilliseconds : briefMilliseconds);
-  const progress = await work(startWork, credential, until, world);
+  const progress = await work(startWork, credential, until, dependencies);
   if (progress.kind === 'issued') {
     const { renewAt } = progress.credential;
-    return { kind: 'credential', credential: progress.credential, askAgainAt: notBefore(renewAt, world.now()) };
+    return { kind: 'credential', credential: progress.credential, askAgainAt: notBefore(renewAt, dependencies.now()) };
   }
-  world.say(progress.message);
-  if (credential === undefined || world.now() >= credential.notAfter)
+  dependencies.log(progress.message);
+  if (credential === undefined || dependencies.now() >= credential.notAfter)
     return { kind: 'none', message: progress.message, why: progress.kind };
-  world.say(`the certificate in use is good until ${credential.leaf.validToDate.toISOString()} and is used meanwhile`);
-  // Near its end the certificate is asked about more often, however slowly those who sign it are to be asked.
-  const left = credential.notAfter - world.now();
-  const askAgainAt = Math.min(progress.askAgainAt, world.now() + left / 4);
-  return { kind: 'credential', credential, askAgainAt: notBefore(askAgainAt, world.now()) };
+  dependencies.log(
+    `the certificate in use is valid until ${credential.leaf.validToDate.toISOString()} and is used meanwhile`,
+  );
+  // Try at least every quarter of the remaining lifetime, even if the backoff after a refusal is longer.
+  const left = credential.notAfter - dependencies.now();
+  const askAgainAt = Math.min(progress.askAgainAt, dependencies.now() + left / 4);
+  return { kind: 'credential', credential, askAgainAt: notBefore(askAgainAt, dependencies.now()) };
 }
 
-/** Whatever goes wrong on the way to the next certificate must not take the present one away. */
+/** An error while the next certificate is obtained must not prevent the use of the present one. */
 async function work(
   startWork: () => Promise<Work>,
   current: Credential | undefined,
   until: number,
-  { now }: World,
+  { now }: Dependencies,
 ): Promise<Progress> {
   try {
     const working = startWork().then((go) => go(current, until));
@@ -93,17 +95,22 @@ async function work(
   }
 }
 
-/** The work watches its own deadline; this is for a disk or a resolver that does not come back. */
+/** obtain() keeps its own deadline. This one covers calls without a timeout: a disk or a resolver that hangs. */
 function timeout(milliseconds: number, now: () => number): Promise<Progress> {
   return new Promise((resolve) => {
     setTimeout(
-      () => resolve({ kind: 'waiting', message: 'still at work on the next certificate', askAgainAt: now() + 30_000 }),
+      () =>
+        resolve({
+          kind: 'waiting',
+          message: 'the request for the next certificate is still in progress',
+          askAgainAt: now() + 30_000,
+        }),
       milliseconds,
     ).unref();
   });
 }
 
-/** A moment that is over would have client-go ask on every single call. */
+/** With a moment in the past client-go would call the plugin for every request. */
 function notBefore(moment: number, now: number): number {
   return Math.max(moment, now + 5_000);
 }
@@ -114,47 +121,47 @@ export function clientSlot({ cacheDirectory }: Settings): Slot {
 
 export interface LoadedCredential {
   readonly credential?: Credential;
-  /** Of one that is not good any more: the machine is registered with it. */
+  /** The key of a certificate that is not valid any more. The machine is registered with it. */
   readonly oldKeyPem?: string;
 }
 
-/** The best of what the cache holds; what it cannot use it says. */
+/** The first usable certificate of the cache. Problems with the others are logged. */
 export function loadCredential(
   settings: Settings,
   slot: Slot,
-  world: World,
+  dependencies: Dependencies,
   names: readonly string[] = [],
 ): LoadedCredential {
-  const issuers = slot.name === 'client' ? readIssuers(settings, world) : undefined;
+  const issuers = slot.name === 'client' ? readIssuers(settings, dependencies) : undefined;
   const expected = {
     subject: nodeSubject(settings.nodeName),
-    now: world.now(),
+    now: dependencies.now(),
     ...(issuers === undefined ? {} : { issuers }),
     names,
   };
   let oldKeyPem: string | undefined;
   for (const candidate of readCredentials(slot)) {
     if ('problem' in candidate) {
-      world.say(`${candidate.file} ${candidate.problem}`);
+      dependencies.log(`${candidate.file} ${candidate.problem}`);
       continue;
     }
     const checked = checkCredential(candidate.stored, expected);
     if (checked.ok) return { credential: checked.credential };
-    world.say(`${candidate.file} ${checked.problem}`);
+    dependencies.log(`${candidate.file} ${checked.problem}`);
     oldKeyPem ??= checked.keyPem;
   }
   return oldKeyPem === undefined ? {} : { oldKeyPem };
 }
 
-/** A bundle that cannot be read condemns no certificate: the API server will say what it thinks of it. */
-export function readIssuers({ clientCaBundleFile }: Settings, { say }: Pick<World, 'say'>) {
+/** If the bundle cannot be read, certificates are not checked against it: the API server rejects a wrong one anyway. */
+export function readIssuers({ clientCaBundleFile }: Settings, { log }: Pick<Dependencies, 'log'>) {
   if (clientCaBundleFile === undefined) return undefined;
   try {
     const issuers = readBundle(readOwnFile(clientCaBundleFile));
     if (issuers.length > 0) return issuers;
-    say(`${clientCaBundleFile} holds no certificate; issuers are not checked`);
+    log(`${clientCaBundleFile} holds no certificate; issuers are not checked`);
   } catch (error) {
-    say(`${whyUnread(clientCaBundleFile, error)}; issuers are not checked`);
+    log(`${whyUnread(clientCaBundleFile, error)}; issuers are not checked`);
   }
   return undefined;
 }

@@ -1,361 +1,247 @@
 /**
- * One piece of work on the next certificate, as long as it is given time: a key, evidence, a request, its answer. It can
- * die at any point, and whoever comes next goes on: the key is written down before it is asked for, the request before it
- * is sent, the certificate before the request is forgotten.
+ * Obtains one certificate: key → request with evidence → decision → certificate in the cache.
+ *
+ * Each step is on disk before the next one has an effect, so a process that dies at any point is resumed by the next run:
+ * the key before it is sent, the request before it is created in the cluster, the certificate before the request is forgotten.
+ * When the time is over, the request stays in the cluster and a later run collects its certificate.
  */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { CacheWriteError, codeOf, makeDirectory, removeWork, tidy, writeCredential } from '../files/cache.ts';
-import type { Slot } from '../files/cache.ts';
-import { checkCredential, nodeSubject, splitPem } from '../files/check-credential.ts';
-import type { Credential } from '../files/check-credential.ts';
-import { connectCluster } from '../request/cluster.ts';
-import type { ClusterApi, ClusterPlace } from '../request/cluster.ts';
-import { loadCredential, readIssuers } from './credential.ts';
-import type { LoadedCredential, Progress, World } from './credential.ts';
-import { decisionOn, isOurs, resourceVersionIn, usernameIn } from './decision.ts';
-import { takeLock } from '../files/lock.ts';
-import { bootstrapLogin, LoginError, nodeLogin, removeBootstrapToken } from '../request/login.ts';
-import type { Login } from '../request/login.ts';
-import { nextTry } from './next-try.ts';
-import type { NodeProviderPort } from '../providers/provider.ts';
-import { makeRequest, newKey, requestObject } from '../request/request.ts';
-import type { Wanted } from '../request/request.ts';
-import type { Settings } from '../settings/settings.ts';
-import { loadWork, newWork, purposeOf, saveWork } from './work.ts';
-import type { PendingRequest, WorkState } from './work.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
-
-export interface Order {
-  readonly settings: Settings;
-  readonly slot: Slot;
-  readonly wanted: Wanted;
-  readonly provider: NodeProviderPort;
-  /** Of the client certificate that is in use; of a client certificate's own renewal the one that is renewed. */
-  readonly login: Credential | undefined;
-  readonly world: World;
-  readonly connect?: (place: ClusterPlace, login: Login, now: () => number) => ClusterApi;
-}
+import { CacheWriteError, makeDirectory, tidy } from '../files/cache.ts';
+import type { Credential } from '../files/check-credential.ts';
+import { takeLock } from '../files/lock.ts';
+import { LoginError } from '../request/login.ts';
+import { makeRequest, newKey } from '../request/request.ts';
+import { fallBackToBootstrap, startAttempt, update } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
+import type { CertificateSpec } from './certificate-spec.ts';
+import { loadCredential } from './credential.ts';
+import type { Progress } from './credential.ts';
+import { decisionOn, resourceVersionIn } from './decision.ts';
+import type { Decision } from './decision.ts';
+import { installCertificate } from './install-certificate.ts';
+import { nextTry } from './next-try.ts';
+import { submitRequest } from './submit-request.ts';
+import type { PendingRequest, WorkState } from './work.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
-/** Refusals answered at once with other evidence or another key, before it is left to rest. */
+/** Requests sent at once after a refusal, with other evidence or another key. Then the node backs off. */
 const maxRetries = 3;
 
-export async function obtain(order: Order, current: Credential | undefined, until: number): Promise<Progress> {
-  const { settings, slot, wanted, world } = order;
+export async function obtain(spec: CertificateSpec, current: Credential | undefined, until: number): Promise<Progress> {
+  const { settings, slot, wanted, provider, dependencies } = spec;
+  const { now } = dependencies;
   makeDirectory(slot);
-  // With a certificate that is good nobody has to wait for whoever is at it already.
-  const lock = await takeLock(slot, { now: world.now, until: current === undefined ? until : 0 });
+  // If the current certificate is still valid, do not wait for the lock.
+  const lock = await takeLock(slot, { now, until: current === undefined ? until : 0 });
   if (lock === undefined) {
-    const message = `another process is asking for the ${slot.name} certificate`;
-    return { kind: 'waiting', message, askAgainAt: world.now() + 5_000 };
+    const message = `another process is requesting the ${slot.name} certificate`;
+    return { kind: 'waiting', message, askAgainAt: now() + 5_000 };
   }
   try {
     tidy(slot);
-    // It may have come while we waited for the lock; what there was before is told already.
-    const silent = { ...world, say: () => {} };
-    const loaded = loadCredential(settings, slot, silent, [...wanted.names.ip, ...wanted.names.dns]);
-    if (loaded.credential !== undefined && world.now() < loaded.credential.renewAt)
-      return { kind: 'issued', credential: loaded.credential };
-    const login = slot.name === 'client' ? loaded.credential : order.login;
-    const attempt = await startAttempt(order, loaded, order.provider.renews ? login : undefined);
-    return await attempt.run(until);
+    // The process that held the lock may have finished. Problems in the cache were logged before the wait.
+    const silent = { ...dependencies, log: () => {} };
+    const cached = loadCredential(settings, slot, silent, [...wanted.names.ip, ...wanted.names.dns]);
+    if (cached.credential !== undefined && now() < cached.credential.renewAt)
+      return { kind: 'issued', credential: cached.credential };
+    const login = slot.name === 'client' ? cached.credential : spec.login;
+    const attempt = await startAttempt(spec, cached, provider.renews ? login : undefined);
+    try {
+      return await runAttempt(attempt, until);
+    } finally {
+      attempt.cluster.close();
+    }
   } finally {
     lock.release();
   }
 }
 
-/** The state, the login and what they lead to; one caller has it at a time. */
-async function startAttempt(order: Order, loaded: LoadedCredential, node: Credential | undefined) {
-  const { settings, slot, wanted, provider, world, connect = connectCluster } = order;
-  const { now, say } = world;
-  const purpose = purposeOf(settings, wanted);
-  let login =
-    node === undefined ? await bootstrapLogin(settings.bootstrapCredentialsFile) : nodeLogin(settings.nodeName, node);
-  let cluster = connect(settings, login, now);
-  let triedOldKey = false;
-  let state = firstState();
-
-  function firstState(): WorkState {
-    const kept = loadWork(slot, purpose);
-    const { credential, oldKeyPem } = loaded;
-    if (kept !== undefined && 'problem' in kept)
-      say(`the work file of the ${slot.name} certificate ${kept.problem}; begun anew`);
-    else if (kept !== undefined && !isFinished(kept, credential)) return kept;
-    // The machine is registered with the old key, and a bootstrap token cannot change that: only a node that still can log
-    // in as itself gets another one.
-    const sound = credential === undefined ? oldKeyPem : provider.renews ? undefined : credential.keyPem;
-    return newWork(purpose, sound ?? newKey(settings.keyKind));
+async function runAttempt(attempt: Attempt, until: number): Promise<Progress> {
+  const { backoff } = attempt.state;
+  if (backoff !== undefined && attempt.spec.dependencies.now() < backoff.until) {
+    const message = `${backoff.message}; next request at ${new Date(backoff.until).toISOString()}`;
+    return { kind: 'refused', message, askAgainAt: backoff.until };
   }
-
-  function save(change: Partial<WorkState>): void {
-    state = { ...state, ...change };
-    saveWork(slot, state);
+  attempt.state = { ...attempt.state, backoff: undefined };
+  for (;;) {
+    const progress = await retryFaults(attempt, until, () => tryOnce(attempt, until));
+    if (progress !== 'again') return progress;
   }
-  /** exactOptionalPropertyTypes: what is to go is left out. */
-  function drop(...keys: readonly ('request' | 'rest')[]): void {
-    const { request, rest, ...others } = state;
-    state = {
-      ...others,
-      ...(request === undefined || keys.includes('request') ? {} : { request }),
-      ...(rest === undefined || keys.includes('rest') ? {} : { rest }),
-    };
-  }
-
-  function refused(message: string): Progress {
-    const refusals = state.refusals + 1;
-    const until = now() + Math.min(hour, minute * 2 ** (refusals - 1));
-    drop('request');
-    save({ refusals, retries: 0, rest: { until, message } });
-    return { kind: 'refused', message, askAgainAt: until };
-  }
-
-  /** Whether there is another try at once; it is prepared then. How many there are is bounded. */
-  function prepareNextTry(reason: string, object: JsonObject): boolean {
-    if (state.retries >= maxRetries) return false;
-    const next = nextTry({
-      reason,
-      object,
-      versions: provider.versions,
-      version: versionOf(state),
-      keyPem: state.keyPem,
-      oldKeyPem: triedOldKey ? undefined : loaded.oldKeyPem,
-      mayChangeKey: login.as === 'node' && provider.renews && state.keysGivenUp < maxRetries,
-    });
-    if (next === undefined) return false;
-    drop('request');
-    const retries = state.retries + 1;
-    switch (next.kind) {
-      case 'freshEvidence':
-        save({ retries });
-        return true;
-      case 'otherVersion':
-        save({ retries, evidenceVersion: next.version });
-        return true;
-      case 'newKey':
-        save({ retries, keyPem: newKey(settings.keyKind), keysGivenUp: state.keysGivenUp + 1 });
-        return true;
-      case 'oldKey':
-        triedOldKey = true;
-        save({ retries, keyPem: next.keyPem });
-        return true;
-    }
-  }
-
-  function versionOf({ evidenceVersion }: WorkState): string {
-    return provider.versions.find((known) => known === evidenceVersion) ?? provider.versions[0];
-  }
-
-  async function prepare(): Promise<PendingRequest> {
-    if (state.request !== undefined) return state.request;
-    const made = await makeRequest(settings, wanted, state.keyPem, provider, versionOf(state), now());
-    const request = { ...made, createdAt: now() };
-    save({ request });
-    return request;
-  }
-
-  /** The object, or why there is none. `lost`: another one is to be made. */
-  async function post(
-    request: PendingRequest,
-    resumed: boolean,
-    until: number,
-  ): Promise<JsonObject | Progress | 'lost'> {
-    let answer = resumed
-      ? await cluster.get(request.name, until)
-      : await cluster.create(requestObject(request, wanted), until);
-    // Written down, and not sent before we died; or sent, and deleted since: both are mended by sending it (again).
-    if (resumed && !answer.ok && answer.why === 'NotFound') {
-      if (now() >= request.staleAt) return 'lost';
-      answer = await cluster.create(requestObject(request, wanted), until);
-    }
-    if (!answer.ok && answer.why === 'Conflict') answer = await cluster.get(request.name, until);
-    if (answer.ok) {
-      if (!isOurs(answer.value, request, wanted.signerName, login)) {
-        say(`request ${request.name} exists and is not ours`);
-        return 'lost';
-      }
-      const username = usernameIn(answer.value);
-      if (request.username === undefined && username !== undefined) save({ request: { ...request, username } });
-      if (!resumed) say(`asked for the ${slot.name} certificate of ${settings.nodeName}: request ${request.name}`);
-      return answer.value;
-    }
-    if (answer.why === 'NotFound') return 'lost';
-    const askAgainAt = now() + minute;
-    const { why, message } = answer;
-    if (why === 'Unauthorized')
-      return { kind: 'refused', message: `${whoIs(login)} is not accepted (${message})`, askAgainAt };
-    if (why === 'Forbidden')
-      return { kind: 'refused', message: `${whoIs(login)} may not ask for certificates (${message})`, askAgainAt };
-    return refused(`the request is not accepted: ${message}`);
-  }
-
-  /** The object from where it was seen on, until somebody decides, it grows old, or the time is over. */
-  async function follow(request: PendingRequest, first: JsonObject, until: number) {
-    let object = first;
-    for (;;) {
-      const decision = decisionOn(object);
-      if (decision.kind !== 'undecided') return { object, decision };
-      const replaceAt = decision.approved ? Infinity : replacementTime(request, state.unanswered);
-      if (now() >= replaceAt) return 'stale';
-      if (now() >= until) return { object, decision };
-      await cluster.change(request.name, resourceVersionIn(object), Math.min(until, replaceAt));
-      const answer = await patiently(() => cluster.get(request.name, until + 1_000), until);
-      if (!answer.ok) return answer.why === 'NotFound' ? 'stale' : Promise.reject(new Error(answer.message));
-      object = answer.value;
-    }
-  }
-
-  let lastSaid: string | undefined;
-  async function patiently<T>(call: () => Promise<T>, until: number): Promise<T> {
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        if (now() + 2_000 >= until || isLasting(error)) throw error;
-        // A fault that is silently tried again until the deadline is one that nobody finds. Said once, not every second.
-        const why = errorMessage(error);
-        if (why !== lastSaid) say(`trying again: ${why}`);
-        lastSaid = why;
-        await new Promise((resolve) => setTimeout(resolve, 1_000));
-      }
-    }
-  }
-
-  function accept(pem: string): Progress {
-    const stored = { certificatePem: splitPem(pem).join(''), keyPem: state.keyPem, issuedAt: now() };
-    const issuers = slot.name === 'client' ? readIssuers(settings, world) : undefined;
-    const checked = checkCredential(stored, {
-      subject: nodeSubject(settings.nodeName),
-      now: now(),
-      ...(issuers === undefined ? {} : { issuers }),
-      names: [...wanted.names.ip, ...wanted.names.dns],
-    });
-    if (!checked.ok) return refused(`the certificate that was issued cannot be used: it ${checked.problem}`);
-    const { credential } = checked;
-    try {
-      writeCredential(slot, stored);
-    } catch (error) {
-      // The key is written down, and the cluster keeps the certificate for an hour: used now, and kept when it can be.
-      const why = error instanceof Error ? error.message : codeOf(error);
-      say(`the new ${slot.name} certificate is used, and could not be kept: ${why}`);
-      return { kind: 'issued', credential: { ...credential, renewAt: Math.min(credential.renewAt, now() + minute) } };
-    }
-    // Dying here leaves a request that is finished: `isFinished` sees it.
-    removeWork(slot);
-    if (slot.name === 'client' && provider.renews && settings.keepBootstrapToken !== true) forgetBootstrapToken();
-    say(
-      `got the ${slot.name} certificate of ${settings.nodeName}, good until ${credential.leaf.validToDate.toISOString()}`,
-    );
-    return { kind: 'issued', credential };
-  }
-
-  /** Only where the node renews as itself: otherwise the next certificate is asked for with the same token. */
-  function forgetBootstrapToken(): void {
-    const file = settings.bootstrapCredentialsFile;
-    try {
-      if (removeBootstrapToken(file)) say(`removed the bootstrap token, which is not needed any more: ${file}`);
-    } catch (error) {
-      say(`the bootstrap token is not needed any more, and could not be removed: ${file} (${codeOf(error)})`);
-    }
-  }
-
-  async function turn(until: number): Promise<Progress | 'again'> {
-    const resumed = state.request !== undefined;
-    const request = await prepare();
-    const posted = await post(request, resumed, until);
-    if (posted === 'lost') {
-      drop('request');
-      save({ retries: state.retries + 1 });
-      return state.retries > maxRetries ? refused(`request ${request.name} does not stay in the cluster`) : 'again';
-    }
-    if (isProgress(posted)) {
-      if (posted.kind !== 'refused' || login.as !== 'node' || slot.name !== 'client' || state.rest !== undefined)
-        return posted;
-      // The CA that the API server trusts was replaced, perhaps: as if the node came back, then, with the key it is known by.
-      say(posted.message);
-      login = await bootstrapLogin(settings.bootstrapCredentialsFile);
-      cluster.close();
-      cluster = connect(settings, login, now);
-      const known = loaded.credential?.keyPem ?? state.keyPem;
-      if (known !== state.keyPem) {
-        drop('request');
-        save({ keyPem: known });
-      }
-      return 'again';
-    }
-    const followed = await follow(state.request ?? request, posted, until);
-    if (followed === 'stale') {
-      drop('request');
-      save({ unanswered: state.unanswered + 1 });
-      say(`request ${request.name} was not decided on in time; asking with fresh evidence`);
-      return 'again';
-    }
-    const { object, decision } = followed;
-    switch (decision.kind) {
-      case 'certificate':
-        return accept(decision.pem);
-      case 'undecided': {
-        const what = decision.approved ? 'is approved and waits for its certificate' : 'waits for its approval';
-        const age = now() - request.createdAt;
-        return {
-          kind: 'waiting',
-          message: `request ${request.name} ${what}`,
-          askAgainAt: now() + Math.min(10 * minute, Math.max(minute / 2, age / 4)),
-        };
-      }
-      case 'no': {
-        const message = `request ${request.name} was ${decision.type === 'Denied' ? 'denied' : 'refused'} (${decision.reason}): ${decision.message}`;
-        if (!prepareNextTry(decision.reason, object)) return refused(message);
-        say(`${message}; asking again`);
-        return 'again';
-      }
-    }
-  }
-
-  return {
-    async run(until: number): Promise<Progress> {
-      const { rest } = state;
-      if (rest !== undefined && now() < rest.until) {
-        cluster.close();
-        const message = `${rest.message}; asked again at ${new Date(rest.until).toISOString()}`;
-        return { kind: 'refused', message, askAgainAt: rest.until };
-      }
-      drop('rest');
-      try {
-        for (;;) {
-          const progress = await patiently(() => turn(until), until);
-          if (progress !== 'again') return progress;
-        }
-      } finally {
-        cluster.close();
-      }
-    },
-  };
 }
 
-/** The certificate is in the cache already: whoever fetched it died before the request was forgotten. */
-function isFinished({ request, keyPem }: WorkState, credential: Credential | undefined): boolean {
-  if (credential === undefined || request === undefined || credential.keyPem !== keyPem) return false;
-  return (credential.issuedAt ?? credential.notBefore) >= request.createdAt;
+/** One request from its creation to its decision. `again`: the state is prepared for another one. */
+async function tryOnce(attempt: Attempt, until: number): Promise<Progress | 'again'> {
+  const resumed = attempt.state.request !== undefined;
+  const prepared = attempt.state.request ?? (await prepareRequest(attempt));
+  // Crash here: the next run finds the request in the work file and creates the same object, under the same name.
+  const submitted = await submitRequest(attempt, prepared, resumed, until);
+  switch (submitted.kind) {
+    case 'lost':
+      return replaceLostRequest(attempt, prepared);
+    case 'loginRefused':
+      return loginRefused(attempt, submitted.message);
+    case 'invalid':
+      return backOff(attempt, submitted.message);
+    case 'created':
+  }
+  // Crash from here on: the request stays in the cluster, and the next run reads its decision.
+  const { request } = submitted;
+  const followed = await awaitDecision(attempt, request, submitted.object, until);
+  if (followed === 'stale') return replaceStaleRequest(attempt, request);
+  const { object, decision } = followed;
+  switch (decision.kind) {
+    case 'certificate': {
+      const installed = installCertificate(attempt, decision.pem);
+      return installed.kind === 'issued' ? installed : backOff(attempt, installed.message);
+    }
+    case 'undecided':
+      return stillUndecided(attempt, request, decision.approved);
+    case 'no':
+      return afterRefusal(attempt, request, object, decision);
+  }
+}
+
+/** The request with evidence that the machine makes now, on disk. */
+async function prepareRequest(attempt: Attempt): Promise<PendingRequest> {
+  const { spec, state } = attempt;
+  const now = spec.dependencies.now();
+  const made = await makeRequest(spec.settings, spec.wanted, state.keyPem, spec.provider, versionOf(attempt), now);
+  const request = { ...made, createdAt: spec.dependencies.now() };
+  update(attempt, { request });
+  return request;
+}
+
+/** Reads the object until it is decided, its evidence is too old, or the time is over. */
+async function awaitDecision(
+  { spec, state, cluster }: Attempt,
+  request: PendingRequest,
+  first: JsonObject,
+  until: number,
+): Promise<{ readonly object: JsonObject; readonly decision: Decision } | 'stale'> {
+  const { now } = spec.dependencies;
+  let object = first;
+  for (;;) {
+    const decision = decisionOn(object);
+    if (decision.kind !== 'undecided') return { object, decision };
+    const replaceAt = decision.approved ? Infinity : replacementTime(request, state.unanswered);
+    if (now() >= replaceAt) return 'stale';
+    if (now() >= until) return { object, decision };
+    await cluster.change(request.name, resourceVersionIn(object), Math.min(until, replaceAt));
+    const answer = await cluster.get(request.name, until + 1_000);
+    if (answer.ok) object = answer.value;
+    else if (answer.why === 'NotFound') return 'stale';
+    else throw new Error(answer.message);
+  }
 }
 
 /**
- * Evidence that is too old for whoever decides is replaced; nobody can withdraw a request, so where nobody decides at all
- * each one is left twice as long as the one before.
+ * An approver refuses evidence that is too old, so an undecided request is replaced when its evidence expires. A requester
+ * cannot withdraw a request: if no approver answers at all, each one stays twice as long as the one before it.
  */
 function replacementTime({ createdAt, staleAt }: PendingRequest, unanswered: number): number {
   return createdAt + Math.max(staleAt - createdAt, Math.min(hour, (staleAt - createdAt) * 2 ** unanswered));
 }
 
-/** Trying again in a second would change nothing. */
-function isLasting(error: unknown): boolean {
-  return error instanceof CacheWriteError || error instanceof LoginError;
+function replaceLostRequest(attempt: Attempt, { name }: PendingRequest): Progress | 'again' {
+  const retries = attempt.state.retries + 1;
+  update(attempt, { request: undefined, retries });
+  return retries > maxRetries ? backOff(attempt, `request ${name} does not stay in the cluster`) : 'again';
 }
 
-function isProgress(value: JsonObject | Progress): value is Progress {
-  return 'askAgainAt' in value;
+function replaceStaleRequest(attempt: Attempt, { name }: PendingRequest): 'again' {
+  update(attempt, { request: undefined, unanswered: attempt.state.unanswered + 1 });
+  attempt.spec.dependencies.log(`request ${name} was not decided in time; sending another with fresh evidence`);
+  return 'again';
 }
 
-function whoIs({ as, username }: Login): string {
-  return `${as === 'node' ? 'the certificate in use' : 'the bootstrap credential'}${username === undefined ? '' : ` (${username})`}`;
+/** If the API server does not accept the client certificate, the node tries once more with its bootstrap credentials. */
+async function loginRefused(attempt: Attempt, message: string): Promise<Progress | 'again'> {
+  const { slot, dependencies } = attempt.spec;
+  if (attempt.login.as !== 'node' || slot.name !== 'client')
+    return { kind: 'refused', message, askAgainAt: dependencies.now() + minute };
+  dependencies.log(message);
+  await fallBackToBootstrap(attempt);
+  return 'again';
+}
+
+function stillUndecided({ spec }: Attempt, { name, createdAt }: PendingRequest, approved: boolean): Progress {
+  const now = spec.dependencies.now();
+  return {
+    kind: 'waiting',
+    message: `request ${name} ${approved ? 'is approved and waits for its certificate' : 'waits for its approval'}`,
+    askAgainAt: now + Math.min(10 * minute, Math.max(minute / 2, (now - createdAt) / 4)),
+  };
+}
+
+function afterRefusal(
+  attempt: Attempt,
+  { name }: PendingRequest,
+  object: JsonObject,
+  { type, reason, message: why }: Decision & { readonly kind: 'no' },
+): Progress | 'again' {
+  const message = `request ${name} was ${type === 'Denied' ? 'denied' : 'refused'} (${reason}): ${why}`;
+  const change = nextChange(attempt, reason, object);
+  if (change === undefined) return backOff(attempt, message);
+  update(attempt, { ...change, request: undefined, retries: attempt.state.retries + 1 });
+  attempt.spec.dependencies.log(`${message}; sending another request`);
+  return 'again';
+}
+
+/** What the next request does differently; undefined if nothing that the node can change would help. */
+function nextChange(attempt: Attempt, reason: string, object: JsonObject): Partial<WorkState> | undefined {
+  const { spec, state, cached, login } = attempt;
+  if (state.retries >= maxRetries) return undefined;
+  const next = nextTry({
+    reason,
+    object,
+    versions: spec.provider.versions,
+    version: versionOf(attempt),
+    keyPem: state.keyPem,
+    oldKeyPem: attempt.triedOldKey ? undefined : cached.oldKeyPem,
+    mayChangeKey: login.as === 'node' && spec.provider.renews && state.keysGivenUp < maxRetries,
+  });
+  switch (next?.kind) {
+    case undefined:
+      return undefined;
+    case 'freshEvidence':
+      return {};
+    case 'otherVersion':
+      return { evidenceVersion: next.version };
+    case 'newKey':
+      return { keyPem: newKey(spec.settings.keyKind), keysGivenUp: state.keysGivenUp + 1 };
+    case 'oldKey':
+      attempt.triedOldKey = true;
+      return { keyPem: next.keyPem };
+  }
+}
+
+function versionOf({ spec: { provider }, state }: Attempt): string {
+  return provider.versions.find((known) => known === state.evidenceVersion) ?? provider.versions[0];
+}
+
+/** After 1, 2, 4 … 60 minutes. On disk, since the kubelet calls the plugin again at once. */
+function backOff(attempt: Attempt, message: string): Progress {
+  const refusals = attempt.state.refusals + 1;
+  const until = attempt.spec.dependencies.now() + Math.min(hour, minute * 2 ** (refusals - 1));
+  update(attempt, { request: undefined, refusals, retries: 0, backoff: { until, message } });
+  return { kind: 'refused', message, askAgainAt: until };
+}
+
+/** Temporary faults are thrown. They are retried every second, and each distinct one is logged once. */
+async function retryFaults<T>(attempt: Attempt, until: number, work: () => Promise<T>): Promise<T> {
+  const { now, log } = attempt.spec.dependencies;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const lasting = error instanceof CacheWriteError || error instanceof LoginError;
+      if (lasting || now() + 2_000 >= until) throw error;
+      const why = errorMessage(error);
+      if (why !== attempt.lastFault) log(`trying again: ${why}`);
+      attempt.lastFault = why;
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+  }
 }

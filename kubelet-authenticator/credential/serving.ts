@@ -1,62 +1,57 @@
 /**
- * Keeps the kubelet's serving certificate: asked for with evidence, so that every name in it was held against the machine,
- * and written to one file that holds certificate and key. The kubelet takes that file for both `tlsCertFile` and
- * `tlsPrivateKeyFile`, looks at it again when it is replaced, and can never see the one without the other.
+ * Obtains and renews the kubelet's serving certificate. The request carries evidence, so the approver checks every name in
+ * it against the machine. Certificate and key are in one file, which is both `tlsCertFile` and `tlsPrivateKeyFile`: the
+ * kubelet reloads it when it is replaced and never sees one without the other.
  *
- * The stock way (`serverTLSBootstrap`) needs none of this; there the word of the API server that the node itself asked is
- * all that stands behind a request.
+ * The kubelet's own way (`serverTLSBootstrap`) does not need this program. Such a request carries no evidence: it proves
+ * only that its sender has the node's client certificate.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadCredential, presentCredential } from './credential.ts';
-import type { Progress, Work, World } from './credential.ts';
+import type { Progress, Work, Dependencies } from './credential.ts';
 import { obtain } from './obtain.ts';
-import { servingOrder } from './certificate-spec.ts';
-import { servingFile } from '../settings/settings.ts';
+import { servingSpec } from './certificate-spec.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** One try at everything: how long `--once` waits, and `--watch` before it says so and goes on. */
-const patienceMilliseconds = 120_000;
+/** Duration of one attempt: `--once` then ends, `--watch` logs the result and waits for the next attempt. */
+const attemptMilliseconds = 120_000;
 
-/** The client certificate first: only the node itself may ask for its serving certificate. */
+/** The client certificate comes first: the signer issues a serving certificate only to the node itself. */
 export async function keepServing(
   settings: Settings & { readonly servingSignerName: string },
   startClientWork: () => Promise<Work>,
-  world: World,
+  dependencies: Dependencies,
 ): Promise<Progress> {
-  const client = await presentCredential(settings, startClientWork, world, patienceMilliseconds);
-  if (client.kind === 'none') return { kind: client.why, message: client.message, askAgainAt: world.now() + 30_000 };
-  const order = await servingOrder(settings, client.credential, world);
-  const { ip, dns } = order.wanted.names;
-  const { credential } = loadCredential(settings, order.slot, world, [...ip, ...dns]);
-  if (credential !== undefined && world.now() < credential.renewAt) return { kind: 'issued', credential };
-  return obtain(order, credential, world.now() + patienceMilliseconds);
+  const client = await presentCredential(settings, startClientWork, dependencies, attemptMilliseconds);
+  if (client.kind === 'none')
+    return { kind: client.why, message: client.message, askAgainAt: dependencies.now() + 30_000 };
+  const spec = await servingSpec(settings, client.credential, dependencies);
+  const { ip, dns } = spec.wanted.names;
+  const { credential } = loadCredential(settings, spec.slot, dependencies, [...ip, ...dns]);
+  if (credential !== undefined && dependencies.now() < credential.renewAt) return { kind: 'issued', credential };
+  return obtain(spec, credential, dependencies.now() + attemptMilliseconds);
 }
 
-/** Until `signal`. Nothing that goes wrong ends it: the kubelet serves with what it has meanwhile. */
+/** Until `signal`. Errors are logged and do not end it: the kubelet keeps serving with the certificate it has. */
 export async function watchServing(
   settings: Settings & { readonly servingSignerName: string },
   startClientWork: () => Promise<Work>,
-  world: World,
+  dependencies: Dependencies,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     let next: number;
     try {
-      const progress = await keepServing(settings, startClientWork, world);
+      const progress = await keepServing(settings, startClientWork, dependencies);
       next = progress.kind === 'issued' ? progress.credential.renewAt : progress.askAgainAt;
-      if (progress.kind !== 'issued') world.say(progress.message);
+      if (progress.kind !== 'issued') dependencies.log(progress.message);
     } catch (error) {
-      world.say(errorMessage(error));
-      next = world.now() + 30_000;
+      dependencies.log(errorMessage(error));
+      next = dependencies.now() + 30_000;
     }
-    // In steps: a machine that slept through the moment must not wait for as long again.
-    while (!signal.aborted && world.now() < next)
-      await sleep(Math.max(1, Math.min(60_000, next - world.now())), undefined, { signal }).catch(() => {});
+    // In steps of a minute, since a timer does not advance while the machine is suspended.
+    while (!signal.aborted && dependencies.now() < next)
+      await sleep(Math.max(1, Math.min(60_000, next - dependencies.now())), undefined, { signal }).catch(() => {});
   }
-}
-
-export function servingHint(settings: Settings): string {
-  const file = servingFile(settings);
-  return `tlsCertFile and tlsPrivateKeyFile of the kubelet: ${file}`;
 }

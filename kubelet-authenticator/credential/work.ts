@@ -1,6 +1,6 @@
 /**
- * What is being worked on, as it is kept between calls: a key that survives every failed attempt, the request that is under
- * way, and what was said no to. Written before each step that cannot be taken back.
+ * The state of an unfinished attempt, kept between calls of the program: the key, which survives every failed attempt, the
+ * pending request, and the backoff after a refusal. Written before each step that has an effect outside.
  */
 import { createHash, createPrivateKey } from 'node:crypto';
 import { readWork, writeWork } from '../files/cache.ts';
@@ -10,19 +10,19 @@ import type { Settings } from '../settings/settings.ts';
 
 export interface WorkState {
   readonly version: 1;
-  /** What the request is for. With other settings it would get another certificate. */
+  /** Digest of the settings that determine the certificate. With other settings the request would yield another one. */
   readonly purpose: string;
   readonly keyPem: string;
-  readonly request?: PendingRequest;
-  /** In a row: requests that nobody decided on, refusals, refusals answered with another try at once, keys given up. */
+  readonly request?: PendingRequest | undefined;
+  /** Consecutive requests without a decision; refusals; requests sent at once after a refusal; keys that were replaced. */
   readonly unanswered: number;
   readonly refusals: number;
   readonly retries: number;
   readonly keysGivenUp: number;
-  /** The version of evidence that this cluster wants, where it said so. */
+  /** The version of evidence that the approver accepts, if a refusal named one. */
   readonly evidenceVersion?: string;
-  /** After a refusal: not before this moment again. */
-  readonly rest?: { readonly until: number; readonly message: string };
+  /** After a refusal: no request before this moment. */
+  readonly backoff?: { readonly until: number; readonly message: string } | undefined;
 }
 
 export interface PendingRequest {
@@ -30,16 +30,16 @@ export interface PendingRequest {
   readonly text: string;
   readonly createdAt: number;
   readonly staleAt: number;
-  /** As the API server called us when we created it. */
+  /** This node's user name, as the API server recorded it in the object. */
   readonly username?: string;
 }
 
-/** The key is kept whatever is asked for with it; everything else is of one purpose. */
+/** The key is kept even if the purpose has changed. Everything else belongs to one purpose. */
 export function loadWork(slot: Slot, purpose: string): WorkState | { readonly problem: string } | undefined {
   const text = readWork(slot);
   if (text === undefined || typeof text !== 'string') return text;
   const state = decodeWork(text);
-  if (state === undefined) return { problem: 'cannot be used' };
+  if (state === undefined) return { problem: 'is malformed' };
   return state.purpose === purpose ? state : newWork(purpose, state.keyPem);
 }
 
@@ -57,7 +57,7 @@ export function purposeOf(settings: Settings, { signerName, usages, names }: Wan
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/** Whole and of the right types, or nothing: it may have been edited, or be of another version. */
+/** undefined unless complete and of the right types: the file may have been edited or written by another version. */
 function decodeWork(text: string): WorkState | undefined {
   try {
     const state = JSON.parse(text) as WorkState;
@@ -65,9 +65,10 @@ function decodeWork(text: string): WorkState | undefined {
     if (state.version !== 1 || typeof state.purpose !== 'string' || !numbers.every(Number.isSafeInteger))
       return undefined;
     createPrivateKey(state.keyPem);
-    const { request, rest, evidenceVersion } = state;
+    const { request, backoff, evidenceVersion } = state;
     if (request !== undefined && !isRequest(request)) return undefined;
-    if (rest !== undefined && !(Number.isFinite(rest.until) && typeof rest.message === 'string')) return undefined;
+    if (backoff !== undefined && !(Number.isFinite(backoff.until) && typeof backoff.message === 'string'))
+      return undefined;
     return evidenceVersion === undefined || typeof evidenceVersion === 'string' ? state : undefined;
   } catch {
     return undefined;

@@ -177,14 +177,15 @@ test('the call of every hour loads a handful of files of ours, no AWS SDK and no
   expect(first.some((url) => url.includes('node_modules/@smithy/signature-v4'))).toBe(true);
   expect(first.filter((url) => url.includes('@kubernetes/client-node'))).toEqual([]);
   expect(await list()).toEqual([
+    'core/outcome/error-message.ts',
     'core/outcome/printable-text.ts',
-    'kubelet-authenticator/files/cache.ts',
-    'kubelet-authenticator/files/check-credential.ts',
     'kubelet-authenticator/credential/credential.ts',
     'kubelet-authenticator/credential/exec-credential.ts',
+    'kubelet-authenticator/files/cache.ts',
+    'kubelet-authenticator/files/check-credential.ts',
+    'kubelet-authenticator/files/own-files.ts',
     'kubelet-authenticator/kubelet-authenticator.ts',
     'kubelet-authenticator/main.ts',
-    'kubelet-authenticator/files/own-files.ts',
     'kubelet-authenticator/settings/settings.ts',
     'node:crypto',
     'node:path',

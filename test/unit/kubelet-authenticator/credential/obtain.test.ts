@@ -110,7 +110,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
       provider: { ...provider, versions, renews },
       login: undefined,
-      world: { now: () => now, say: (line) => void said.push(line) },
+      dependencies: { now: () => now, log: (line) => void said.push(line) },
       connect: (_place, login) => ({
         async create(object) {
           if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
@@ -246,7 +246,7 @@ test('evidence that came too late is made anew, with the same key, a few times',
   expect(created).toHaveLength(4);
   expect(keysSent().size).toBe(1);
   // Left alone until then, and twice as long after the next.
-  expect(await ask()).toMatchObject({ kind: 'refused', message: expect.stringContaining('asked again at') as string });
+  expect(await ask()).toMatchObject({ kind: 'refused', message: expect.stringContaining('next request at') as string });
   expect(created).toHaveLength(4);
   now += 60_000;
   expect(await ask()).toMatchObject({ kind: 'refused', askAgainAt: now + 120_000 });
@@ -308,7 +308,7 @@ test('an object of our name that somebody else created is not waited for', async
   // The username that the API server gave us is on record now; what the name leads to today is another object.
   now += 300_000;
   expect(await ask()).toMatchObject({ kind: 'issued' });
-  expect(said.join()).toContain('exists and is not ours');
+  expect(said.join()).toContain('this node did not create it');
 });
 
 test('one that was deleted is asked for again', async () => {

@@ -1,0 +1,90 @@
+/**
+ * The attempt at one certificate: its state as it is on disk, the login it uses, and the connection to the API server.
+ * It begins with the key: an existing work file is resumed, otherwise a new one is prepared.
+ */
+import type { Credential } from '../files/check-credential.ts';
+import { connectCluster } from '../request/cluster.ts';
+import type { ClusterApi } from '../request/cluster.ts';
+import { bootstrapLogin, nodeLogin } from '../request/login.ts';
+import type { Login } from '../request/login.ts';
+import { newKey } from '../request/request.ts';
+import type { CertificateSpec } from './certificate-spec.ts';
+import type { LoadedCredential } from './credential.ts';
+import { loadWork, newWork, purposeOf, saveWork } from './work.ts';
+import type { WorkState } from './work.ts';
+
+/** Only the process that holds the lock has one. */
+export interface Attempt {
+  readonly spec: CertificateSpec;
+  readonly cached: LoadedCredential;
+  /** What the work file holds after the next `update`. */
+  state: WorkState;
+  login: Login;
+  cluster: ClusterApi;
+  triedOldKey: boolean;
+  lastFault: string | undefined;
+}
+
+/** `renewing`: the certificate to log in with. Without one the node logs in with its bootstrap credentials. */
+export async function startAttempt(
+  spec: CertificateSpec,
+  cached: LoadedCredential,
+  renewing: Credential | undefined,
+): Promise<Attempt> {
+  const { settings } = spec;
+  const login =
+    renewing === undefined
+      ? await bootstrapLogin(settings.bootstrapCredentialsFile)
+      : nodeLogin(settings.nodeName, renewing);
+  return {
+    spec,
+    cached,
+    state: resumeOrBegin(spec, cached),
+    login,
+    cluster: connect(spec, login),
+    triedOldKey: false,
+    lastFault: undefined,
+  };
+}
+
+/** Writes the change to disk. When it returns, a process that dies here is resumed with it. */
+export function update(attempt: Attempt, change: Partial<WorkState>): void {
+  attempt.state = { ...attempt.state, ...change };
+  saveWork(attempt.spec.slot, attempt.state);
+}
+
+/**
+ * Starts again as a node without a certificate: bootstrap credentials, and the key that the machine is registered with.
+ * Needed when the API server does not accept the certificate in use, for example after its client CA was replaced.
+ */
+export async function fallBackToBootstrap(attempt: Attempt): Promise<void> {
+  const { spec, cached, state } = attempt;
+  attempt.login = await bootstrapLogin(spec.settings.bootstrapCredentialsFile);
+  attempt.cluster.close();
+  attempt.cluster = connect(spec, attempt.login);
+  const registeredKey = cached.credential?.keyPem ?? state.keyPem;
+  if (registeredKey !== state.keyPem) update(attempt, { request: undefined, keyPem: registeredKey });
+}
+
+function connect({ settings, dependencies, connect: open = connectCluster }: CertificateSpec, login: Login) {
+  return open(settings, login, dependencies.now);
+}
+
+function resumeOrBegin({ settings, slot, wanted, provider, dependencies }: CertificateSpec, cached: LoadedCredential) {
+  const purpose = purposeOf(settings, wanted);
+  const saved = loadWork(slot, purpose);
+  const { credential, oldKeyPem } = cached;
+  if (saved !== undefined && 'problem' in saved)
+    dependencies.log(`the work file of the ${slot.name} certificate ${saved.problem}; starting over with a new one`);
+  else if (saved !== undefined && !isFinished(saved, credential)) return saved;
+  // The machine is registered with the old key, and a bootstrap token cannot change that. Only a node that can still log in
+  // with its certificate may use a new key.
+  const registeredKey = credential === undefined ? oldKeyPem : provider.renews ? undefined : credential.keyPem;
+  return newWork(purpose, registeredKey ?? newKey(settings.keyKind));
+}
+
+/** The certificate is in the cache already: the process died after it wrote the certificate, before it removed the work file. */
+function isFinished({ request, keyPem }: WorkState, credential: Credential | undefined): boolean {
+  if (credential === undefined || request === undefined || credential.keyPem !== keyPem) return false;
+  return (credential.issuedAt ?? credential.notBefore) >= request.createdAt;
+}

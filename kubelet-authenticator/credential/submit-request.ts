@@ -1,0 +1,66 @@
+/** Creates the request object in the cluster, or finds the one that an earlier run created. */
+import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { Login } from '../request/login.ts';
+import { requestObject } from '../request/request.ts';
+import { update } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
+import { isOurs, usernameIn } from './decision.ts';
+import type { PendingRequest } from './work.ts';
+
+export type Submitted =
+  | { readonly kind: 'created'; readonly request: PendingRequest; readonly object: JsonObject }
+  /** The cluster does not have this request, and sending it again would not help. A new one is needed. */
+  | { readonly kind: 'lost' }
+  /** The API server refuses the login, so another login may succeed. */
+  | { readonly kind: 'loginRefused'; readonly message: string }
+  | { readonly kind: 'invalid'; readonly message: string };
+
+export async function submitRequest(
+  attempt: Attempt,
+  request: PendingRequest,
+  resumed: boolean,
+  until: number,
+): Promise<Submitted> {
+  const { spec, login, cluster } = attempt;
+  const { settings, slot, wanted, dependencies } = spec;
+  let answer = resumed
+    ? await cluster.get(request.name, until)
+    : await cluster.create(requestObject(request, wanted), until);
+  // The last run died before it sent the request, or the object was deleted since: sending the same bytes corrects both.
+  if (resumed && !answer.ok && answer.why === 'NotFound') {
+    if (dependencies.now() >= request.staleAt) return { kind: 'lost' };
+    answer = await cluster.create(requestObject(request, wanted), until);
+  }
+  // A create whose answer was lost did take effect.
+  if (!answer.ok && answer.why === 'Conflict') answer = await cluster.get(request.name, until);
+
+  if (answer.ok) {
+    if (!isOurs(answer.value, request, wanted.signerName, login)) {
+      dependencies.log(`request ${request.name} exists, but this node did not create it; sending another request`);
+      return { kind: 'lost' };
+    }
+    if (!resumed)
+      dependencies.log(`requested the ${slot.name} certificate of ${settings.nodeName}: request ${request.name}`);
+    return { kind: 'created', request: recordUsername(attempt, request, answer.value), object: answer.value };
+  }
+  const { why, message } = answer;
+  if (why === 'NotFound') return { kind: 'lost' };
+  if (why === 'Unauthorized')
+    return { kind: 'loginRefused', message: `${describeLogin(login)} is not accepted (${message})` };
+  if (why === 'Forbidden')
+    return { kind: 'loginRefused', message: `${describeLogin(login)} may not request certificates (${message})` };
+  return { kind: 'invalid', message: `the request is not accepted: ${message}` };
+}
+
+/** The API server's name for this node. A later run compares it, in case another user has taken the object's name. */
+function recordUsername(attempt: Attempt, request: PendingRequest, object: JsonObject): PendingRequest {
+  const username = usernameIn(object);
+  if (request.username !== undefined || username === undefined) return request;
+  const named = { ...request, username };
+  update(attempt, { request: named });
+  return named;
+}
+
+function describeLogin({ as, username }: Login): string {
+  return `${as === 'node' ? 'the certificate in use' : 'the bootstrap credential'}${username === undefined ? '' : ` (${username})`}`;
+}
