@@ -1,7 +1,6 @@
 /**
- * The files of a node that has joined, all at once or, as far as a file system allows, not at all: everything is looked at
- * before anything is written, each file appears whole, and the kubelet's kubeconfig comes last, so that whatever waits for
- * it (a systemd path unit, the kubelet's own restarts) finds the others in place.
+ * The files of a node that has joined. All of them are checked before the first is written, and each one appears complete.
+ * The kubelet's kubeconfig is written last, so that a systemd path unit or a kubelet that waits for it finds the others.
  */
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,11 +14,11 @@ export interface JoinFile {
   readonly path: string;
   readonly mode: number;
   readonly text: string;
-  /** Said instead of the text wherever somebody may look on. */
+  /** The text must not be printed. */
   readonly secret?: boolean;
 }
 
-/** Who makes the kubelet's serving certificate. */
+/** Who requests the kubelet's serving certificate. */
 export const servingWays = ['kubelet', 'attested', 'none'] as const;
 export type ServingWay = (typeof servingWays)[number];
 
@@ -50,7 +49,7 @@ export function joinFiles(
 ): readonly JoinFile[] {
   const places = placesOf(directory);
   return [
-    // Not in the kubeconfig: with it the kubelet, and whatever else reads that file, could ask for other nodes' names.
+    // Not in the kubeconfig: every reader of that file could request certificates for other node names with the token.
     {
       path: places.bootstrapCredentials,
       mode: 0o600,
@@ -64,7 +63,7 @@ export function joinFiles(
   ];
 }
 
-/** JSON, which is YAML too. */
+/** JSON is also valid YAML. */
 export function kubeletKubeconfig(
   { nodeName, server, certificateAuthorityFile }: Settings,
   { command, settings }: { readonly command: string; readonly settings: string },
@@ -96,17 +95,17 @@ export function kubeletKubeconfig(
   });
 }
 
-/** For the kubelet's --config-dir. Only what must be so; the rest is the main configuration's. */
+/** For the kubelet's --config-dir. Contains only what the plugin requires. */
 export function kubeletDropIn(settings: Settings, serving: ServingWay, caFile: string): string {
   return json({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
-    // With rotation on, the kubelet renews by itself and drops the exec section from its own client: the next
-    // certificate would be asked for without a proof.
+    // With rotation on, the kubelet renews its certificate itself and drops the exec section from its client: it would
+    // request the next certificate without evidence.
     rotateCertificates: false,
     serverTLSBootstrap: serving === 'kubelet',
     ...(serving === 'attested' ? { tlsCertFile: servingFile(settings), tlsPrivateKeyFile: servingFile(settings) } : {}),
-    // Whom the kubelet lets in: the API server's client certificate is of the cluster's own CA.
+    // The kubelet authenticates the API server's client certificate with the cluster's CA.
     authentication: { x509: { clientCAFile: caFile } },
   });
 }
@@ -115,12 +114,12 @@ function json(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** Those that are there already with another content. The same content is no conflict: joining again changes nothing. */
+/** Files that exist with other content. The same content is no conflict: joining again changes nothing. */
 export function conflicts(files: readonly JoinFile[]): readonly string[] {
   return files.filter((file) => ![undefined, file.text].includes(read(file.path))).map(({ path }) => path);
 }
 
-/** Throws UnsafeFileError, or what the file system says; what was written until then stays, and the kubeconfig is not among it. */
+/** Throws UnsafeFileError or the file system's error. Files written before that stay; the kubeconfig is not among them. */
 export function writeFiles(files: readonly JoinFile[], overwrite: boolean): void {
   for (const file of files) {
     checkOwnPlace(file.path);
@@ -134,7 +133,7 @@ function writeWhole({ path, mode, text }: JoinFile, overwrite: boolean): void {
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
   try {
-    // `wx` follows no link that somebody put there, and the mode holds before the first byte is in.
+    // `wx` does not follow a symbolic link that another user planted, and sets the mode before the first byte is written.
     const descriptor = openSync(temporary, 'wx', mode);
     try {
       const bytes = Buffer.from(text, 'utf8');
@@ -143,7 +142,7 @@ function writeWhole({ path, mode, text }: JoinFile, overwrite: boolean): void {
     } finally {
       closeSync(descriptor);
     }
-    // A link, unlike a rename, fails where something has come into being since we looked.
+    // A link, unlike a rename, fails if a file of that name was created since the check.
     if (overwrite || read(path) === text) renameSync(temporary, path);
     else linkSync(temporary, path);
   } finally {

@@ -1,35 +1,39 @@
-/** `kubelet-authenticator join`: finds the cluster, makes sure of it, and writes what the kubelet needs to come in. */
+/** `kubelet-authenticator join`: finds the cluster, verifies it, and writes the files that the kubelet needs to log in. */
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { isSea } from 'node:sea';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
 import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
-import { kubeadmPatience, maxAnswerBytes } from './discovery.ts';
-import type { DiscoveryWorld, Patience } from './discovery.ts';
+import type { FlagDependencies } from './cluster-flags.ts';
+import { kubeadmPatience, maxAnswerBytes } from './server-calls.ts';
+import type { DiscoveryDependencies, Patience } from './server-calls.ts';
 import { conflicts, joinFiles, placesOf, writeFiles } from './join-files.ts';
 import type { JoinFile } from './join-files.ts';
-import { joinExits, joinHelp, planOf } from './join-flags.ts';
-import type { FlagWorld, JoinPlan, Stop } from './join-flags.ts';
+import { planOf } from './join-flags.ts';
+import type { JoinPlan } from './join-flags.ts';
+import { joinHelp } from './join-options.ts';
+import { joinExits } from './stop.ts';
+import type { Stop } from './stop.ts';
 import { readGivenFile } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-export interface JoinWorld extends DiscoveryWorld, FlagWorld {
+export interface JoinDependencies extends DiscoveryDependencies, FlagDependencies {
   out(text: string): void;
   err(text: string): void;
   readonly patience: Patience;
 }
 
-export function processJoinWorld(): JoinWorld {
+export function processDependencies(): JoinDependencies {
   const err = (text: string): void => void process.stderr.write(text);
   return {
     out: (text) => void process.stdout.write(text),
     err,
-    say: (line) => err(`kubelet-authenticator: ${line}\n`),
+    log: (line) => err(`kubelet-authenticator: ${line}\n`),
     readText: readGivenFile,
     hostname,
-    // A single executable is itself (its argv[1] is only what the shell was told); else this is Node, running a script.
+    // A single executable: its own path (argv[1] is only the word in the command line). Otherwise the script that Node runs.
     program: isSea() ? process.execPath : resolve(process.argv[1] ?? process.execPath),
     sleep: (milliseconds) => sleep(milliseconds),
     monotonic: () => performance.now(),
@@ -54,31 +58,38 @@ export function processJoinWorld(): JoinWorld {
 
 const callMilliseconds = 10_000;
 
-export async function joinCommand(argv: readonly string[], given: JoinWorld = processJoinWorld()): Promise<number> {
-  // Messages quote what a server that nobody vouches for yet has said.
-  const world: JoinWorld = {
+export async function joinCommand(
+  argv: readonly string[],
+  given: JoinDependencies = processDependencies(),
+): Promise<number> {
+  // Messages may quote the answer of a server that is not verified yet.
+  const dependencies: JoinDependencies = {
     ...given,
     out: (text) => given.out(withoutHidden(text)),
     err: (text) => given.err(withoutHidden(text)),
-    say: (line) => given.say(oneLine(line)),
+    log: (line) => given.log(oneLine(line)),
   };
-  const plan = planOf(argv, world);
+  const plan = planOf(argv, dependencies);
   if ('help' in plan) {
-    world.out(joinHelp);
+    dependencies.out(joinHelp);
     return joinExits.ok;
   }
-  const stop = 'exit' in plan ? plan : await join(plan, world);
+  const stop = 'exit' in plan ? plan : await join(plan, dependencies);
   if (stop === undefined) return joinExits.ok;
-  world.err(`kubelet-authenticator: ${stop.message}\n`);
-  if (stop.hint !== undefined) world.err(`kubelet-authenticator: ${stop.hint}\n`);
+  dependencies.err(`kubelet-authenticator: ${stop.message}\n`);
+  if (stop.hint !== undefined) dependencies.err(`kubelet-authenticator: ${stop.hint}\n`);
   return stop.exit;
 }
 
-async function join(plan: JoinPlan, world: JoinWorld): Promise<Stop | undefined> {
+async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Stop | undefined> {
   const { serving, directory, command, dryRun, force, timeoutSeconds } = plan;
-  const reachMilliseconds = Math.min(timeoutSeconds * 1_000, world.patience.reachMilliseconds);
-  const signatureMilliseconds = Math.min(reachMilliseconds, world.patience.signatureMilliseconds);
-  const found = await plan.discover(world, { ...world.patience, reachMilliseconds, signatureMilliseconds });
+  const reachMilliseconds = Math.min(timeoutSeconds * 1_000, dependencies.patience.reachMilliseconds);
+  const signatureMilliseconds = Math.min(reachMilliseconds, dependencies.patience.signatureMilliseconds);
+  const found = await plan.discover(dependencies, {
+    ...dependencies.patience,
+    reachMilliseconds,
+    signatureMilliseconds,
+  });
   if (!found.ok) {
     const exit = found.why === 'Unreachable' ? joinExits.temporary : joinExits.refused;
     return {
@@ -87,22 +98,22 @@ async function join(plan: JoinPlan, world: JoinWorld): Promise<Stop | undefined>
       ...(found.hint === undefined ? {} : { hint: found.hint }),
     };
   }
-  world.say(`the cluster is ${found.server}, its CA ${found.pins.join(', ')}`);
-  for (const warning of found.warnings) world.say(`warning: ${warning}`);
+  dependencies.log(`the cluster is ${found.server}, its CA ${found.pins.join(', ')}`);
+  for (const warning of found.warnings) dependencies.log(`warning: ${warning}`);
   const settings = plan.settings(found.server);
   if ('exit' in settings) return settings;
 
   const files = joinFiles(settings, found.caPem, plan.loginToken, serving, { directory, command });
   if (dryRun) {
-    for (const file of files) world.out(shown(file));
+    for (const file of files) dependencies.out(shown(file));
     return undefined;
   }
   try {
-    const there = force ? [] : conflicts(files);
-    if (there.length > 0)
+    const existing = force ? [] : conflicts(files);
+    if (existing.length > 0)
       return {
         exit: joinExits.conflict,
-        message: `there already, and nothing was written: ${there.join(', ')}`,
+        message: `these files exist with other content; no file was written: ${existing.join(', ')}`,
         hint: 'this machine may have joined a cluster before (kubeadm reset); --force overwrites them',
       };
     writeFiles(files, force);
@@ -112,19 +123,21 @@ async function join(plan: JoinPlan, world: JoinWorld): Promise<Stop | undefined>
       message: `cannot write: ${errorMessage(error)}`,
     };
   }
-  for (const { path } of files) world.say(`wrote ${path}`);
-  world.out(nextSteps(settings, plan, world));
+  for (const { path } of files) dependencies.log(`wrote ${path}`);
+  dependencies.out(nextSteps(settings, plan, dependencies));
   return undefined;
 }
 
-/** Pointed at the kubelet's own flags: nothing here can start it. */
-function nextSteps({ nodeName }: Settings, { directory, serving }: JoinPlan, world: JoinWorld): string {
+/** The kubelet's flags. The command does not start the kubelet. */
+function nextSteps({ nodeName }: Settings, { directory, serving }: JoinPlan, dependencies: JoinDependencies): string {
   const { kubeconfig, dropIn } = placesOf(directory);
-  const override = nodeName === world.hostname().toLowerCase() ? '' : ` --hostname-override=${nodeName}`;
+  const override = nodeName === dependencies.hostname().toLowerCase() ? '' : ` --hostname-override=${nodeName}`;
   const attested =
-    serving === 'attested' ? '\nBefore it, and then all the time: kubelet-authenticator serving --watch' : '';
+    serving === 'attested'
+      ? '\nStart kubelet-authenticator serving --watch before the kubelet, and keep it running.'
+      : '';
   return `Start the kubelet with --kubeconfig=${kubeconfig} --config-dir=${dirname(dropIn)}${override}
-and without --bootstrap-kubeconfig: with it the kubelet would ask for its certificate by itself.${attested}
+and without --bootstrap-kubeconfig: with it the kubelet would request its certificate itself, without evidence.${attested}
 `;
 }
 

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { detachedSignature, parseBootstrapToken, secretOfToken } from '../../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../../core/kubernetes/bootstrap-token.ts';
 import { caCertificates } from '../../../core/kubernetes/cluster-info.ts';
-import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery.ts';
+import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery-result.ts';
 import { resolveSettings } from '../../../kubelet-authenticator/settings/settings.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { firstToken, nodeFolder, removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { joinCommand, processJoinWorld } from '../../../kubelet-authenticator/join/join.ts';
+import { joinCommand, processDependencies } from '../../../kubelet-authenticator/join/join.ts';
 import { caCertificates } from '../../../core/kubernetes/cluster-info.ts';
 import { startControlPlane, type ControlPlane } from '../../harness/control-plane.ts';
 import { startKubeControllerManager } from '../../harness/controller-manager.ts';
@@ -113,13 +113,13 @@ const folders: string[] = [];
 /** The command in this process, over real connections; only its patience is a test's. `directory`: one of an earlier call. */
 export async function runJoin(argv: readonly string[], directory = nodeFolder()): Promise<Joined> {
   const said = { out: '', err: '' };
-  const real = processJoinWorld();
+  const real = processDependencies();
   const err = (text: string) => void (said.err += text);
   const code = await joinCommand(['--directory', directory, ...argv], {
     ...real,
     out: (text) => void (said.out += text),
     err,
-    say: (line) => err(`${line}\n`),
+    log: (line) => err(`${line}\n`),
     hostname: () => 'Worker-1',
     program: '/usr/local/bin/kubelet-authenticator',
     patience: { reachMilliseconds: 2_000, signatureMilliseconds: 1_000, intervalMilliseconds: 100 },

@@ -3,9 +3,10 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { joinHelp, planOf } from '../../../kubelet-authenticator/join/join-flags.ts';
+import { planOf } from '../../../kubelet-authenticator/join/join-flags.ts';
+import { joinHelp } from '../../../kubelet-authenticator/join/join-options.ts';
 import { placesOf } from '../../../kubelet-authenticator/join/join-files.ts';
-import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery.ts';
+import type { DiscoveryRefusal } from '../../../kubelet-authenticator/join/discovery-result.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const folder = join(root, 'examples/join');

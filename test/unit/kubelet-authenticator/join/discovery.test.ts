@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { detachedSignature } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { caCertificates } from '../../../../core/kubernetes/cluster-info.ts';
-import { discoverByToken, maxAnswerBytes } from '../../../../kubelet-authenticator/join/discovery.ts';
-import type { DiscoveryCall } from '../../../../kubelet-authenticator/join/discovery.ts';
-import { processJoinWorld } from '../../../../kubelet-authenticator/join/join.ts';
+import { discoverByToken } from '../../../../kubelet-authenticator/join/discovery.ts';
+import { maxAnswerBytes } from '../../../../kubelet-authenticator/join/server-calls.ts';
+import type { DiscoveryCall } from '../../../../kubelet-authenticator/join/server-calls.ts';
+import { processDependencies } from '../../../../kubelet-authenticator/join/join.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
 import type { TestAuthority } from '../../../harness/test-certificates.ts';
 
@@ -30,7 +31,7 @@ async function discover(kubeconfig: string, { signed = false, pins = [pin] } = {
       calls.push({ ...call, trusted: caPem !== undefined });
       return Promise.resolve({ status: 200, text: JSON.stringify({ data: { kubeconfig, ...signature } }) });
     },
-    say: () => {},
+    log: () => {},
     sleep: () => Promise.resolve(),
     monotonic: () => 0,
   };
@@ -137,7 +138,7 @@ describe('finding 16: an answer without an end', () => {
 
   test('is read to the cap and refused', async () => {
     const wanted = { endpoint: `127.0.0.1:${port}`, discoveryToken: token, loginToken: token, pins: [pin] };
-    const found = await discoverByToken(wanted, { ...processJoinWorld(), say: () => {} }, patience);
+    const found = await discoverByToken(wanted, { ...processDependencies(), log: () => {} }, patience);
     expect(found).toMatchObject({
       why: 'ClusterInfoMalformed',
       message: expect.stringContaining(`${maxAnswerBytes} bytes`) as unknown,

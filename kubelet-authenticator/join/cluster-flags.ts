@@ -1,0 +1,106 @@
+/** The flags that say which cluster to join: address or discovery file, tokens, pins. */
+import { dirname, resolve } from 'node:path';
+import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
+import { parseBootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
+import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
+import { clusterEntry, parsePins } from '../../core/kubernetes/cluster-info.ts';
+import type { ClusterEntry } from '../../core/kubernetes/cluster-info.ts';
+import { discoverByFile, discoverByToken } from './discovery.ts';
+import type { Discovery } from './discovery-result.ts';
+import type { JoinFlags } from './join-options.ts';
+import type { DiscoveryDependencies, Patience } from './server-calls.ts';
+import { configuration, unreadable, usage } from './stop.ts';
+import type { Stop } from './stop.ts';
+
+/** What flags may refer to on this machine. */
+export interface FlagDependencies {
+  readText(path: string): string;
+  hostname(): string;
+  /** The program that the kubelet calls, unless --command names another. */
+  readonly program: string;
+}
+
+export type Discover = (dependencies: DiscoveryDependencies, patience: Patience) => Promise<Discovery>;
+
+export interface Tokens {
+  readonly discovery: BootstrapToken;
+  readonly login: BootstrapToken;
+}
+
+export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Tokens | Stop {
+  let both = flags.token;
+  const file = flags['token-file'];
+  if (file !== undefined) {
+    if (both !== undefined) return usage('--token and --token-file cannot both be set');
+    try {
+      both = dependencies.readText(file).trim();
+    } catch (error) {
+      return unreadable(file, error);
+    }
+  }
+  const login = flags['tls-bootstrap-token'] ?? both;
+  // Discovery by file needs no token of its own.
+  const discovery = flags['discovery-token'] ?? both ?? (flags['discovery-file'] === undefined ? undefined : login);
+  if (login === undefined || discovery === undefined)
+    return usage('discovery.bootstrapToken.token: Invalid value: "": the bootstrap token is missing: --token');
+  const [first, second] = [discovery, login].map(parseBootstrapToken);
+  if (first === undefined || second === undefined) return usage('the bootstrap token is missing');
+  if ('problem' in first) return usage(first.problem);
+  if ('problem' in second) return usage(second.problem);
+  return { discovery: first, login: second };
+}
+
+export function discoveryOf(
+  flags: JoinFlags,
+  endpoint: string | undefined,
+  { discovery, login }: Tokens,
+  dependencies: FlagDependencies,
+): { readonly discover: Discover } | Stop {
+  const hashes = (flags['discovery-token-ca-cert-hash'] ?? []).flatMap((text) => text.split(','));
+  const unsafe = flags['discovery-token-unsafe-skip-ca-verification'] === true;
+  const file = flags['discovery-file'];
+  if (file !== undefined) {
+    if (endpoint !== undefined || hashes.length > 0 || unsafe)
+      return usage('bootstrapToken and file cannot both be set: --discovery-file already names the server and its CA');
+    const entry = entryOf(file, dependencies);
+    if ('exit' in entry) return entry;
+    return { discover: (to, patience) => discoverByFile({ entry, loginToken: login }, to, patience) };
+  }
+  if (endpoint === undefined) return usage('which cluster? give <host:port> or --discovery-file');
+  if (!isEndpoint(endpoint)) return usage('the address is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443');
+  const pins = parsePins(hashes);
+  if ('problem' in pins) return usage(pins.problem);
+  if (pins.length === 0 && !unsafe)
+    return usage(
+      'using token-based discovery without --discovery-token-ca-cert-hash can be unsafe. Pass --discovery-token-unsafe-skip-ca-verification to continue',
+    );
+  if (pins.length > 0 && unsafe)
+    return usage(
+      '--discovery-token-ca-cert-hash and --discovery-token-unsafe-skip-ca-verification contradict each other',
+    );
+  const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins };
+  return { discover: (to, patience) => discoverByToken(wanted, to, patience) };
+}
+
+/** The server and the CA of a discovery file. Its other content, such as users, is ignored. */
+function entryOf(file: string, dependencies: FlagDependencies): ClusterEntry | Stop {
+  if (/^https?:/.test(file))
+    return usage(
+      '--discovery-file takes a path, not a URL: copy the file to this machine over a trusted channel first',
+    );
+  try {
+    const document = readBoundedDocument(dependencies.readText(file));
+    const entry = 'problem' in document ? document : clusterEntry(document.value);
+    if ('problem' in entry) return configuration(`the discovery file ${file} is malformed: ${entry.problem}`);
+    if (entry.caPem !== '') return entry;
+    if (entry.caFile === undefined)
+      return configuration(`the discovery file ${file} contains no CA: add certificate-authority-data`);
+    return { ...entry, caPem: dependencies.readText(resolve(dirname(file), entry.caFile)) };
+  } catch (error) {
+    return unreadable(file, error);
+  }
+}
+
+function isEndpoint(text: string): boolean {
+  return /^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}$/.test(text) && URL.canParse(`https://${text}`);
+}
