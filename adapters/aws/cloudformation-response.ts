@@ -1,5 +1,5 @@
 /**
- * How a function tells CloudFormation what became of a custom resource: it leaves an object at a URL made for it.
+ * The response of a custom resource's function to CloudFormation: an object uploaded to a presigned URL.
  * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
  */
 
@@ -13,9 +13,9 @@ export interface ResourceResponse {
   readonly Data?: Readonly<Record<string, string>>;
 }
 
-/** Throws unless it has arrived. The URL is a credential: no message of ours names it. */
+/** Throws unless the upload succeeded. The URL is a credential, so no message contains it. */
 export async function sendResourceResponse(url: string, response: ResourceResponse): Promise<void> {
-  // As bytes, so that no content type is added: the URL is signed for none.
+  // As bytes, since fetch adds a content type to text, and the URL is signed for a request without one.
   const body = Buffer.from(JSON.stringify(response));
   const answer = await fetch(url, { method: 'PUT', body, signal: AbortSignal.timeout(5_000) });
   if (!answer.ok) throw new Error(`CloudFormation's bucket answered ${answer.status}`);

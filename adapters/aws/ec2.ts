@@ -1,4 +1,4 @@
-/** What EC2 says about one instance, by the SDK: read only, and nothing decided here. */
+/** Reads instance descriptions from EC2 with the SDK. It decides nothing. */
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import type { DescribeInstancesResult, EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
@@ -7,7 +7,7 @@ import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { InstanceDescription } from '../../core/attestation/aws/instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 
-/** A second try inside one call, and no more: whoever asks comes back anyway, and the function has 25 s for all it asks. */
+/** One retry per call: the relay repeats the whole request anyway, and the function has 25 s in total. */
 export const ec2ClientConfig = {
   maxAttempts: 2,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
@@ -20,26 +20,25 @@ const tried = (count: number) => ({
   getRetryDelay: () => (count === 0 ? 0 : 50),
 });
 /**
- * A second try of what was lost on the way (a connection that slept through a freeze of the function), none where EC2 asks
- * to slow down: the quota is the whole account's, and whoever asks finds out how much of it is his (the relay's
- * concurrency-limiter.ts). With a second try of its own in each call he would ask twice as much as he knows.
+ * Retries a lost connection (one that was open while the function was frozen), but not a throttled call. The quota belongs
+ * to the whole account, and the relay limits its own concurrency by counting throttled calls (concurrency-limiter.ts). A
+ * hidden retry would double the calls that the relay counts.
  */
 export const sharedRetries: Retries = {
   acquireInitialRetryToken: async () => tried(0),
   async refreshRetryTokenForRetry(before, { errorType }) {
     if (errorType !== 'TRANSIENT' || before.getRetryCount() + 1 >= ec2ClientConfig.maxAttempts)
-      throw new Error('there is no other try');
+      throw new Error('no retry is left');
     return tried(before.getRetryCount() + 1);
   },
   recordSuccess() {},
 };
 
-/** Makes a client for a region, and for a role where the instance's account is another one. */
+/** Creates a client for a region, with the credentials of a role if the instance belongs to another account. */
 export type ConnectEc2 = (where: Pick<InstancePlace, 'region' | 'assumeRole'>) => EC2Client;
 
-/** Credentials come from the environment, as everywhere in Lambda; an assumed role's end in its log of sessions. */
 export const connectEc2: ConnectEc2 = (where) => connect(where, {});
-/** For functions, of which many share the quota. */
+/** For Lambda functions, many of which share the quota. */
 export const connectSharedEc2: ConnectEc2 = (where) => connect(where, { retryStrategy: sharedRetries });
 
 const connect = ({ region, assumeRole }: Parameters<ConnectEc2>[0], config: EC2ClientConfig): EC2Client =>
@@ -57,7 +56,7 @@ const connect = ({ region, assumeRole }: Parameters<ConnectEc2>[0], config: EC2C
         }),
   });
 
-/** One client for each region and role, made when it is first asked for. */
+/** One client per region and role, created at the first use. */
 function clientsOf(connect: ConnectEc2): (where: InstancePlace) => EC2Client {
   const clients = new Map<string, EC2Client>();
   return ({ region, assumeRole }) => {
@@ -72,8 +71,8 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
   const clientFor = clientsOf(connect);
   return {
     async describeInstance(where, instanceId) {
-      // By its id, so that EC2 says when there is none. The filter says the same once more: without one EC2 takes it for a
-      // question about everything there is, and lets half as many through.
+      // By ID, so that EC2 reports a missing instance. The filter repeats the ID, since EC2 counts calls without a filter
+      // against a quota that is half as large.
       // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
       const command = new DescribeInstancesCommand({
         InstanceIds: [instanceId],
@@ -88,17 +87,17 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
       }
       const [reservation, ...others] = found.Reservations ?? [];
       const [instance, ...more] = reservation?.Instances ?? [];
-      // Asked for one id, EC2 gives one or says that it is not found.
-      if (instance === undefined || others.length + more.length > 0) throw new Error('EC2 gave no single instance');
+      if (instance === undefined || others.length + more.length > 0)
+        throw new Error('EC2 did not return exactly one instance');
       return describe(instance, reservation?.OwnerId ?? '');
     },
   };
 }
 
-/** Of a thousand at once, EC2's answer may take longer than our patience. */
+/** With 1 000 instances per page, EC2's answer may take longer than our timeout. */
 const instancesPerPage = 200;
 
-/** For operators, who ask about all there are. */
+/** For the operator's commands, which list all instances. */
 export function ec2Fleet(connect: ConnectEc2 = connectEc2, perPage: number = instancesPerPage): Ec2Fleet {
   const clientFor = clientsOf(connect);
   return {
@@ -119,7 +118,7 @@ export function ec2Fleet(connect: ConnectEc2 = connectEc2, perPage: number = ins
         }
         for (const { OwnerId = '', Instances: instances = [] } of page.Reservations ?? [])
           for (const instance of instances) yield describe(instance, OwnerId);
-        // EC2 ends with an empty token or none.
+        // On the last page the token is empty or missing.
         next = page.NextToken === '' ? undefined : page.NextToken;
       } while (next !== undefined);
     },
@@ -127,7 +126,7 @@ export function ec2Fleet(connect: ConnectEc2 = connectEc2, perPage: number = ins
 }
 
 function isNotFound(error: unknown): boolean {
-  // `Malformed`: what a document named is no instance id anywhere.
+  // `Malformed`: the ID in the evidence is not an instance ID.
   return error instanceof Error && /^InvalidInstanceID\.(NotFound|Malformed)$/.test(error.name);
 }
 
@@ -135,7 +134,7 @@ const throttling = new Set([
   'RequestLimitExceeded',
   'EC2ThrottledException',
   'RequestThrottled',
-  // Of STS, where a role is assumed first.
+  // From STS, when a role is assumed.
   'Throttling',
   'ThrottlingException',
   'TooManyRequestsException',
@@ -149,7 +148,7 @@ const forbidden = new Set([
   'CredentialsProviderError',
 ]);
 
-/** In our words; an error of the platform is never an answer about an instance. Messages of EC2 may quote policies. */
+/** Throttling, misconfiguration or a temporary error. EC2's own messages are dropped, since they may quote IAM policies. */
 function ec2Error(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (throttling.has(error.name)) return new ThrottledError('EC2 asks to slow down', { cause: error });
@@ -163,7 +162,7 @@ type State = typeof states extends Set<infer S> ? S : never;
 
 function describe(instance: Instance, ownerId: string): InstanceDescription {
   const state = instance.State?.Name;
-  if (state === undefined || !states.has(state)) throw new Error('EC2 gave an instance in no known state');
+  if (state === undefined || !states.has(state)) throw new Error('EC2 returned an instance with an unknown state');
   const interfaces = instance.NetworkInterfaces ?? [];
   const root = instance.BlockDeviceMappings?.find(({ DeviceName: name }) => name === instance.RootDeviceName);
   const first = interfaces.find(isFirst);
@@ -192,7 +191,7 @@ function describe(instance: Instance, ownerId: string): InstanceDescription {
   };
 }
 
-/** EC2 leaves out what is not there, and sends empty text for names that are gone. */
+/** EC2 omits absent values, and returns an empty string for a name that was removed. */
 function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return value === undefined || value === '' ? {} : ({ [key]: value } as { readonly [P in K]: V });
 }
@@ -202,8 +201,8 @@ function isFirst({ Attachment: attachment }: InstanceNetworkInterface): boolean 
 }
 
 /**
- * What nobody can assign to the machine while it runs, but for its public address: EC2 fixes the primary private address
- * of the first interface when the instance is launched. Of several IPv6 addresses only the one that EC2 calls primary.
+ * Addresses and names of the first interface that cannot be reassigned while the instance runs (except the public address):
+ * EC2 sets its primary private address at launch. Of several IPv6 addresses only the one that EC2 marks as primary counts.
  */
 function primaryOf(first: InstanceNetworkInterface): {
   readonly primaryAddresses: readonly string[];

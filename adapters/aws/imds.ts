@@ -1,28 +1,28 @@
 /**
- * The metadata service of the EC2 instance we run on, version 2 only: every question carries a token that a PUT gave, so
- * a proxy or a page that can be made to fetch addresses for others gets nothing.
+ * The metadata service of this EC2 instance, version 2 only: every GET carries a token that a PUT returned. An open proxy
+ * that can be made to send only GET requests cannot read it.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
  */
 import { request } from 'node:http';
 
 export interface Imds {
-  /** Text below `/latest/`. Nothing where the service knows no such path. Throws when it does not answer. */
+  /** The text at `/latest/<path>`; undefined if the path does not exist. Throws if the service does not answer. */
   read(path: string): Promise<string | undefined>;
 }
 
 export interface ImdsOptions {
-  /** AWS_EC2_METADATA_SERVICE_ENDPOINT, as the AWS SDKs know it: IPv6-only subnets, and tests. */
+  /** AWS_EC2_METADATA_SERVICE_ENDPOINT, as in the AWS SDKs: for IPv6-only subnets and tests. */
   readonly endpoint?: string | undefined;
   readonly timeoutMilliseconds?: number;
 }
 
 const linkLocal = 'http://169.254.169.254';
-/** One answer; the service is on the machine's own host. */
+/** For one answer. The service runs on the instance's host. */
 const answerMilliseconds = 2_000;
-/** It throttles, and is slow in an instance's first seconds. */
+/** The service throttles, and is slow in an instance's first seconds. */
 const attempts = 3;
 const maxBytes = 65_536;
-/** We are done long before. */
+/** Longer than one run of the program. */
 const tokenSeconds = 300;
 
 export function connectImds({
@@ -73,11 +73,11 @@ function exchange(
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMilliseconds);
-    // An answer that has further to go than the instance's hop limit never comes: a pod sees only silence.
+    // A pod behind more hops than the instance's hop limit gets no answer at all.
     const fail = (cause: Error): void => reject(new Error('the metadata service cannot be reached', { cause }));
     const outgoing = request(
       {
-        // Never through a proxy, whatever the environment says: what it tells is this machine's alone.
+        // No proxy, whatever the environment says: a proxy would ask the metadata service of another machine.
         agent: false,
         method,
         host: base.hostname.replace(/^\[|\]$/g, ''),

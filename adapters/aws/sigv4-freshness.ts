@@ -1,4 +1,4 @@
-/** Of a role, for a while. */
+/** Temporary credentials of a role. */
 export interface RoleCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -6,16 +6,16 @@ export interface RoleCredentials {
   readonly expiration?: Date;
 }
 
-/** With less left than this, new ones are asked for while the old still serve. */
+/** With less time left than this, new credentials are loaded while callers still get the old ones. */
 const refreshMilliseconds = 5 * 60_000;
-/** With less left than this, callers wait: the far side's clock may be ahead. */
+/** With less time left than this, callers wait for the new ones, since AWS's clock may be ahead. */
 const waitMilliseconds = 60_000;
-/** Between two tries while the old ones serve. */
+/** Between two attempts while the old ones are valid. */
 const retryMilliseconds = 10_000;
 
 /**
- * Keeps what `load` gave and replaces it before it expires, with one call at a time. Rejects, as `load` did, only when
- * there is nothing left to work with; the next caller tries again.
+ * Caches the credentials that `load` returns and replaces them before they expire, with one call at a time. Rejects with
+ * the error of `load` only if no valid credentials are left; the next caller tries again.
  */
 export function keepFresh(load: () => Promise<RoleCredentials>, now: () => number): () => Promise<RoleCredentials> {
   let kept: { readonly credentials: RoleCredentials; readonly until: number } | undefined;

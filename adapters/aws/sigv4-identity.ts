@@ -1,6 +1,6 @@
 /**
- * A GetCallerIdentity request signed beforehand for somebody else to send, in the wire form of `aws eks get-token`:
- * whoever sends it learns from STS who signed it, and gets no other use of the signature.
+ * A presigned GetCallerIdentity request that the verifier sends, in the wire form of `aws eks get-token`. The verifier
+ * learns from STS who signed it, and can use the signature for nothing else.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  */
 import { Sha256 } from '@aws-crypto/sha256-js';
@@ -13,14 +13,14 @@ export interface IdentityProof {
     readonly sessionToken: string;
   };
   readonly region: string;
-  /** Of that region's STS. */
+  /** The host name of STS in that region. */
   readonly host: string;
-  /** Signed with it as the header `x-k8s-aws-id`: what the proof is for. */
+  /** The purpose of the proof, signed as the header `x-k8s-aws-id`. */
   readonly id: string;
   readonly now: number;
 }
 
-/** STS takes it for 15 minutes whatever this says. */
+/** STS accepts it for 15 minutes, whatever this value is. */
 const expiresSeconds = 60;
 
 export async function signIdentityProof({ credentials, region, host, id, now }: IdentityProof): Promise<string> {
@@ -40,7 +40,7 @@ export async function signIdentityProof({ credentials, region, host, id, now }: 
   return `k8s-aws-v1.${Buffer.from(`https://${host}/?${parameters.join('&')}`).toString('base64url')}`;
 }
 
-/** RFC 3986, as the signature is computed. */
+/** Percent-encoding of RFC 3986, which SigV4 requires. */
 function percent(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -1,20 +1,20 @@
 /**
- * Signature Version 4 over the relay's calls, by a role that it assumes for them.
+ * Signs the relay's calls with Signature Version 4, with the credentials of a role that it assumes.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  *
- * The AWS SDK is loaded with the first call: a relay that needs none never has it in memory.
+ * The AWS SDK is loaded at the first call, so a relay with another login does not hold it in memory.
  */
 import { keepFresh } from './sigv4-freshness.ts';
 import type { RoleCredentials } from './sigv4-freshness.ts';
 
 export interface SigV4Options {
-  /** The endpoint, of which the host tells service and region. */
+  /** The endpoint. Its host name contains service and region. */
   readonly url: string;
-  /** Assumed with whatever credentials the SDK's chain finds: IRSA, Pod Identity, environment, profile, instance. */
+  /** Assumed with the credentials of the SDK's default chain: IRSA, Pod Identity, environment, profile, instance. */
   readonly roleArn: string;
-  /** Who is behind the role, in CloudTrail: the pod. */
+  /** The pod's name, for CloudTrail. */
   readonly sessionName: string;
-  /** Of hosts that do not tell, such as a domain of one's own. */
+  /** For hosts whose name does not contain the region, such as a custom domain. */
   readonly region?: string;
 }
 
@@ -28,18 +28,19 @@ type SigningAnswer =
   | { readonly ok: true; readonly headers: Readonly<Record<string, string>> }
   | { readonly ok: false; readonly message: string };
 
-/** One try of AssumeRole, each attempt included; the call to the endpoint waits for it. */
+/** AssumeRole, including its retry. The call to the endpoint waits for it. */
 const stsMilliseconds = 5_000;
-/** What role chaining allows at most, and AWS's default. */
+/** The maximum for role chaining, and AWS's default. */
 const sessionSeconds = 3_600;
 
-/** Throws a sentence for the user when nothing says which region to sign for. */
+/** Throws if neither the host name nor `options.region` gives the region. */
 export function createSigV4(
   options: SigV4Options,
   world: { readonly now: () => number; readonly assume?: () => Promise<RoleCredentials> } = { now: Date.now },
 ): (call: SignableCall) => Promise<SigningAnswer> {
   const { service, region = options.region } = endpointOf(new URL(options.url).hostname);
-  if (region === undefined) throw new Error(`AWS_REGION must be set: ${options.url} does not say its region`);
+  if (region === undefined)
+    throw new Error(`AWS_REGION must be set: ${options.url} does not contain a region in its host name`);
   const credentials = keepFresh(world.assume ?? assumeRole(options, region), world.now);
 
   return async ({ method, url, headers, body }) => {
@@ -63,7 +64,7 @@ export function createSigV4(
         hostname: url.hostname,
         path: url.pathname,
         query: {},
-        // Only what gives the body its meaning: a proxy may well rewrite the rest.
+        // Other headers are not signed, since a proxy may rewrite them.
         headers: { 'content-type': headers['content-type'] ?? '', host: url.host },
         body,
       },
@@ -74,9 +75,8 @@ export function createSigV4(
 }
 
 /**
- * Which service a host belongs to, and where: `<id>.execute-api.<region>.amazonaws.com`,
- * `<id>.lambda-url.<region>.on.aws`, and what stands in for them. A domain of one's own leads to an HTTP API: function
- * URLs have none.
+ * Service and region of a host name: `<id>.execute-api.<region>.amazonaws.com`, `<id>.lambda-url.<region>.on.aws` and their
+ * emulated forms. A custom domain belongs to an HTTP API, since function URLs cannot have one.
  */
 export function endpointOf(host: string): { readonly service: 'execute-api' | 'lambda'; readonly region?: string } {
   const labels = host.split('.');
@@ -88,7 +88,7 @@ export function endpointOf(host: string): { readonly service: 'execute-api' | 'l
   };
 }
 
-/** STS takes at most 64 characters of a few kinds; the end of a pod's name is what tells it from its siblings. */
+/** STS permits 64 characters of a limited set. The end of a pod's name distinguishes it from other replicas. */
 export function sessionNameOf(podName: string): string {
   return `countersign-${podName.replace(/[^\w+=,.@-]/g, '-').slice(-52)}`;
 }
@@ -100,7 +100,7 @@ function assumeRole({ roleArn, sessionName }: SigV4Options, region: string): () 
     provider ??= fromTemporaryCredentials({
       params: { RoleArn: roleArn, RoleSessionName: sessionName, DurationSeconds: sessionSeconds },
       clientConfig: {
-        region, // else it would ask us-east-1
+        region, // the default would be us-east-1
         maxAttempts: 2,
         requestHandler: { connectionTimeout: stsMilliseconds / 2, requestTimeout: stsMilliseconds / 2 },
       },
@@ -109,7 +109,7 @@ function assumeRole({ roleArn, sessionName }: SigV4Options, region: string): () 
   };
 }
 
-/** Why there will be no credentials until somebody mends something; undefined when it is only a matter of time. */
+/** Why no credentials are available until an operator acts; undefined for a temporary failure. */
 function refusalOf(error: unknown): string | undefined {
   const { $fault, $metadata, message } = (error ?? {}) as {
     readonly $fault?: unknown;
@@ -117,11 +117,11 @@ function refusalOf(error: unknown): string | undefined {
     readonly message?: unknown;
   };
   const name = nameOf(error);
-  // Nothing in the chain had any: no role for the service account, no metadata service.
+  // No provider of the chain has credentials: no role for the service account, no metadata service.
   if (name === 'CredentialsProviderError' || name === 'TokenProviderError') return 'no AWS credentials found';
   if ($fault !== 'client' || $metadata?.httpStatusCode === 429 || /throttl|limit|slowdown/i.test(name))
     return undefined;
-  // Only this one's text is passed on: SignatureDoesNotMatch, for one, quotes the security token.
+  // Only the message of AccessDenied is passed on: others, such as SignatureDoesNotMatch, quote the security token.
   const who = name === 'AccessDenied' && typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
   return `the caller role cannot be assumed: ${name}${who}`;
 }

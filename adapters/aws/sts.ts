@@ -1,17 +1,17 @@
-/** GetCallerIdentity over HTTPS, exactly as core rebuilt it: what is asked and what counts as an answer is decided there. */
+/** Sends GetCallerIdentity over HTTPS, exactly as core rebuilt it. core also decides which answers are valid. */
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { StsAnswer, StsEndpoint, StsRequest } from '../../core/attestation/aws/endpoints.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 
-/** The whole exchange. With what EC2 may take besides, the function still answers before its 25 s are over. */
+/** The whole exchange. Together with the calls of EC2 it leaves time within the function's 25 s. */
 const totalMilliseconds = 5_000;
-/** A true answer is below 1 KiB. */
+/** A genuine answer has less than 1 KiB. */
 const maxBytes = 65_536;
 
 export interface StsOptions {
-  /** AWS_ENDPOINT_URL_STS: where to connect instead; the Host header stays the one that was signed. For tests. */
+  /** AWS_ENDPOINT_URL_STS, for tests: connect there instead. The Host header stays the one that was signed. */
   readonly endpoint?: string;
   readonly timeoutMilliseconds?: number;
 }
@@ -21,7 +21,7 @@ export function stsEndpoint({ endpoint, timeoutMilliseconds = totalMilliseconds 
     const signal = AbortSignal.timeout(timeoutMilliseconds);
     const answer = await send(asked, endpoint, signal);
     if (answer.status === 429) throw new ThrottledError('STS asks to slow down');
-    // Nothing was said about the caller: neither yes nor no.
+    // A 5xx says nothing about the caller.
     if (answer.status >= 500) throw new Error(`STS answered with status ${answer.status}`);
     return answer;
   };
@@ -35,7 +35,7 @@ async function send(
   const base = new URL(endpoint ?? `https://${host}`);
   const connect = base.protocol === 'https:' ? httpsRequest : httpRequest;
   const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
-    // Host, path and headers are ours, character by character: a URL parser could make others of them.
+    // Host, path and headers are sent unchanged: a URL parser could normalize them into others.
     const outgoing = connect({
       host: base.hostname,
       ...(base.port === '' ? {} : { port: base.port }),
@@ -44,9 +44,9 @@ async function send(
       headers: { ...headers, host },
       servername: host,
       signal,
-      agent: false, // a connection that slept through a freeze of the function would only fail
+      agent: false, // a connection that was open while the function was frozen would fail
     });
-    // A client follows no redirects here: node:http never does.
+    // node:http never follows redirects.
     outgoing.on('error', (error) => reject(new Error('STS cannot be reached', { cause: error })));
     outgoing.on('response', resolve);
     outgoing.end();

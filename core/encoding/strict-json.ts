@@ -35,8 +35,8 @@ export function readEvidence<Required extends string, Optional extends string = 
   return { fields: read.object as Record<Required, unknown> & Partial<Record<Optional, unknown>> };
 }
 
-/** `text` is valid JSON: a string that a colon follows is a key of the innermost object. */
-function hasDuplicateKeys(text: string): boolean {
+/** `text` must be valid JSON: then a string that a colon follows is a key of the innermost object. */
+export function hasDuplicateKeys(text: string): boolean {
   const open: Set<unknown>[] = [];
   for (const [token, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/g)) {
     if (token === '{') open.push(new Set());

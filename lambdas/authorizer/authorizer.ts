@@ -1,9 +1,10 @@
 /**
- * Who may come in by the JWT way: a Lambda authorizer of an HTTP API (payload 2.0, simple responses). It says yes to a
- * service-account token of exactly the issuer, audience and subjects its cluster names, for exactly that cluster's
- * paths, and no to everything else: a missing configuration, a key set that cannot be had, a fault of its own.
+ * Authenticates callers that use JWTs: a Lambda authorizer of an HTTP API (payload 2.0, simple responses). It authorizes a
+ * service account token with the issuer, audience and one of the subjects that the configuration names, for the paths of
+ * that one cluster. It refuses everything else, including a missing configuration, an unavailable key set or an internal
+ * error.
  *
- * The caller only ever hears "no"; why is in the log. Tokens are in neither.
+ * The caller does not learn the reason; the log contains it. Neither contains the token.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-lambda-authorizer.html
  */
 import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
@@ -14,37 +15,37 @@ import type { FetchJwks } from './key-source.ts';
 import { bearerToken, verifyToken } from './token.ts';
 import type { TokenRefusal } from './token.ts';
 
-/** The part of the event that is looked at. All of it comes from a stranger. */
+/** The fields of the event that are read. All of them are untrusted. */
 export interface AuthorizerEvent {
   readonly version?: unknown;
   readonly type?: unknown;
   readonly rawPath?: unknown;
-  /** Names in lower case; repeated ones joined by commas. */
+  /** Names are in lower case; repeated headers are joined by commas. */
   readonly headers?: Readonly<Record<string, unknown>> | null;
   readonly requestContext?: { readonly requestId?: unknown } | null;
 }
 
 export interface AuthorizerAnswer {
   readonly isAuthorized: boolean;
-  /** For the function behind and the access log; only of callers let in. */
+  /** For the sign and attest functions and the access log. Only if the caller is authorized. */
   readonly context?: { readonly cluster: string; readonly subject: string };
 }
 
 export type Refusal =
   | TokenRefusal
-  | 'NotConfigured' // the bundle holds no usable access rules
+  | 'NotConfigured' // the bundle contains no usable access rules
   | 'EventUnknown' // not an event of this kind of authorizer
   | 'PathUnknown' // not a path of a cluster
-  | 'OtherCluster' // a path of another cluster than the one whose callers are known here
-  | 'Internal'; // a fault of ours
+  | 'OtherCluster' // a path of another cluster than the one this authorizer is for
+  | 'Internal'; // an error of this function
 
 export interface AuthorizerLogEntry {
-  /** `error`: somebody should look. `warn`: a dependency is away. Strangers at the door are `info`. */
+  /** `error`: the operator must act. `warn`: the issuer cannot be reached. A refused caller is `info`. */
   readonly level: 'info' | 'warn' | 'error';
   readonly authorized: boolean;
   readonly reason?: Refusal;
   readonly cluster?: string;
-  /** Only of a token whose signature was verified. */
+  /** Only if the signature of the token was verified. */
   readonly subject?: string;
   readonly requestId?: string;
   readonly detail?: string;
@@ -52,24 +53,24 @@ export interface AuthorizerLogEntry {
 
 export interface AuthorizerPorts {
   readonly now: () => Instant;
-  /** The issuer's key set, in bounded time; throws when it cannot be had. */
+  /** The issuer's key set, in bounded time. Throws if it cannot be fetched. */
   readonly fetchJwks: FetchJwks;
   readonly log: (entry: AuthorizerLogEntry) => void;
 }
 
 export type Authorizer = (event: AuthorizerEvent) => Promise<AuthorizerAnswer>;
 
-/** `access` is undefined where there is none to be had: then nobody comes in. Never rejects. */
+/** Without `access` every call is refused. Never rejects. */
 export function createAuthorizer(access: BundledAccess | undefined, ports: AuthorizerPorts): Authorizer {
   const keys = access === undefined ? undefined : createKeySource(access.jwt, ports);
 
   async function decide(event: AuthorizerEvent): Promise<Decision> {
     if (access === undefined || keys === undefined) return { reason: 'NotConfigured' };
-    // Payload 1.0 has other fields and wants another answer: whoever sent it, it is not our front door.
+    // Payload 1.0 has other fields and needs another answer. Our HTTP API does not send it.
     if (event.version !== '2.0' || event.type !== 'REQUEST') return { reason: 'EventUnknown' };
     const cluster = clusterOf(event.rawPath);
     if (cluster === undefined) return { reason: 'PathUnknown' };
-    // All subjects belong to the one cluster whose stack this is: for any other they are nobody.
+    // The configured subjects belong to this cluster only.
     if (cluster !== access.cluster) return { reason: 'OtherCluster' };
     const token = bearerToken(event.headers?.['authorization']);
     if (!token.ok) return { reason: token.reason };
@@ -81,7 +82,7 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
     try {
       decision = await decide(event);
     } catch (error) {
-      // Not its message: what fails while handling a token may quote it.
+      // Only its name: the message of an error may quote the token.
       decision = { reason: 'Internal', detail: error instanceof Error ? error.name : typeof error };
     }
     const { subject, reason } = decision;
@@ -97,7 +98,7 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
   };
 }
 
-/** A yes has a subject and no reason. */
+/** Authorized if it has a subject and no reason. */
 interface Decision {
   readonly reason?: Refusal;
   readonly subject?: string;
@@ -109,10 +110,10 @@ function levelOf(reason: Refusal | undefined): AuthorizerLogEntry['level'] {
   return reason !== undefined && ourFaults.has(reason) ? 'error' : 'info';
 }
 
-/** Nobody comes in until somebody mends them. */
+/** Every call is refused until the operator corrects these. */
 const ourFaults: ReadonlySet<Refusal> = new Set(['NotConfigured', 'EventUnknown', 'KeysUnusable', 'Internal']);
 
-/** API Gateway's own; taken only in its form. */
+/** API Gateway's request ID, if it has the expected form. */
 function requestId(event: AuthorizerEvent): { requestId?: string } {
   const id = event?.requestContext?.requestId;
   return typeof id === 'string' && /^[\w=+/-]{1,64}$/.test(id) ? { requestId: id } : {};

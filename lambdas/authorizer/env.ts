@@ -2,19 +2,19 @@ import { readBundledAccess } from '../../core/configuration/bundled-configuratio
 import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
 
 /**
- * JSON text of this cluster's access rules (`bundleAccess`), put in by the bundler. Policy is not read from the
- * environment: whoever may change that must not be able to let somebody in.
+ * JSON text of this cluster's access rules (`bundleAccess`), inserted by the bundler. It is not an environment variable,
+ * since a principal with lambda:UpdateFunctionConfiguration must not be able to authorize callers.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 
-/** What the bundle was made with, or nothing if that cannot be used. */
+/** The bundled access rules; undefined if they are unusable. */
 export function bundledAccess(): BundledAccess | undefined {
   return usableAccess(typeof __COUNTERSIGN_CLUSTER__ === 'undefined' ? undefined : __COUNTERSIGN_CLUSTER__);
 }
 
 /**
- * The text comes from the same release, checked at synth. It is looked at once more, since an empty list or an
- * `undefined` here must mean "nobody", whatever the checks that follow make of it.
+ * The text was checked at synth by the same release. It is checked again, so that an empty list or a missing member
+ * authorizes no caller, regardless of the checks that follow.
  */
 export function usableAccess(text: string | undefined): BundledAccess | undefined {
   if (text === undefined) return undefined;

@@ -1,11 +1,11 @@
-/** Wires the authorizer to what its bundle was made with, and to the issuer. */
+/** Connects the authorizer to its bundled configuration and to the issuer. */
 import { redirects } from '../../adapters/lambda/redirects.ts';
 import { connectIssuer } from '../../adapters/signing-api/openid-issuer.ts';
 import { createAuthorizer } from './authorizer.ts';
 import type { AuthorizerLogEntry } from './authorizer.ts';
 import { bundledAccess } from './env.ts';
 
-// One JSON line each, as pino writes them: what the alarms filter on is `reason`.
+// One JSON line per call. The metric filters of the alarms read `reason`.
 const log = (entry: AuthorizerLogEntry): void =>
   void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
 

@@ -1,6 +1,9 @@
 /**
- * The issuer's public keys: given in the configuration, or fetched and kept for a while. A token chooses among them by
- * `kid` and cannot bring its own.
+ * The issuer's public keys: from the configuration, or fetched and cached. A token selects one of them by `kid` and cannot
+ * supply its own.
+ *
+ * jose's createRemoteJWKSet is not used. It keeps keys for longer when the clock is set back, so a removed key would stay
+ * valid; it waits for an unreachable issuer on every call; and it accepts a set that contains private keys.
  */
 import { createLocalJWKSet, errors } from 'jose';
 import type { CryptoKey, JSONWebKeySet, JWK } from 'jose';
@@ -8,7 +11,7 @@ import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** What the issuer published; looked at before it is believed. */
+/** The issuer's key set, not yet checked. */
 export type FetchJwks = (issuer: string) => Promise<unknown>;
 
 export type KeyAnswer =
@@ -16,19 +19,19 @@ export type KeyAnswer =
   | {
       readonly ok: false;
       readonly reason:
-        | 'KeyUnknown' // no key of that kid and algorithm
-        | 'KeysUnreachable' // they could not be fetched
-        | 'KeysUnusable'; // they were, and are no set to trust
+        | 'KeyUnknown' // the set has no key with this kid and algorithm
+        | 'KeysUnreachable' // the set could not be fetched
+        | 'KeysUnusable'; // the set is malformed or contains private keys
       readonly detail?: string;
     };
 
 export type KeySource = (header: { readonly alg: string; readonly kid: string }) => Promise<KeyAnswer>;
 
-/** A key taken out of the set stops working after this long at most. */
+/** A key that the issuer removes from the set stays valid for this long at most. */
 const keepMilliseconds = 600_000;
-/** Between two fetches for a `kid` nobody has seen: anybody can make those up. */
+/** At least this long between fetches for an unknown `kid`, since any caller can invent one. */
 const unknownKidMilliseconds = 30_000;
-/** Between two fetches after one that failed: callers must not wait for each other's timeouts in a row. */
+/** At least this long after a failed fetch: otherwise every call would wait for another timeout. */
 const failureMilliseconds = 5_000;
 const maxKeys = 64;
 
@@ -37,8 +40,8 @@ export function createKeySource(
   ports: { readonly fetchJwks: FetchJwks; readonly now: () => Instant },
 ): KeySource {
   if (jwks !== undefined) {
-    const given = readKeySet(jwks);
-    return async (header) => (given === undefined ? unusable : pick(given, header));
+    const configured = readKeySet(jwks);
+    return async (header) => (configured === undefined ? unusable : pick(configured, header));
   }
   let last: { readonly at: Instant; readonly answer: Fetched } | undefined;
 
@@ -51,12 +54,12 @@ export function createKeySource(
 
   return async (header) => {
     const age = last === undefined ? Number.POSITIVE_INFINITY : ports.now() - last.at;
-    // A clock that was set back makes it negative: what is kept then has no known age.
-    const kept = last !== undefined && age >= 0 ? last.answer : undefined;
-    if (kept === undefined) return pickFrom(await refresh(), header);
-    if (!kept.ok) return age < failureMilliseconds ? kept : pickFrom(await refresh(), header);
+    // Negative if the clock was set back: then the age of the cached set is unknown.
+    const cached = last !== undefined && age >= 0 ? last.answer : undefined;
+    if (cached === undefined) return pickFrom(await refresh(), header);
+    if (!cached.ok) return age < failureMilliseconds ? cached : pickFrom(await refresh(), header);
     if (age >= keepMilliseconds) return pickFrom(await refresh(), header);
-    const found = await pick(kept.set, header);
+    const found = await pick(cached.set, header);
     const mayBeNew = !found.ok && found.reason === 'KeyUnknown' && age >= unknownKidMilliseconds;
     return mayBeNew ? pickFrom(await refresh(), header) : found;
   };
@@ -84,7 +87,7 @@ const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 function readKeySet(json: unknown): PublicKeys | undefined {
   const keys: unknown = (json as { readonly keys?: unknown } | null)?.keys;
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > maxKeys) return undefined;
-  // An issuer that shows a private key has told everybody how to make tokens: none of its keys is worth anything.
+  // With a published private key anyone can sign tokens, so the whole set is rejected.
   const exposed = (keys as readonly unknown[]).some(
     (key) => typeof key !== 'object' || key === null || secretMembers.some((member) => member in key),
   );
@@ -101,7 +104,7 @@ async function pickFrom(fetched: Fetched, header: Parameters<KeySource>[0]): Pro
   return fetched.ok ? pick(fetched.set, header) : fetched;
 }
 
-/** The one key of that `kid` that is made for that algorithm; two of them are none. */
+/** The only key with this `kid` for this algorithm. Two such keys are an error. */
 async function pick(set: PublicKeys, { alg, kid }: Parameters<KeySource>[0]): Promise<KeyAnswer> {
   try {
     return { ok: true, key: await set({ alg, kid }) };

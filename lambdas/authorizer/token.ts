@@ -1,12 +1,12 @@
 /**
- * A service-account token (RFC 7519 in the form kube-apiserver's TokenRequest gives it): signature and time by jose,
- * and what jose leaves open. Everything named here is compared exactly.
+ * Verifies a service account token: a JWT (RFC 7519) as kube-apiserver's TokenRequest issues it. jose checks signature,
+ * issuer and times. This file checks the rest, by exact comparison.
  */
 import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { JWTPayload } from 'jose';
+import { hasDuplicateKeys } from '../../core/encoding/strict-json.ts';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { repeatsKey } from './json-keys.ts';
 import type { KeyAnswer, KeySource } from './key-source.ts';
 
 export type TokenRefusal =
@@ -28,18 +28,18 @@ export type TokenRefusal =
 type TokenDecision =
   { readonly subject: string } | { readonly reason: TokenRefusal; readonly subject?: string; readonly detail?: string };
 
-/** Real ones are about 1 KiB. Checked before anything is decoded. */
+/** Real tokens have about 1 KiB. Checked before anything is decoded. */
 const maxTokenLength = 8_192;
-/** Both prove possession of a private key; `none` and HMAC with what is published as a public key prove nothing. */
+/** Both prove possession of a private key. `none` proves nothing, nor does HMAC keyed with the published public key. */
 const algorithms = ['RS256', 'ES256'];
-/** What a token that leaked is good for, at most. */
+/** A leaked token is usable for this long at most. */
 const maxLifetimeSeconds = 3_600;
-/** Between our clock and the issuer's. */
+/** Permitted difference between this clock and the issuer's. */
 const leewaySeconds = 30;
-/** kube-apiserver sends alg and kid. `crit`, `jku`, `jwk`, `x5c` and the like could only ask us to do something else. */
+/** kube-apiserver sends alg and kid. `crit`, `jku`, `jwk`, `x5c` and others would change how the token is verified. */
 const headerMembers = new Set(['alg', 'kid', 'typ']);
 
-/** RFC 6750 §2.1, once: joined by a comma, two of them are none. */
+/** RFC 6750 §2.1. Exactly one token: API Gateway joins repeated headers with a comma, which does not match. */
 export function bearerToken(
   header: unknown,
 ): { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: TokenRefusal } {
@@ -75,7 +75,7 @@ export async function verifyToken(
   return checkClaims(token, claims, access);
 }
 
-/** What must be known before a key can be chosen; none of it is believed before the signature is. */
+/** The members that select the key. They are not trusted until the signature is verified. */
 function readHeader(token: string): { readonly alg: string; readonly kid: string } | { readonly reason: TokenRefusal } {
   let header: Readonly<Record<string, unknown>>;
   try {
@@ -85,22 +85,22 @@ function readHeader(token: string): { readonly alg: string; readonly kid: string
   }
   const { alg, kid } = header;
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return { reason: 'AlgorithmNotPermitted' };
-  if (repeatsKey(segment(token, 0)) || !Object.keys(header).every((name) => headerMembers.has(name)))
+  if (hasDuplicateKeys(segment(token, 0)) || !Object.keys(header).every((name) => headerMembers.has(name)))
     return { reason: 'HeaderNotPermitted' };
-  // Without one jose would try whichever key there is.
+  // Without a kid jose would try any key of the set.
   if (typeof kid !== 'string' || kid === '') return { reason: 'KeyUnknown' };
   return { alg, kid };
 }
 
-/** Of a token that the issuer did sign, and that is of now. */
+/** The claims of a token whose signature, issuer and times are verified. */
 function checkClaims(token: string, claims: JWTPayload, { audience, subjects }: JwtAccess): TokenDecision {
   const { aud, sub, exp, nbf, iat } = claims;
-  if (repeatsKey(segment(token, 1))) return { reason: 'ClaimMalformed' };
-  // All three, and whole numbers: jose compares only those that are there, and JSON can say 1e999.
+  if (hasDuplicateKeys(segment(token, 1))) return { reason: 'ClaimMalformed' };
+  // All three are required, as integers: jose checks only claims that are present, and JSON permits 1e999.
   if (!Number.isSafeInteger(exp) || !Number.isSafeInteger(nbf) || !Number.isSafeInteger(iat))
     return { reason: 'ClaimMalformed' };
   if (typeof sub !== 'string') return { reason: 'ClaimMalformed' };
-  // One audience, ours: whoever else a token is made for could use it here.
+  // This audience only: another recipient of a token for several audiences could present it here.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   if (only !== audience) return { reason: 'AudienceWrong', subject: sub };
   if (!subjects.includes(sub)) return { reason: 'SubjectNotAllowed', subject: sub };
@@ -120,7 +120,7 @@ function reasonOf(error: unknown): TokenRefusal {
   }
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'SignatureInvalid';
   if (error instanceof errors.JOSEError) return 'TokenMalformed';
-  // jose's word for a key it will not work with: RSA of less than 2048 bits, which can be factored.
+  // jose rejects an RSA key of less than 2048 bits, which can be factored, with a TypeError.
   if (error instanceof TypeError) return 'KeysUnusable';
   throw error;
 }

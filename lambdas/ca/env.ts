@@ -1,9 +1,9 @@
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
 
-/** What the infrastructure tells the ca function. What CAs there are to be is in the bundle. */
+/** The environment variables of the ca function. The CAs themselves are configured in the bundle. */
 export const environmentNames = {
-  /** Must be the cluster whose rules are in the bundle. */
+  /** Must be the cluster of the bundled configuration. */
   cluster: 'COUNTERSIGN_CLUSTER',
   certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
   /** JSON: KMS key ARN by CA name. */
@@ -18,7 +18,7 @@ export interface CaSettings {
 
 const keyArn = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
 
-/** Throws MisconfigurationError with all that does not fit together. */
+/** Throws MisconfigurationError with every problem. */
 export function readSettings(
   environment: Readonly<Record<string, string | undefined>>,
   cluster: ClusterConfiguration,
@@ -32,7 +32,7 @@ export function readSettings(
   const problems = [
     ...(name === cluster.name
       ? []
-      : [`${environmentNames.cluster} is not ${cluster.name}, whose rules are in the bundle`]),
+      : [`${environmentNames.cluster} is not ${cluster.name}, the cluster of the bundled configuration`]),
     ...(certificatesTable === '' ? [`${environmentNames.certificatesTable} is not set`] : []),
     ...keyless.map((ca) => `${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`),
   ];
@@ -40,7 +40,7 @@ export function readSettings(
   return { certificatesTable, caKeys };
 }
 
-/** Whatever is wrong with it shows as a CA without a key. */
+/** Malformed JSON gives no keys: the caller then reports the CAs without a key. */
 function keysByCa(json: string): ReadonlyMap<string, string> {
   try {
     const parsed: unknown = JSON.parse(json);

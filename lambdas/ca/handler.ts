@@ -1,8 +1,8 @@
 /**
- * Makes the CAs of one cluster and shows them. No front door leads here: CloudFormation calls it while a stack is
- * deployed, and an operator with `lambda:InvokeFunction`, through `countersign ca init|show`.
+ * Creates the CAs of one cluster and shows them. No HTTP endpoint leads here: CloudFormation invokes the function when a
+ * stack is deployed, and an operator with `lambda:InvokeFunction` does with `countersign ca init|show`.
  *
- * It makes what is missing and leaves what is there, so that any call may be repeated, after whatever failure.
+ * It creates missing CAs and never changes existing ones, so every call can be repeated after any failure.
  */
 import type { ResourceResponse } from '../../adapters/aws/cloudformation-response.ts';
 import { createAuthority, loadAuthority } from '../../core/ca/authority.ts';
@@ -21,20 +21,20 @@ export interface CaPorts {
 }
 
 export interface CaHandlerPorts {
-  /** Throws when the function was not put together right. */
+  /** Throws if bundle and environment do not match. */
   readonly connect: () => CaPorts;
   readonly respond: (url: string, response: ResourceResponse) => Promise<void>;
   readonly wait: (milliseconds: number) => Promise<void>;
   readonly log: (entry: CaLogEntry) => void;
 }
 
-/** What `countersign ca` sends; without a name all CAs are meant. */
+/** The event that `countersign ca` sends. Without a name it means all CAs. */
 export interface OperatorRequest {
   readonly action: 'init' | 'show';
   readonly ca?: string;
 }
 
-/** What it gets. Temporary failures are thrown, and so is a function that was not put together right. */
+/** The answer to it. Temporary failures and a wrong deployment are thrown. */
 export interface OperatorAnswer {
   readonly cluster: string;
   readonly cas: readonly CaAnswer[];
@@ -44,7 +44,7 @@ export type CaAnswer =
   | {
       readonly ok: true;
       readonly name: string;
-      /** By this call. */
+      /** By this call; false if it existed. */
       readonly created: boolean;
       readonly certificatePem: string;
       readonly keyId: string;
@@ -56,9 +56,9 @@ export interface CaLogEntry {
   readonly level: 'info' | 'error';
   readonly action: string;
   readonly cluster?: string;
-  /** For each CA what became of it: `made`, `there`, or what is wrong. */
+  /** The result for each CA: `made`, `there`, or the fault. */
   readonly cas?: Readonly<Record<string, string>>;
-  /** Of each CA that is as it should be; an alarm watches them. */
+  /** Days until each usable CA certificate expires. An alarm watches them. */
   readonly daysLeft?: Readonly<Record<string, number>>;
   readonly error?: { readonly name: string; readonly message: string };
 }
@@ -82,12 +82,14 @@ export function createCaHandler(ports: CaHandlerPorts): CaHandler {
       return undefined;
     }
     if (!isOperatorRequest(event))
-      throw new TypeError('neither an event of CloudFormation nor {"action": "init" | "show"}');
+      throw new TypeError(
+        'the event is neither a CloudFormation custom resource event nor {"action": "init" | "show"}',
+      );
     return logged(event.action, ports, () => answer(event, ports.connect()));
   };
 }
 
-/** Everything that ends one way or the other is told to CloudFormation, which would wait an hour for an answer. */
+/** Always sends CloudFormation a response: without one it waits an hour. */
 async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void> {
   const respond = (result: Pick<ResourceResponse, 'Status' | 'Reason' | 'Data' | 'PhysicalResourceId'>) =>
     ports.respond(event.ResponseURL, {
@@ -96,13 +98,13 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
       RequestId: event.RequestId,
       LogicalResourceId: event.LogicalResourceId,
     });
-  // For good, whatever is updated: a new one would make CloudFormation ask for the deletion of the old.
+  // The ID never changes: after a new one CloudFormation would send Delete for the old one.
   const id = event.PhysicalResourceId ?? 'countersign-cas';
-  // A CA outlives its stack: what it signed is still trusted somewhere.
+  // The CA stays when its stack is deleted: the certificates that it signed are still in use.
   if (event.RequestType === 'Delete') return respond({ Status: 'SUCCESS', PhysicalResourceId: id });
   let made: OperatorAnswer;
   try {
-    made = await logged(event.RequestType, ports, () => patiently(ports));
+    made = await logged(event.RequestType, ports, () => initWithRetries(ports));
   } catch (error) {
     const { name, message } = describe(error);
     return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: `${name}: ${message}` });
@@ -119,8 +121,8 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
 /** Within the function's 25 s. */
 const pausesMilliseconds = [1_000, 3_000, 6_000];
 
-/** A role that was made a moment ago is not known everywhere at once: even a missing permission may be there soon. */
-async function patiently(ports: CaHandlerPorts): Promise<OperatorAnswer> {
+/** IAM is eventually consistent: a role that has just been created may lack its permissions for some seconds. */
+async function initWithRetries(ports: CaHandlerPorts): Promise<OperatorAnswer> {
   for (const pause of pausesMilliseconds) {
     try {
       return await answer({ action: 'init' }, ports.connect());
@@ -137,8 +139,8 @@ async function answer({ action, ca: only }: OperatorRequest, ports: CaPorts): Pr
     const ca = ports.cas.get(name);
     if (ca === undefined) cas.push({ ok: false, name, why: 'UnknownCa', message: unknownCa(name, ports) });
     else if (action === 'init')
-      cas.push(told(name, await createAuthority(ca, ports.key(name), ports.store, ports.origin())));
-    else cas.push(told(name, { created: false, ...(await loadAuthority(ca, ports.key(name), ports.store)) }));
+      cas.push(caAnswer(name, await createAuthority(ca, ports.key(name), ports.store, ports.origin())));
+    else cas.push(caAnswer(name, { created: false, ...(await loadAuthority(ca, ports.key(name), ports.store)) }));
   }
   return { cluster: ports.cluster, cas };
 }
@@ -147,7 +149,7 @@ function unknownCa(name: string, { cluster, cas }: CaPorts): string {
   return `cluster ${cluster} has no CA ${name}; it has ${[...cas.keys()].join(', ')}`;
 }
 
-function told(name: string, loaded: LoadedCa & { readonly created: boolean }): CaAnswer {
+function caAnswer(name: string, loaded: LoadedCa & { readonly created: boolean }): CaAnswer {
   if (!loaded.ok) return { ok: false, name, why: loaded.why, message: loaded.message };
   const { certificate, signer } = loaded.authority;
   return {
@@ -178,7 +180,7 @@ async function logged(
   }
 }
 
-/** Bounded: an SDK's message may be a page long. */
+/** Bounded: the message of an SDK error may be a page long. */
 function describe(error: unknown): { readonly name: string; readonly message: string } {
   if (!(error instanceof Error)) return { name: typeof error, message: '' };
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';

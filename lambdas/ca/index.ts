@@ -1,4 +1,4 @@
-/** Wires the ca function to what its bundle was made with, and to the environment. */
+/** Connects the ca function to its bundled configuration and to its environment. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -14,12 +14,12 @@ import { readSettings } from './env.ts';
 import { createCaHandler } from './handler.ts';
 import type { CaHandler, CaPorts } from './handler.ts';
 
-/** JSON text of this cluster's rules (`bundleCluster`), put in by the bundler. */
+/** JSON text of this cluster's rules (`bundleCluster`), inserted by the bundler. */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 
 function connect(): CaPorts {
   if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined')
-    throw new MisconfigurationError('this bundle was made for no cluster');
+    throw new MisconfigurationError('this bundle contains no cluster configuration');
   const problems = redirects(process.env);
   if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
   const cluster = readBundledCluster(__COUNTERSIGN_CLUSTER__);
@@ -40,6 +40,6 @@ export const handler: CaHandler = createCaHandler({
   connect: () => (connected ??= connect()),
   respond: sendResourceResponse,
   wait: (milliseconds) => wait(milliseconds),
-  // One JSON line each, as the sign function writes them.
+  // One JSON line per call, in the format of the sign function.
   log: (entry) => void process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`),
 });

@@ -12,6 +12,7 @@ import { temporaryFolder } from '../../harness/processes.ts';
 const root = join(import.meta.dirname, '../../..');
 const needed = ['package.json', 'core', 'lambdas/authorizer', 'test/unit/lambdas/authorizer', 'test/suites/authorizer'];
 
+const strictJson = '../../core/encoding/strict-json.ts';
 /** `find` must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
 const mutants: readonly (readonly [breaks: string, file: string, find: string, replace: string])[] = [
   ['any issuer', 'token.ts', '      issuer: access.issuer,\n', ''],
@@ -34,10 +35,10 @@ const mutants: readonly (readonly [breaks: string, file: string, find: string, r
   ['half a second', 'token.ts', '!Number.isSafeInteger(iat)', 'false'],
   ['more algorithms', 'token.ts', "['RS256', 'ES256']", "['RS256', 'ES256', 'RS512', 'PS256']"],
   ['any header', 'token.ts', '!Object.keys(header).every((name) => headerMembers.has(name))', 'false'],
-  ['two algorithms in the header', 'token.ts', 'repeatsKey(segment(token, 0)) || ', ''],
-  ['claims twice', 'token.ts', 'if (repeatsKey(segment(token, 1)))', 'if (token === "")'],
-  ['keys inside twice', 'json-keys.ts', 'open.push(new Set())', 'open.push(open.length === 0 ? new Set() : undefined)'],
-  ['two spellings of a key', 'json-keys.ts', 'JSON.parse(mark.slice(0, -1)) as string', 'mark'],
+  ['two algorithms in the header', 'token.ts', 'hasDuplicateKeys(segment(token, 0)) || ', ''],
+  ['claims twice', 'token.ts', 'if (hasDuplicateKeys(segment(token, 1)))', 'if (token === "")'],
+  ['keys inside twice', strictJson, 'open.push(new Set())', 'open.push(open.length === 0 ? new Set() : undefined)'],
+  ['two spellings of a key', strictJson, 'JSON.parse(token.slice(0, -colon.length))', 'token'],
   ['no kid', 'token.ts', "typeof kid !== 'string' || kid === ''", 'false'],
   ['tokens of any length', 'token.ts', 'const maxTokenLength = 8_192;', 'const maxTokenLength = 81_920;'],
   ['a token of two', 'token.ts', '/^Bearer (', '/^Bearer (?:.*,Bearer )?('],
