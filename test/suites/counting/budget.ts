@@ -28,7 +28,7 @@ const writeCertificate = once(
 );
 const openRecord = once(
   `${sign}: PutItem uid#`,
-  'the intent, before the key is asked: one content per UID, whatever crashes',
+  'the intent, before the key signs: one content per UID, also after a crash',
 );
 const completeRecord = once(
   `${sign}: UpdateItem uid#`,
@@ -38,58 +38,55 @@ const signature = once('KMS of sign: Sign', 'the signature');
 const issued = [openRecord, signature, completeRecord];
 const writeApproval = once(
   `${api}: update certificatesigningrequests/approval`,
-  'the decision; the API server takes decisions and certificates at two places',
+  'the decision; the API server has separate subresources for decisions and certificates',
 );
-const tell = once(`${api}: create events`, 'the owner is told, by `kubectl describe`; never for a certificate');
+const tell = once(`${api}: create events`, 'shows the refusal in `kubectl describe`; none for a certificate');
 const askAttest = once(`${endpoint}: POST /attest`, 'the deployed rules decide, while the evidence is fresh');
 const readVerdict = once(
   `${sign}: GetItem verdict#`,
-  'sign believes the record of these very bytes, no answer and no annotation',
+  'sign trusts only the stored verdict about these bytes, no answer and no annotation',
 );
-const readIdentity = once(`${sign}: GetItem id#`, 'retired or reset since the verdict: no certificate');
+const readIdentity = once(
+  `${sign}: GetItem id#`,
+  'no certificate if the machine was retired or reset since the verdict',
+);
 const readNodeLock = once(
   `${sign}: GetItem lock#`,
-  'an operator locked the node: no certificate, and none a second time; not read where a request concerns no node',
+  'the lock of the node: no certificate, also no issued one; not read if a request concerns no node',
 );
 const readLocks = {
   ...readNodeLock,
   times: 2,
-  why: 'an operator locked the node, or the machine of the verdict; at the same time as what else is read',
+  why: 'the locks of the node and of the verdict’s machine, read in parallel with the rest',
 };
-const judgedLock = once(
-  `${attest}: GetItem lock#`,
-  'an operator locked the node: not even an approval; at the same time as the verdict',
-);
+const judgedLock = once(`${attest}: GetItem lock#`, 'the lock of the node, read in parallel with the verdict');
 const standing = [readLocks, readVerdict, readIdentity];
 const concludedBefore = once(
   `${attest}: BatchGetItem verdict# refused#`,
-  'what was concluded stands, however old the evidence has grown; and who was refused too often waits',
+  'an earlier verdict stands, even if its evidence is old by now; and the count of this requester’s refusals',
 );
 const lookAtMachine = once(
   `${attest}: TransactGetItems id# lock# once# node#`,
-  'machine, its lock, proof and name as they are at one moment; refuses before anybody else is asked',
+  'machine, lock, proof and name, as of one moment; can refuse before any call of AWS',
 );
 const claim = once(
   `${attest}: TransactWriteItems verdict# once# id# node#`,
-  'first use, spent proof and verdict: all of it or nothing',
+  'first use, spent proof and verdict in one transaction',
 );
 const callerIdentity = once(
   'STS of attest: GetCallerIdentity',
-  'only AWS can verify what a machine signed with its credentials',
+  'only AWS can verify a signature of the machine’s credentials',
 );
 const describeInstance = once(
   'EC2 of attest: DescribeInstances',
-  'runs, and is whose it says, at this moment: not cached',
+  'the instance runs, and its account, network and tags; not cached',
 );
 const concludeNo = once(
   `${attest}: TransactWriteItems verdict#`,
-  'the same bytes get the same answer, whoever brings them',
+  'the same bytes get the same answer from every requester',
 );
-const countNo = once(`${attest}: UpdateItem refused#`, 'bounds what one requester may have judged in vain');
-const findRecord = once(
-  `${sign}: PutItem uid#`,
-  'its condition fails and brings the record: no read before it, none after',
-);
+const countNo = once(`${attest}: UpdateItem refused#`, 'counts the refusals of this requester, which are limited');
+const findRecord = once(`${sign}: PutItem uid#`, 'its condition fails and returns the record, so no read is needed');
 const proven = [judgedLock, concludedBefore, lookAtMachine, callerIdentity, describeInstance, claim];
 
 export type WayName = keyof typeof table;
@@ -99,87 +96,93 @@ const table = {
   start: {
     title: 'The relay starts, for each signer',
     rows: [
-      once(`${api}: list certificatesigningrequests`, 'what is there; one call for each 500 requests'),
-      once(`${api}: watch certificatesigningrequests`, 'what comes; from where the list was made'),
+      once(`${api}: list certificatesigningrequests`, 'the requests that exist; one call for each 500 requests'),
+      once(`${api}: watch certificatesigningrequests`, 'the changes after the list'),
     ],
   },
   ended: {
-    title: 'The API server ends a watch in good order (every 5 to 10 minutes)',
-    rows: [once(`${api}: watch certificatesigningrequests`, 'goes on from the last event or bookmark; no list')],
+    title: 'The API server ends a watch normally (every 5 to 10 minutes)',
+    rows: [
+      once(`${api}: watch certificatesigningrequests`, 'continues from the last event or bookmark, without a list'),
+    ],
   },
   expired: {
-    title: 'The API server no longer knows where a watch was (410)',
+    title: 'The API server no longer has the resourceVersion of a watch (410)',
     rows: [
-      once(`${api}: watch certificatesigningrequests`, 'the one that is told so'),
-      once(`${api}: list certificatesigningrequests`, 'only a list tells what was missed'),
-      once(`${api}: watch certificatesigningrequests`, 'goes on from that list'),
+      once(`${api}: watch certificatesigningrequests`, 'the call that gets the 410'),
+      once(`${api}: list certificatesigningrequests`, 'only a list shows the missed changes'),
+      once(`${api}: watch certificatesigningrequests`, 'continues from that list'),
     ],
   },
   cold: {
-    title: 'Another environment of sign, once for each CA that it is asked for',
+    title: 'A new environment of sign, once for each CA that it uses',
     rows: [
-      { call: `${sign}: GetItem ca#`, times: 2, why: 'which certificate is this CA’s, and that certificate' },
-      once('KMS of sign: GetPublicKey', 'certificate and key belong together, or nothing is signed'),
+      { call: `${sign}: GetItem ca#`, times: 2, why: 'the serial of this CA’s certificate, and the certificate' },
+      once('KMS of sign: GetPublicKey', 'nothing is signed unless certificate and key belong together'),
     ],
   },
   approved: {
-    title: 'Approved by somebody else, nothing attested',
+    title: 'Another approver, no attestation',
     rows: [askSign, ...issued, writeCertificate],
   },
   freshKey: {
     title: 'The same, where keys must be fresh',
     rows: [
       askSign,
-      once(`${sign}: TransactWriteItems uid# spki#`, 'the intent and the mark of the key: all of it or nothing'),
+      once(`${sign}: TransactWriteItems uid# spki#`, 'the intent and the mark of the key in one transaction'),
       signature,
       completeRecord,
       writeCertificate,
     ],
   },
   pending: {
-    title: 'Pending, approved by the relay; a node that renews likewise',
+    title: 'Pending, the relay approves; also a node that renews',
     and: ['approved'],
     rows: [
-      once(`${api}: create subjectaccessreviews`, 'deleting a binding stops approvals, at once'),
+      once(`${api}: create subjectaccessreviews`, 'deleting a role binding stops approvals at once'),
       writeApproval,
       readNodeLock,
     ],
   },
   denied: {
-    title: 'Pending, and against the profile',
-    rows: [once(`${api}: create subjectaccessreviews`, 'who has no leave is not answered at all'), writeApproval, tell],
+    title: 'Pending, the profile refuses',
+    rows: [
+      once(`${api}: create subjectaccessreviews`, 'a requester without the permission gets no answer'),
+      writeApproval,
+      tell,
+    ],
   },
   refused: {
-    title: 'Approved by somebody else, and against the profile',
+    title: 'Another approver, the profile refuses',
     rows: [
       askSign,
-      once(`${sign}: GetItem uid#`, 'a policy never takes back what was issued: the record’s own answer stands'),
+      once(`${sign}: GetItem uid#`, 'an issued certificate is returned even if today’s policy refuses the request'),
       writeCertificate,
       tell,
     ],
   },
   again: {
-    title: 'Delivered again after it was issued',
+    title: 'A second delivery after the certificate was issued',
     rows: [askSign, findRecord],
   },
   webhook: {
-    title: 'Asked for by a webhook client, without the relay',
+    title: 'A webhook client, without the relay',
     rows: [askSign, ...issued],
   },
   webhookProxy: {
-    title: 'Asked for by a webhook client through the relay’s proxy',
+    title: 'A webhook client through the relay’s proxy',
     rows: [
-      once(`${api}: get certificatesigningrequests`, 'what gets signed is what is stored, not what was posted'),
+      once(`${api}: get certificatesigningrequests`, 'the stored object is signed, not the posted one'),
       askSign,
       ...issued,
     ],
   },
   proved: {
-    title: 'Pending with a proof, approved by the relay; a machine that renews likewise',
+    title: 'Pending with evidence, the relay approves; also a machine that renews',
     rows: [askAttest, ...proven, writeApproval, askSign, ...standing, ...issued, writeCertificate],
   },
   provedByHand: {
-    title: 'The same, where somebody else approves',
+    title: 'The same, with another approver',
     rows: [askAttest, ...proven, askSign, ...standing, ...issued, writeCertificate],
   },
   serving: {
@@ -188,10 +191,10 @@ const table = {
       askAttest,
       judgedLock,
       concludedBefore,
-      once(`${attest}: TransactGetItems node#`, 'which machine has the name: nothing else says it'),
-      once(`${attest}: TransactGetItems node# id#`, 'name and machine as they are at one moment'),
+      once(`${attest}: TransactGetItems node#`, 'the machine that has the node name'),
+      once(`${attest}: TransactGetItems node# id#`, 'name and machine, as of one moment'),
       describeInstance,
-      once(`${attest}: TransactWriteItems verdict# id# node#`, 'use and verdict: all of it or nothing'),
+      once(`${attest}: TransactWriteItems verdict# id# node#`, 'use and verdict in one transaction'),
       writeApproval,
       askSign,
       ...standing,
@@ -200,16 +203,16 @@ const table = {
     ],
   },
   judgedThere: {
-    title: 'Pending, nothing attested, in a cluster that has attested signers',
+    title: 'Pending, no attestation, in a cluster with attested signers',
     and: ['approved'],
     rows: [askAttest, writeApproval],
   },
   unfit: {
-    title: 'Pending with evidence that does not hold, as one can see',
+    title: 'Pending with evidence that is invalid by itself',
     rows: [askAttest, judgedLock, concludedBefore, concludeNo, countNo, writeApproval, tell],
   },
   disproved: {
-    title: 'Pending with a proof that STS does not confirm',
+    title: 'Pending with evidence that STS does not confirm',
     rows: [
       askAttest,
       judgedLock,
@@ -223,15 +226,15 @@ const table = {
     ],
   },
   provedWebhook: {
-    title: 'With a proof, asked for by a webhook client that knows no attest',
+    title: 'With evidence, a webhook client that does not call attest',
     rows: [
       askSign,
       {
         ...readVerdict,
         times: 2,
-        why: 'before attest is asked, since mostly there is one; and after, since only it counts',
+        why: 'before attest is called, because there usually is one; and after, because only the stored verdict counts',
       },
-      once('Lambda of sign: Invoke attest', 'that client asks nobody else'),
+      once('Lambda of sign: Invoke attest', 'this client does not call attest'),
       ...proven,
       readLocks,
       readIdentity,
@@ -239,7 +242,7 @@ const table = {
     ],
   },
   provedAgain: {
-    title: 'With a proof, delivered again after it was issued',
+    title: 'With evidence, a second delivery after the certificate was issued',
     rows: [askSign, ...standing, findRecord],
   },
   inTree: {
