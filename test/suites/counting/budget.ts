@@ -24,7 +24,7 @@ const [api, endpoint, sign, attest] = ['API server', 'endpoint', 'DynamoDB of si
 const askSign = once(`${endpoint}: POST /sign`, 'the key is not in the cluster');
 const writeCertificate = once(
   `${api}: update certificatesigningrequests/status`,
-  'the certificate, or why there is none',
+  'the certificate, or the reason of the refusal',
 );
 const openRecord = once(
   `${sign}: PutItem uid#`,
@@ -91,7 +91,7 @@ const proven = [judgedLock, concludedBefore, lookAtMachine, callerIdentity, desc
 
 export type WayName = keyof typeof table;
 
-/** What it costs to be there, whoever asks for what. */
+/** The paths of a request, each with its calls. */
 const table = {
   start: {
     title: 'The relay starts, for each signer',
