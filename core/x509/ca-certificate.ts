@@ -1,18 +1,17 @@
 /**
  * The self-signed CA certificate of `countersign ca init`. Its recipe (RFC 5280 §4.2.1):
  *
- * - version 3; issuer and subject the same name, of C, O, OU and CN
- * - keyUsage, critical: keyCertSign and cRLSign, nothing else
- * - basicConstraints, critical: cA TRUE with a path length, 0 unless told otherwise: it signs leaves, not CAs
+ * - version 3; issuer and subject are the same name, made of C, O, OU and CN
+ * - keyUsage, critical: keyCertSign and cRLSign, no other bits
+ * - basicConstraints, critical: cA TRUE with a path length, 0 by default: the CA signs leaves, not CAs
  * - subjectKeyIdentifier; no authorityKeyIdentifier, which a self-signed certificate may leave out (§4.2.1.1)
  *
- * As for leaves, the TBS is built here, signed elsewhere and assembled, so that the key may lie in a KMS.
+ * The TBS is built here and signed by a port (core/ca/issue-ca-certificate.ts), because the key may be in a KMS.
  */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './read-certificate.ts';
-import { assembleCertificate } from './leaf-certificate.ts';
 import { backdate } from './validity.ts';
-import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
+import type { SignatureAlgorithm } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 import { encodeSubject } from './distinguished-name.ts';
 import {
@@ -40,7 +39,7 @@ export interface CaTemplate {
   readonly serial: Uint8Array;
   readonly notBefore: Instant;
   readonly notAfter: Instant;
-  /** How many CAs may stand below this one; `undefined` = any number. */
+  /** How many CAs may follow this one in a chain; `undefined` = any number. */
   readonly pathLength: number | undefined;
 }
 
@@ -66,17 +65,7 @@ export function buildCaTbs(template: CaTemplate): Uint8Array {
   });
 }
 
-/** Builds, has it signed, checks what came back. Throws when the signer's key is not that of the template. */
-export async function issueCaCertificate(template: Omit<CaTemplate, 'algorithm'>, signer: Signer): Promise<Uint8Array> {
-  const tbs = buildCaTbs({ ...template, algorithm: signer.algorithm });
-  const { bytes: signature } = await signer.sign(tbs);
-  const certificate = assembleCertificate(tbs, signature, signer.algorithm);
-  const faults = checkCaCertificate(certificate, template.spki);
-  if (faults.length > 0) throw new Error(`the new CA certificate is not usable: ${faults.join('; ')}`);
-  return certificate;
-}
-
-/** Backdated as leaves are, so that even the first leaf starts within its CA's time. */
+/** Backdated like leaves, so that the first leaf begins after its CA. */
 export function caValidity(now: Instant, seconds: number): { readonly notBefore: Instant; readonly notAfter: Instant } {
   const start = Math.floor(now / 1000);
   return { notBefore: (start - backdate) * 1000, notAfter: (start + seconds) * 1000 };
@@ -95,8 +84,8 @@ export function encodeCaSubject({ commonName, organization, organizationalUnit, 
 }
 
 /**
- * May this certificate issue, with the key `spki` belongs to? For every CA certificate before its first use, whether
- * made here or imported; [] = yes. Throws for what is no certificate at all. Expiry is judged at each signature.
+ * Why this certificate must not issue with the key of `spki`; empty if it may. Called for every CA certificate before
+ * its first use. Throws if the bytes are not a certificate. Expiry is checked at each signature.
  */
 export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): string[] {
   const facts = certificateFacts(certificate);
@@ -106,9 +95,9 @@ export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): s
   const selfIssued = Buffer.compare(facts.issuerName, facts.subjectName) === 0;
   const parsed = new X509Certificate(certificate);
   const checks: readonly (readonly [holds: boolean, fault: string])[] = [
-    [facts.isCa, 'it is no CA (basicConstraints)'],
+    [facts.isCa, 'it is not a CA (basicConstraints)'],
     [maySign, 'its key may not sign certificates (keyUsage)'],
-    // Its leaves name it as their issuer: RFC 5280 §4.1.2.6.
+    // Leaves name it as their issuer (RFC 5280 §4.1.2.6).
     [facts.subjectName.length > 2, 'it has no subject'],
     [Buffer.compare(facts.spki, spki) === 0, 'its key is not the CA key'],
     [!selfIssued || parsed.verify(parsed.publicKey), 'its own signature does not verify'],

@@ -5,8 +5,10 @@
  * It creates missing CAs and never changes existing ones, so every call can be repeated after any failure.
  */
 import type { ResourceResponse } from '../../adapters/aws/cloudformation-response.ts';
-import { createAuthority, loadAuthority } from '../../core/ca/authority.ts';
-import type { CaFault, CaKey, CaOrigin, CaStore, LoadedCa } from '../../core/ca/authority.ts';
+import { loadAuthority } from '../../core/ca/authority.ts';
+import { createAuthority } from '../../core/ca/create-authority.ts';
+import type { CaOrigin } from '../../core/ca/create-authority.ts';
+import type { CaFault, CaKey, CaStore, LoadedCa } from '../../core/ca/authority.ts';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';

@@ -1,7 +1,8 @@
 /** Keys, CAs and requests: made once for a whole run of simulations, since no decision hangs on their bytes. */
 import { createPublicKey, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { caValidity, issueCaCertificate } from '../../core/x509/ca-certificate.ts';
+import { issueCaCertificate } from '../../core/ca/issue-ca-certificate.ts';
+import { caValidity } from '../../core/x509/ca-certificate.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import { defaultCluster } from '../../core/configuration/parse.ts';
 import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';

@@ -1,6 +1,7 @@
 /** One request of each kind and its certificate, for all of a run: the relay looks at both, and no decision hangs on more. */
 import { sign } from 'node:crypto';
-import { caValidity, issueCaCertificate } from '../../../core/x509/ca-certificate.ts';
+import { issueCaCertificate } from '../../../core/ca/issue-ca-certificate.ts';
+import { caValidity } from '../../../core/x509/ca-certificate.ts';
 import { assembleCertificate, buildTbs } from '../../../core/x509/leaf-certificate.ts';
 import { toPem } from '../../../core/encoding/pem.ts';
 import type { Authority } from '../../../core/x509/leaf-certificate.ts';

@@ -14,7 +14,7 @@ import { kmsClientConfig, kmsKey } from '../../../adapters/aws/kms-signer.ts';
 import { invocationClientConfig } from '../../../adapters/lambda/invocation.ts';
 import type { HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
-import { createAuthority } from '../../../core/ca/authority.ts';
+import { createAuthority } from '../../../core/ca/create-authority.ts';
 import { createAttestService } from '../../../lambdas/attest/service.ts';
 import { createSignService } from '../../../lambdas/sign/service.ts';
 import { createActors, oneMachine, storyClusters, twoMachines } from '../../contract/attested-story.ts';

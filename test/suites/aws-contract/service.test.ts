@@ -16,7 +16,7 @@ import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../../adapters/aws/kms-signer.ts';
 import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
-import { createAuthority } from '../../../core/ca/authority.ts';
+import { createAuthority } from '../../../core/ca/create-authority.ts';
 import type { CaRecord } from '../../../core/ca/authority.ts';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';

@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { embeddedSigner, generateKey, publicKeyInfo } from '../../../adapters/embedded/signer.ts';
-import { caValidity, issueCaCertificate } from '../../../core/x509/ca-certificate.ts';
+import { issueCaCertificate } from '../../../core/ca/issue-ca-certificate.ts';
+import { caValidity } from '../../../core/x509/ca-certificate.ts';
 import type { CaSubject } from '../../../core/x509/ca-certificate.ts';
 import type { KeySpec } from '../../../core/configuration/schema/cluster.ts';
 import { decodeRequest } from '../../../core/x509/certificate-request.ts';

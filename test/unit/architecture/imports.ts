@@ -47,6 +47,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration/schema/attestation.ts': ['zod'],
   'core/encoding/bounded-document.ts': ['yaml'],
   'core/attestation/aws/cms.ts': ['asn1js'],
+  'core/ca/second-reader.ts': ['@peculiar/x509', 'reflect-metadata'],
   'core/configuration/schema/cluster.ts': ['zod'],
   'core/configuration/schema/deployment.ts': ['zod'],
   'adapters/kubernetes/api.ts': ['@kubernetes/client-node'],

@@ -73,9 +73,11 @@ describe('the functions of this project', () => {
     '%s has no stand-in for a key or a table, no parser of the file, no Kubernetes client, no CDK',
     (service) => {
       const { inputs } = of(service);
+      // The ca function has a second implementation of X.509 (core/ca/second-reader.ts).
       const strange =
         /adapters\/(embedded|kubernetes)\/|core\/configuration\/(parse\.ts|resolve\/|schema\/)|node_modules\/(yaml|zod|@kubernetes|@peculiar|aws-cdk-lib|pino|prom-client|commander)\//;
-      expect(inputs.filter((input) => strange.test(input))).toEqual([]);
+      const expected = service === 'ca' ? /node_modules\/@peculiar\// : /^$/;
+      expect(inputs.filter((input) => strange.test(input) && !expected.test(input))).toEqual([]);
     },
   );
 

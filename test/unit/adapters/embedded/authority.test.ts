@@ -22,7 +22,7 @@ import {
   temporaryCa,
 } from '../../../../adapters/embedded/authority.ts';
 import type { CaFiles } from '../../../../adapters/embedded/authority.ts';
-import type { CaOrigin } from '../../../../core/ca/authority.ts';
+import type { CaOrigin } from '../../../../core/ca/create-authority.ts';
 import type { CaConfiguration } from '../../../../core/configuration/model/cluster.ts';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';

@@ -1,11 +1,7 @@
 import { X509Certificate, sign } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import {
-  buildCaTbs,
-  caValidity,
-  checkCaCertificate,
-  issueCaCertificate,
-} from '../../../../core/x509/ca-certificate.ts';
+import { issueCaCertificate } from '../../../../core/ca/issue-ca-certificate.ts';
+import { buildCaTbs, caValidity, checkCaCertificate } from '../../../../core/x509/ca-certificate.ts';
 import type { CaTemplate } from '../../../../core/x509/ca-certificate.ts';
 import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
 import { assembleCertificate } from '../../../../core/x509/leaf-certificate.ts';
@@ -121,8 +117,8 @@ describe('a CA certificate that must not issue', () => {
   });
 
   test.each<[string, Uint8Array, string]>([
-    ['a leaf', made([extension('2.5.29.19', true, der.sequence()), signs]), 'it is no CA'],
-    ['no basic constraints', made([signs]), 'it is no CA'],
+    ['a leaf', made([extension('2.5.29.19', true, der.sequence()), signs]), 'it is not a CA'],
+    ['no basic constraints', made([signs]), 'it is not a CA'],
     ['no keyCertSign', made([isCa, extension('2.5.29.15', true, der.bits(Buffer.from([0x82]), 1))]), 'may not sign'],
     ['no subject', made([isCa, signs], der.sequence()), 'it has no subject'],
   ])('%s', (_, certificate, fault) => {

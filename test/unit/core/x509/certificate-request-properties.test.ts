@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fc } from '../../../harness/properties.ts';
 import { afterAll, describe, expect, test } from 'vitest';
-import { issueCaCertificate } from '../../../../core/x509/ca-certificate.ts';
+import { issueCaCertificate } from '../../../../core/ca/issue-ca-certificate.ts';
 import { checkCertificate } from '../../../../core/x509/check-issued.ts';
 import { assembleCertificate, buildTbs } from '../../../../core/x509/leaf-certificate.ts';
 import type { Authority } from '../../../../core/x509/leaf-certificate.ts';
