@@ -1,6 +1,16 @@
-/** Would the one who asked, and a TLS peer, accept what came back? By node:crypto alone, not by code that made it. */
-import { X509Certificate } from 'node:crypto';
+/**
+ * Would the requester and a TLS peer accept the issued certificate? Judged by @peculiar/x509 and WebCrypto, which share no code
+ * with the program that made it.
+ */
+import 'reflect-metadata';
+import { createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsageExtension,
+  SubjectAlternativeNameExtension,
+  X509Certificate,
+} from '@peculiar/x509';
 import type { CertificateQuestion } from './kubelet.ts';
 
 export interface CertificateCheck {
@@ -10,34 +20,45 @@ export interface CertificateCheck {
 
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 
-export function checkIssued(
+export async function checkIssued(
   pem: string,
   trustBundle: string,
   privateKey: KeyObject,
   { commonName, organization }: Pick<CertificateQuestion, 'commonName' | 'organization'>,
   now = Date.now(),
-): readonly CertificateCheck[] {
+): Promise<readonly CertificateCheck[]> {
   const leaf = new X509Certificate(pem);
   const ca = new X509Certificate(trustBundle);
-  const hours = Math.round((leaf.validToDate.getTime() - now) / 360_000) / 10;
+  const key = createPublicKey(privateKey).export({ type: 'spki', format: 'der' });
+  const names = JSON.stringify([{ O: [organization] }, { CN: [commonName] }]);
+  const hours = Math.round((leaf.notAfter.getTime() - now) / 360_000) / 10;
   return [
     {
-      holds: leaf.verify(ca.publicKey) && leaf.checkIssued(ca) && ca.ca && ca.verify(ca.publicKey),
-      what: `signed by ${ca.subject.replaceAll('\n', ', ')}, the CA of the trust bundle`,
+      holds:
+        leaf.issuer === ca.subject &&
+        isCa(ca) &&
+        (await leaf.verify({ publicKey: ca, signatureOnly: true })) &&
+        (await ca.isSelfSigned()),
+      what: `signed by ${ca.subject}, the CA of the trust bundle`,
     },
-    { holds: leaf.checkPrivateKey(privateKey), what: 'for exactly the key that stayed on the node' },
-    {
-      holds: leaf.subject === `O=${organization}\nCN=${commonName}` && leaf.subjectAltName === undefined,
-      what: `names ${leaf.subject.replaceAll('\n', ', ')}, and no other name`,
-    },
+    { holds: key.equals(Buffer.from(leaf.publicKey.rawData)), what: 'for exactly the key that stayed on the node' },
     {
       holds:
-        leaf.validFromDate.getTime() <= now && now < leaf.validToDate.getTime() && leaf.validToDate <= ca.validToDate,
-      what: `valid now and for ${hours} h, serial ${leaf.serialNumber.toLowerCase()}`,
+        JSON.stringify(leaf.subjectName.toJSON()) === names &&
+        leaf.getExtension(SubjectAlternativeNameExtension) === null,
+      what: `names ${leaf.subject}, and no other name`,
     },
     {
-      holds: leaf.keyUsage?.join() === clientAuth && !leaf.ca,
-      what: 'for client authentication only, and no CA itself',
+      holds: leaf.notBefore.getTime() <= now && now < leaf.notAfter.getTime() && leaf.notAfter <= ca.notAfter,
+      what: `valid now and for ${hours} h, serial ${leaf.serialNumber}`,
+    },
+    {
+      holds: leaf.getExtension(ExtendedKeyUsageExtension)?.usages.join() === clientAuth && !isCa(leaf),
+      what: 'for client authentication only, and not a CA',
     },
   ];
+}
+
+function isCa(certificate: X509Certificate): boolean {
+  return certificate.getExtension(BasicConstraintsExtension)?.ca === true;
 }

@@ -1,21 +1,15 @@
-/** The part of a kubelet that asks for a certificate: a key that stays here, and a request (RFC 2986) for it. */
-import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
-import { assembleCertificate } from '../../core/x509/leaf-certificate.ts';
-import { toPem } from '../../core/encoding/pem.ts';
-import { providerIdType } from '../../core/x509/certificate-request.ts';
-import {
-  explicit,
-  integer,
-  objectIdentifier,
-  octetString,
-  sequence,
-  setOf,
-  utf8String,
-} from '../../core/encoding/der-writer.ts';
+/**
+ * The part of a kubelet that requests a certificate: a key that stays here, and a request (RFC 2986) for it. The request is
+ * made with @peculiar/x509, so that the demo does not test our reader with our own writer.
+ */
+import 'reflect-metadata';
+import { KeyObject, webcrypto } from 'node:crypto';
+import { Extension, Pkcs10CertificateRequestGenerator } from '@peculiar/x509';
 import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
+import { utf8String } from '../../core/encoding/der-writer.ts';
+import { toPem } from '../../core/encoding/pem.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { encodeSubject } from '../../core/x509/distinguished-name.ts';
+import { providerIdType } from '../../core/x509/certificate-request.ts';
 
 export interface CertificateQuestion {
   readonly signerName: string;
@@ -24,66 +18,50 @@ export interface CertificateQuestion {
   readonly usages: readonly string[];
 }
 
-/** What a node that proves itself sends besides (docs/attestation.md). */
+/** What an attested node sends in addition (docs/attestation.md). */
 export interface NodeProof {
-  /** Of the machine, as the node object has it. */
+  /** The machine's providerID, as in the Node object. */
   readonly providerId: string;
   /** `aws/v2`. */
   readonly version: string;
-  /** The evidence, for the key that is asked for: DER SubjectPublicKeyInfo. */
+  /** The evidence for the requested key, which is given as DER SubjectPublicKeyInfo. */
   readonly evidence: (spki: Uint8Array) => string;
 }
 
 export interface AskedCertificate {
   readonly privateKey: KeyObject;
-  /** As a kubelet posts it: the API server makes the name. */
+  /** As a kubelet posts it: the API server generates the name. */
   readonly object: JsonObject;
 }
 
-export function askForCertificate(question: CertificateQuestion, proof?: NodeProof): AskedCertificate {
-  const { signerName, usages } = question;
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const spki = new Uint8Array(createPublicKey(privateKey).export({ type: 'spki', format: 'der' }));
-  const request = toPem('CERTIFICATE REQUEST', encodeRequest(privateKey, spki, question, proof?.providerId));
-  const blocks =
-    proof === undefined
-      ? ''
-      : toPem(evidenceLabels.provider, Buffer.from(proof.version)) +
-        toPem(evidenceLabels.data, Buffer.from(proof.evidence(spki)));
+export async function askForCertificate(question: CertificateQuestion, proof?: NodeProof): Promise<AskedCertificate> {
+  const { signerName, usages, commonName, organization } = question;
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    name: [{ O: [organization] }, { CN: [commonName] }],
+    keys,
+    signingAlgorithm: algorithm,
+    extensions:
+      proof === undefined ? [] : [new Extension(providerIdType, false, new Uint8Array(utf8String(proof.providerId)))],
+  });
+  const spki = new Uint8Array(await webcrypto.subtle.exportKey('spki', keys.publicKey));
+  const blocks = [
+    toPem('CERTIFICATE REQUEST', new Uint8Array(request.rawData)),
+    ...(proof === undefined
+      ? []
+      : [
+          toPem(evidenceLabels.provider, Buffer.from(proof.version)),
+          toPem(evidenceLabels.data, Buffer.from(proof.evidence(spki))),
+        ]),
+  ];
   return {
-    privateKey,
+    privateKey: KeyObject.from(keys.privateKey),
     object: {
       apiVersion: 'certificates.k8s.io/v1',
       kind: 'CertificateSigningRequest',
       metadata: { generateName: 'countersign-demo-' },
-      spec: { signerName, usages, request: Buffer.from(request + blocks).toString('base64') },
+      spec: { signerName, usages, request: Buffer.from(blocks.join('')).toString('base64') },
     },
   };
-}
-
-function encodeRequest(
-  privateKey: KeyObject,
-  spki: Uint8Array,
-  { commonName, organization }: CertificateQuestion,
-  providerId: string | undefined,
-): Uint8Array {
-  const info = sequence(
-    integer(0),
-    encodeSubject({
-      attributes: [
-        { type: '2.5.4.10', value: organization },
-        { type: '2.5.4.3', value: commonName },
-      ],
-    }),
-    spki,
-    explicit(0, providerId === undefined ? new Uint8Array() : extensionRequest(providerId)),
-  );
-  // A CertificationRequest is signed and put together as a Certificate is: content, algorithm, signature.
-  return assembleCertificate(info, new Uint8Array(sign('sha256', info, privateKey)), 'ECDSA_SHA_256');
-}
-
-/** RFC 2985 §5.4.2, with the one extension. */
-function extensionRequest(providerId: string): Uint8Array {
-  const extension = sequence(objectIdentifier(providerIdType), octetString(utf8String(providerId)));
-  return sequence(objectIdentifier('1.2.840.113549.1.9.14'), setOf(sequence(extension)));
 }

@@ -69,7 +69,7 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   const fromToken = play.stack.node;
 
   terminal.heading(`${second} overhears the proof of ${first}, and is faster`);
-  const asked = askForCertificate(questionFor(first), proofOf(honest, first, play));
+  const asked = await askForCertificate(questionFor(first), proofOf(honest, first, play));
   const overheard = { ...proofOf(honest, first, play), evidence: overhear(asked) };
   terminal.step('proof', 'bound to one key, one name and one cluster');
   await isDenied(play, first, overheard, 'AttestationInvalid');
@@ -89,11 +89,11 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   await isDenied(play, first, overheard, 'AttestationInvalid');
 
   terminal.heading(`${second} asks under its own name`);
-  const own = askForCertificate(questionFor(second), proofOf(thief, second, play));
+  const own = await askForCertificate(questionFor(second), proofOf(thief, second, play));
   await isIssued(play, second, own, fromToken, 'the certificate verifies: its own name it may have');
 
   terminal.heading(`${first} renews, with a new key and as itself`);
-  const renewal = askForCertificate(questionFor(first), proofOf(honest, first, play));
+  const renewal = await askForCertificate(questionFor(first), proofOf(honest, first, play));
   const itself = play.stack.as(`system:node:${first}`);
   await isIssued(play, first, renewal, itself, 'the certificate verifies: the same machine, the same name');
 }
@@ -116,7 +116,7 @@ async function isIssued(
   terminal.step('Approved', reason);
   terminal.step('', message);
   terminal.step('certificate', `serial ${new X509Certificate(pem).serialNumber.toLowerCase()}`);
-  const checks = checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
+  const checks = await checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
   const verifies = checks.every(({ holds }) => holds);
   if (verifies && inShort !== undefined) terminal.check(true, inShort);
   else for (const { holds, what } of checks) terminal.check(holds, what);
@@ -132,7 +132,7 @@ async function isDenied(
 ): Promise<void> {
   const { terminal, signal } = world;
   const question = questionFor(nodeName);
-  const object = await postRequest(askForCertificate(question, proof), question, stack.node, world);
+  const object = await postRequest(await askForCertificate(question, proof), question, stack.node, world);
   const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? refusalIn(now), stack, world);
   if (certificatePemIn(answered) !== undefined)
     throw new DemoFailure(`a request that should be denied (${expected}) got a certificate`);

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { startApiFront } from '../../csr-api/api-front.ts';
 import type { ApiFront } from '../../csr-api/api-front.ts';
 import { checkIssued } from '../certificate-checks.ts';
+import type { CertificateCheck } from '../certificate-checks.ts';
 import { conditionIn } from '../../csr-api/csr-object.ts';
 import { createNode } from '../node.ts';
 import type { DemoNode, PrintedCredential } from '../node.ts';
@@ -135,7 +136,7 @@ async function playFirst(play: Play): Promise<PrintedCredential> {
     terminal.step(index === 0 ? 'evidence from' : '', path);
   await showRequest(play, credential, 'system:bootstrap:');
   const { certificatePem, keyPem } = credential;
-  showChecks(terminal, checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
+  showChecks(terminal, await checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
   terminal.step('kept in', `${node.cache.split('/').at(-1)}/client.pem (${mode(join(node.cache, 'client.pem'))})`);
   terminal.step('asked again at', `${credential.askAgainAt}, ${share(credential, now())} of the way to its end`);
   return credential;
@@ -159,7 +160,7 @@ async function playRenewal(play: Play, first: PrintedCredential, moment: number)
   const renewed = await called(play);
   await showRequest(play, renewed, 'system:node:');
   const { certificatePem, keyPem } = renewed;
-  showChecks(terminal, checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
+  showChecks(terminal, await checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
   check(terminal, keyPem !== first.keyPem, 'with a new key');
   check(
     terminal,
@@ -205,7 +206,7 @@ async function showRequest(
   if (!spec.username.startsWith(expected)) throw new DemoFailure(`the request should be ${expected}…'s`);
 }
 
-function showChecks(terminal: DemoWorld['terminal'], checks: ReturnType<typeof checkIssued>): void {
+function showChecks(terminal: DemoWorld['terminal'], checks: readonly CertificateCheck[]): void {
   for (const { holds, what } of checks) terminal.check(holds, what);
   if (!checks.every(({ holds }) => holds)) throw new DemoFailure('the certificate does not verify');
 }

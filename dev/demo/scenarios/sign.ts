@@ -58,7 +58,7 @@ async function playGood(
   made: string[],
 ): Promise<void> {
   const { terminal } = world;
-  const asked = askForCertificate(question);
+  const asked = await askForCertificate(question);
   terminal.step('key', 'P-256, made on the node and kept there');
   const object = await postRequest(asked, question, stack.node, world);
   made.push(nameOf(object));
@@ -72,7 +72,7 @@ async function playGood(
     `relayed, signed, posted back ${Math.round(performance.now() - approvedAt)} ms after approval`,
   );
 
-  const checks = checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
+  const checks = await checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
   for (const { holds, what } of checks) terminal.check(holds, what);
   if (!checks.every(({ holds }) => holds)) throw new DemoFailure('the certificate does not verify');
 }
@@ -84,7 +84,7 @@ async function playGreedy(
   made: string[],
 ): Promise<void> {
   const { terminal } = world;
-  const object = await postRequest(askForCertificate(question), question, stack.node, world);
+  const object = await postRequest(await askForCertificate(question), question, stack.node, world);
   made.push(nameOf(object));
   await approve(object, stack, world);
   const answered = await waitFor(nameOf(object), (now) => certificatePemIn(now) ?? failureIn(now), stack, world);
