@@ -16,6 +16,7 @@ import { boundPlugins } from './plugins.ts';
 import { createTransport, loginMilliseconds } from './transport.ts';
 import type { HttpCall, HttpResult, KubernetesTransport } from './transport.ts';
 import { decodeWatch } from './watch.ts';
+import { isObject } from '../../core/encoding/json-object.ts';
 
 /** Where the API server and the login to it are described. */
 export type KubernetesLogin =
@@ -382,8 +383,4 @@ function parse(text: string): JsonObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import type { ApiRefusal, JsonObject, WatchEvent } from '../../core/ports/kubernetes-api.ts';
+import { isObject } from '../../core/encoding/json-object.ts';
 
 /** An object is 1.5 MiB in etcd at most. In JSON base64 takes a third more, and a control character six times as much. */
 const maxLineBytes = 8 * 1_048_576;
@@ -72,8 +73,4 @@ function decodeLine(
     default:
       return { type: 'UNREADABLE', message: 'an event of unknown type' };
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

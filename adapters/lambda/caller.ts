@@ -9,6 +9,7 @@ import type { CallersAllowed } from '../../core/configuration/bundled-configurat
 import { errorAnswer } from './answers.ts';
 import type { HttpAnswer, HttpEvent, LambdaContext } from './http.ts';
 import type { CallLogEntry } from './log.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 /** `caller` for a log line; `principal` is the same without its session name, for a metric with few values. */
 export type CallerDecision =
@@ -20,19 +21,19 @@ export type CallerCheck = (event: HttpEvent, context: LambdaContext | undefined)
 export function checkCaller({ cluster, role, subjects }: CallersAllowed): CallerCheck {
   return ({ requestContext: { authorizer } }, context) => {
     // What does not apply may be left out or null.
-    const blocks = Object.entries(record(authorizer)).filter(([, block]) => block !== null && block !== undefined);
+    const blocks = Object.entries(objectOf(authorizer)).filter(([, block]) => block !== null && block !== undefined);
     const { iam, lambda, ...others } = Object.fromEntries(blocks);
     const unknown: CallerDecision = refusedCaller(iam, lambda);
     // Each API has one authorizer. Two answers would be two callers.
     if (Object.keys(others).length > 0 || (iam !== undefined) === (lambda !== undefined)) return unknown;
     if (iam === undefined) {
       // The context that lambdas/authorizer returns for a token it accepts.
-      const { cluster: opened, subject } = record(lambda);
+      const { cluster: opened, subject } = objectOf(lambda);
       return opened === cluster && typeof subject === 'string' && subjects?.includes(subject) === true
         ? { ok: true }
         : unknown;
     }
-    return role !== undefined && isRole(role, record(iam), context) ? { ok: true } : unknown;
+    return role !== undefined && isRole(role, objectOf(iam), context) ? { ok: true } : unknown;
   };
 }
 
@@ -62,12 +63,12 @@ const sessionName = /^[\w+=,.@-]{2,64}$/;
 const principalArn = /^arn:[a-z-]{1,20}:(?:iam|sts)::[0-9]{12}:[\w+=,.@:/-]{1,600}$/;
 
 function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readonly ok: false } {
-  const { userArn } = record(iam);
+  const { userArn } = objectOf(iam);
   if (typeof userArn === 'string' && principalArn.test(userArn)) {
     const principal = userArn.replace(/(:assumed-role\/[^/]+|:federated-user)\/.*$/, '$1');
     return { ok: false, caller: userArn.slice(0, 256), principal: principal.slice(0, 256) };
   }
-  const { subject } = record(lambda);
+  const { subject } = objectOf(lambda);
   if (typeof subject === 'string' && /^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/.test(subject))
     return { ok: false, caller: subject.slice(0, 256), principal: subject.slice(0, 256) };
   return unnamedCaller;
@@ -84,8 +85,4 @@ export function refuseCaller(
   const message = 'the caller is neither the caller role nor a service account of this cluster';
   const about = cluster === undefined ? {} : { cluster };
   return [errorAnswer(403, 'forbidden', message), { ...about, caller, callerPrincipal: principal }];
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

@@ -2,6 +2,7 @@
  * HTTP as Lambda hands it over: payload format 2.0, the same from an HTTP API and a Function URL.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
  */
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 /**
  * The part of the event that is looked at. `requestContext` is written by AWS, the rest by the caller. A principal with
@@ -39,18 +40,14 @@ export type HttpHandler = (event: HttpEvent, context?: LambdaContext) => Promise
 
 /** The event as payload format 2.0; undefined for anything else, such as an event that a principal invokes the function with. */
 export function readHttpEvent(event: unknown): HttpEvent | undefined {
-  const { rawPath, headers, requestContext, body, isBase64Encoded } = record(event);
-  const { method } = record(record(requestContext)['http']);
+  const { rawPath, headers, requestContext, body, isBase64Encoded } = objectOf(event);
+  const { method } = objectOf(objectOf(requestContext)['http']);
   if (typeof rawPath !== 'string' || typeof method !== 'string' || typeof headers !== 'object' || headers === null)
     return undefined;
   if (body !== undefined && body !== null && typeof body !== 'string') return undefined;
   if (typeof isBase64Encoded !== 'boolean') return undefined;
   if (!Object.values(headers).every((value) => value === undefined || typeof value === 'string')) return undefined;
   return event as HttpEvent;
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** A request as handlers see it, whoever carried it. */

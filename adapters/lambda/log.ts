@@ -3,6 +3,7 @@ import { CertificateUnreadableError } from '../../core/x509/read-certificate.ts'
 import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome/outcome.ts';
 import { CertificateDefectError, LaterError, MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { HttpAnswer } from './http.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 export const logLevels = ['info', 'warn', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -78,19 +79,15 @@ function describe(error: unknown, withStack: boolean): object {
 
 /** Which request it was, as far as that can be said of JSON that may be anything. */
 export function requestNames(json: unknown): Partial<CallLogEntry> {
-  const { metadata, spec } = record(json);
+  const { metadata, spec } = objectOf(json);
   const names = {
-    uid: record(metadata)['uid'],
-    name: record(metadata)['name'],
-    signerName: record(spec)['signerName'],
+    uid: objectOf(metadata)['uid'],
+    name: objectOf(metadata)['name'],
+    signerName: objectOf(spec)['signerName'],
   };
   return Object.fromEntries(
     Object.entries(names).filter(([, value]) => typeof value === 'string' && /^[A-Za-z0-9./_:-]{1,571}$/.test(value)),
   );
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 /** Classifies what was thrown: slow down, come back, or a fault of ours that an alarm should tell of. */

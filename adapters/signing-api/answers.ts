@@ -8,6 +8,7 @@ import { isRefusalCode, violation } from '../../core/outcome/outcome.ts';
 import type { BusyWhy, IgnoredWhy, Violation } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { AttestAnswer, AttestVerdict, NoAnswer, SignAnswer } from '../../core/ports/signing-endpoint.ts';
+import { isObject } from '../../core/encoding/json-object.ts';
 
 export interface RawAnswer {
   readonly status: number;
@@ -180,8 +181,4 @@ function parse(body: Buffer): JsonObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

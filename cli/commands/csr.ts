@@ -16,6 +16,7 @@ import type { Io } from '../runtime/io.ts';
 import { objectOf, textOf } from '../cluster/object-answers.ts';
 import { commaList, json, outputOption, table, yaml } from '../output/output.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
+import { isObject } from '../../core/encoding/json-object.ts';
 
 interface ExplainFlags extends ClusterFlags {
   readonly kubeconfig?: string;
@@ -168,10 +169,6 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
   return isObject(value)
     ? { ...value, metadata: { ...notCreated, ...(isObject(value['metadata']) ? value['metadata'] : {}) } }
     : value;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const signs = { pass: '✓', fail: '✗', wait: '…' } as const;

@@ -1,14 +1,15 @@
 /**
- * JSON in which nothing has two readings. JSON.parse takes the last of several equal keys, other readers the first:
- * what one of them checked the other would not have seen.
+ * JSON with exactly one meaning. Of two equal keys JSON.parse takes the last one and other readers the first (RFC 8259 §4), so
+ * one reader could check a value and another one use a different value.
  */
 import type { Problem } from './der-reader.ts';
 import { decodeBody } from './json-body.ts';
+import { isObject } from './json-object.ts';
+import type { JsonObject } from './json-object.ts';
 
-export type JsonObject = Readonly<Record<string, unknown>>;
 export type ReadObject = { readonly object: JsonObject } | Problem;
 
-/** Exactly one JSON object, UTF-8, no key twice at any depth. */
+/** Exactly one JSON object in UTF-8, without a repeated key at any depth. */
 export function readJsonObject(bytes: Uint8Array): ReadObject {
   const body = decodeBody(bytes);
   if (!body.ok) return { problem: 'is not JSON' };
@@ -17,11 +18,7 @@ export function readJsonObject(bytes: Uint8Array): ReadObject {
   return { object: body.json };
 }
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** An evidence block by its closed schema. A key that is not understood may be one that the sender relies on. */
+/** An evidence block by its closed schema. An unknown key is refused because the sender may rely on it. */
 export function readEvidence<Required extends string, Optional extends string = never>(
   data: Uint8Array,
   schema: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },
@@ -42,7 +39,7 @@ export function hasDuplicateKeys(text: string): boolean {
     if (token === '{') open.push(new Set());
     else if (token === '}') open.pop();
     else if (colon !== undefined) {
-      // The name itself, however it is escaped.
+      // Unescaped: `"a"` and `"\u0061"` are the same key.
       const key: unknown = JSON.parse(token.slice(0, -colon.length));
       const keys = open.at(-1);
       if (keys?.has(key) === true) return true;

@@ -5,9 +5,11 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Problem } from '../encoding/der-reader.ts';
-import type { JsonObject } from '../ports/kubernetes-api.ts';
+
 import type { Instant } from '../ports/instant.ts';
 import { printable, quoted } from '../outcome/printable-text.ts';
+import { objectOf } from '../encoding/json-object.ts';
+import type { JsonObject } from '../encoding/json-object.ts';
 
 export interface BootstrapToken {
   /** Public: it names the Secret, the user `system:bootstrap:<id>` and the signature in cluster-info. */
@@ -125,9 +127,9 @@ export function secretOfToken({ token, description, expires, usages, groups, own
 
 /** Read as kubeadm and the API server read it; whatever one of them would not take is a problem. */
 export function tokenOfSecret(secret: JsonObject): TokenRecord | Problem {
-  const metadata = objectOr(secret['metadata']);
+  const metadata = objectOf(secret['metadata']);
   const name = textOr(metadata['name']);
-  const data = new Map(Object.entries(objectOr(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));
+  const data = new Map(Object.entries(objectOf(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));
   const id = data.get('token-id') ?? '';
   if (secret['type'] !== tokenSecretType) return { problem: `${name} is no Secret of type ${tokenSecretType}` };
   if (id === '') return { problem: `bootstrap Token Secret has no token-id data: ${name}` };
@@ -153,8 +155,8 @@ export function tokenOfSecret(secret: JsonObject): TokenRecord | Problem {
 }
 
 function ownerOf(metadata: JsonObject): TokenOwner | undefined {
-  const kind = objectOr(metadata['labels'])[ownerLabel];
-  const annotations = objectOr(metadata['annotations']);
+  const kind = objectOf(metadata['labels'])[ownerLabel];
+  const annotations = objectOf(metadata['annotations']);
   const [namespace, name] = [annotations[ownerNamespaceAnnotation], annotations[ownerNameAnnotation]].map(textOr);
   if ((kind !== 'machine' && kind !== 'pool') || !namespace || !name) return undefined;
   return { kind, namespace, name };
@@ -189,10 +191,6 @@ function base64(text: string): string {
 
 function fromBase64(value: unknown): string {
   return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : '';
-}
-
-function objectOr(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
 function textOr(value: unknown): string {

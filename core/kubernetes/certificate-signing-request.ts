@@ -1,3 +1,4 @@
+import { isObject } from '../encoding/json-object.ts';
 import { maxRequestBytes } from '../x509/certificate-request.ts';
 
 /**
@@ -64,19 +65,16 @@ export type DecodedObject =
 
 /** `json` is what JSON.parse gave. The message names the field that is wrong, never its content. */
 export function decodeRequestObject(json: unknown): DecodedObject {
-  const object = asRecord(json);
-  if (object === undefined) return wrong('body is not a JSON object');
-  const { apiVersion, kind } = object;
+  if (!isObject(json)) return wrong('body is not a JSON object');
+  const { apiVersion, kind, metadata, spec } = json;
   if (apiVersion !== 'certificates.k8s.io/v1' && apiVersion !== 'certificates.k8s.io/v1beta1')
     return wrong('apiVersion is not certificates.k8s.io/v1 or v1beta1');
   if (kind !== 'CertificateSigningRequest') return wrong('kind is not CertificateSigningRequest');
 
-  const metadata = asRecord(object['metadata']);
-  const spec = asRecord(object['spec']);
-  const status = object['status'] === undefined || object['status'] === null ? {} : asRecord(object['status']);
-  if (metadata === undefined) return wrong('metadata is missing');
-  if (spec === undefined) return wrong('spec is missing');
-  if (status === undefined) return wrong('status is not an object');
+  const status = json['status'] ?? {};
+  if (!isObject(metadata)) return wrong('metadata is missing');
+  if (!isObject(spec)) return wrong('spec is missing');
+  if (!isObject(status)) return wrong('status is not an object');
 
   const name = metadata['name'];
   const uid = metadata['uid'];
@@ -105,8 +103,8 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   if (groups === undefined) return wrong('spec.groups is not a list of strings');
   const username = spec['username'] ?? '';
   if (typeof username !== 'string') return wrong('spec.username is not a string');
-  const extra = spec['extra'] === undefined || spec['extra'] === null ? {} : asRecord(spec['extra']);
-  const requesterNodes = extra === undefined ? undefined : optionalStrings(extra[nodeNameExtra]);
+  const extra = spec['extra'] ?? {};
+  const requesterNodes = isObject(extra) ? optionalStrings(extra[nodeNameExtra]) : undefined;
   if (requesterNodes === undefined) return wrong('spec.extra is not a map of lists of strings');
   const expirationSeconds = spec['expirationSeconds'] ?? undefined;
   if (expirationSeconds !== undefined && !isInt32(expirationSeconds))
@@ -140,12 +138,6 @@ function wrong(message: string): { ok: false; message: string } {
   return { ok: false, message };
 }
 
-function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
-}
-
 /**
  * What the API server takes for the name of a request (ValidatePathSegmentName): one path segment, spaces and all. Any
  * stricter rule would leave an approved request without an answer.
@@ -174,9 +166,9 @@ function decodeConditions(value: unknown): readonly Condition[] | undefined {
   if (!Array.isArray(value) || value.length > 1_000) return undefined;
   const conditions: Condition[] = [];
   for (const item of value) {
-    const record = asRecord(item);
-    if (record === undefined || typeof record['type'] !== 'string') return undefined;
-    const { type, status, reason, message } = record;
+    if (!isObject(item)) return undefined;
+    const { type, status, reason, message } = item;
+    if (typeof type !== 'string') return undefined;
     if (status !== undefined && typeof status !== 'string') return undefined;
     conditions.push({
       type,

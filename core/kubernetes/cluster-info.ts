@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
 import type { Problem } from '../encoding/der-reader.ts';
 import { decodePem, toPem } from '../encoding/pem.ts';
-import type { JsonObject } from '../ports/kubernetes-api.ts';
+import { isObject, objectOf } from '../encoding/json-object.ts';
+import type { JsonObject } from '../encoding/json-object.ts';
 import { quoted } from '../outcome/printable-text.ts';
 
 export interface ClusterEntry {
@@ -51,14 +52,15 @@ function pinProblem(problem: string): Problem {
 
 /** The cluster of a parsed kubeconfig: the unnamed one, else that of its current context, as kubeadm chooses. */
 export function clusterEntry(config: unknown): ClusterEntry | Problem {
-  const document = objectOf(config);
+  const { clusters, contexts, 'current-context': current = '' } = objectOf(config);
   const named = (list: unknown, name: unknown): JsonObject | undefined =>
-    Array.isArray(list) ? list.map(objectOf).find((entry) => (entry?.['name'] ?? '') === name) : undefined;
-  const clusters = document?.['clusters'];
-  const context = objectOf(named(document?.['contexts'], document?.['current-context'] ?? '')?.['context']);
-  const entry = named(clusters, '') ?? named(clusters, context?.['cluster']);
-  const cluster = objectOf(entry?.['cluster']);
-  if (cluster === undefined) return { problem: 'it names no cluster: neither an unnamed one nor a current-context' };
+    Array.isArray(list)
+      ? list.map((item) => (isObject(item) ? item : undefined)).find((entry) => (entry?.['name'] ?? '') === name)
+      : undefined;
+  const context = objectOf(named(contexts, current ?? '')?.['context']);
+  const entry = named(clusters, '') ?? named(clusters, context['cluster']);
+  const cluster = entry?.['cluster'];
+  if (!isObject(cluster)) return { problem: 'it names no cluster: neither an unnamed one nor a current-context' };
   const { server } = cluster;
   if (typeof server !== 'string' || !isHttps(server)) return { problem: 'its server is no https:// address' };
   // Whoever sets this wants a server believed that cannot show who it is.
@@ -128,8 +130,4 @@ export function pinnedOf(
 
 function isHttps(text: string): boolean {
   return URL.canParse(text) && new URL(text).protocol === 'https:';
-}
-
-function objectOf(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
 }

@@ -3,9 +3,9 @@
  * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
  * taken effect or not, and callers must be right in both cases.
  */
+import type { JsonObject } from '../encoding/json-object.ts';
 
-/** Any JSON object, as received: fields we do not know are kept and sent back. */
-export type JsonObject = Readonly<Record<string, unknown>>;
+export type { JsonObject };
 
 /**
  * A definite "no" of the API server. Whatever leaves open what happened (a broken connection, a timeout, a 5xx, an

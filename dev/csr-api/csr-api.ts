@@ -7,7 +7,8 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { createCsrStore, problem, record } from './csr-store.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
+import { createCsrStore, problem } from './csr-store.ts';
 import type { ApiProblem, CsrStore, Requester, Stored } from './csr-store.ts';
 
 export interface CsrApi {
@@ -111,7 +112,7 @@ function list(store: CsrStore, query: URLSearchParams): Stored {
   const limit = Number(query.get('limit') ?? 0) || Number.POSITIVE_INFINITY;
   const matching = store.list(after).filter(selectorOf(query));
   const items = matching.slice(0, limit);
-  const last = record(items.at(-1)?.['metadata'])['name'];
+  const last = objectOf(items.at(-1)?.['metadata'])['name'];
   const token = Buffer.from(JSON.stringify({ after: last, version })).toString('base64url');
   return {
     ok: true,
@@ -137,8 +138,8 @@ function selectorOf(query: URLSearchParams): (object: JsonObject) => boolean {
   const value = (key: string): string | undefined => wanted.find(([name]) => name === key)?.at(-1);
   const [signerName, name] = [value('spec.signerName'), value('metadata.name')];
   return (object) =>
-    (signerName === undefined || record(object['spec'])['signerName'] === signerName) &&
-    (name === undefined || record(object['metadata'])['name'] === name);
+    (signerName === undefined || objectOf(object['spec'])['signerName'] === signerName) &&
+    (name === undefined || objectOf(object['metadata'])['name'] === name);
 }
 
 /** One JSON event a line until the client goes or `timeoutSeconds` are over, with bookmarks when asked for. */
@@ -196,7 +197,7 @@ async function readObject(request: IncomingMessage, apiVersion: string, kind: st
     chunks.push(chunk);
   }
   try {
-    const object = record(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    const object = objectOf(JSON.parse(Buffer.concat(chunks).toString('utf8')));
     if (object['kind'] !== kind || object['apiVersion'] !== apiVersion)
       return problem(400, 'BadRequest', `the object is not a ${apiVersion} ${kind}`);
     return { ok: true, object };
@@ -222,12 +223,12 @@ function groupsOf(username: string): readonly string[] {
 const kubeadmTokens = 'system:bootstrappers:kubeadm:default-node-token';
 
 function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stored {
-  const spec = record(object['spec']);
+  const spec = objectOf(object['spec']);
   const { user, groups = [], resourceAttributes } = spec;
   if (!Array.isArray(groups) || (groups.length === 0 && !user))
     return problem(422, 'Invalid', 'spec.user: Required value: at least one of user or group must be specified');
   const text = (value: unknown): string => (typeof value === 'string' ? value : '');
-  const { verb, group, resource, subresource } = record(resourceAttributes);
+  const { verb, group, resource, subresource } = objectOf(resourceAttributes);
   const review: Review = {
     user: text(user),
     groups: groups.map(text),

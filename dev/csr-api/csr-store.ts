@@ -6,6 +6,7 @@
 import { randomBytes, randomUUID, X509Certificate } from 'node:crypto';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 export interface Requester {
   readonly username: string;
@@ -57,7 +58,7 @@ export function createCsrStore(now: () => Instant): CsrStore {
 
   function store(type: StoreEvent['type'], object: JsonObject): Stored {
     version += 1;
-    const metadata = record(object['metadata']);
+    const metadata = objectOf(object['metadata']);
     const stored = { ...object, metadata: { ...metadata, resourceVersion: String(version) } };
     objects.set(text(metadata['name']), stored);
     const event: StoreEvent = { type, object: stored, version };
@@ -69,13 +70,13 @@ export function createCsrStore(now: () => Instant): CsrStore {
 
   return {
     create(object, requester) {
-      const metadata = record(object['metadata']);
+      const metadata = objectOf(object['metadata']);
       const name = metadata['name'] ?? `${text(metadata['generateName'])}${randomBytes(3).toString('hex').slice(0, 5)}`;
       if (typeof name !== 'string' || !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name))
         return invalid('metadata.name: must be a lower-case DNS name');
       if (objects.has(name))
         return problem(409, 'AlreadyExists', `certificatesigningrequests "${name}" already exists`);
-      const spec = { ...record(object['spec']), username: requester.username, groups: requester.groups };
+      const spec = { ...objectOf(object['spec']), username: requester.username, groups: requester.groups };
       const wrong = specProblem(spec);
       if (wrong !== undefined) return invalid(wrong);
       return store('ADDED', {
@@ -97,8 +98,8 @@ export function createCsrStore(now: () => Instant): CsrStore {
     update(name, subresource, object) {
       const old = found(objects.get(name), name);
       if (!old.ok) return old;
-      const { uid, resourceVersion } = record(object['metadata']);
-      const stored = record(old.object['metadata']);
+      const { uid, resourceVersion } = objectOf(object['metadata']);
+      const stored = objectOf(old.object['metadata']);
       // An update without a resourceVersion is unconditional, as on the real server.
       if (
         (resourceVersion ?? stored['resourceVersion']) !== stored['resourceVersion'] ||
@@ -109,8 +110,8 @@ export function createCsrStore(now: () => Instant): CsrStore {
           'Conflict',
           `the object "${name}" has been modified; please apply your changes to the latest version`,
         );
-      const before = record(old.object['status']);
-      const after = record(object['status']);
+      const before = objectOf(old.object['status']);
+      const after = objectOf(object['status']);
       const conditions = nextConditions(subresource, conditionsOf(before), conditionsOf(after), now());
       if (typeof conditions === 'string') return invalid(conditions);
       const certificate = subresource === 'status' ? after['certificate'] : before['certificate'];
@@ -121,7 +122,7 @@ export function createCsrStore(now: () => Instant): CsrStore {
         ...(certificate === undefined ? {} : { certificate }),
       };
       // A write that changes nothing is no event, and keeps its resourceVersion.
-      const metadata = { ...stored, ...pick(record(object['metadata']), 'labels', 'annotations') };
+      const metadata = { ...stored, ...pick(objectOf(object['metadata']), 'labels', 'annotations') };
       const updated = { ...old.object, metadata, status };
       if (JSON.stringify(updated) === JSON.stringify(old.object)) return old;
       return store('MODIFIED', updated);
@@ -227,10 +228,6 @@ function invalid(message: string): Stored {
 
 export function problem(code: ApiProblem['code'], reason: string, message: string): Stored & { ok: false } {
   return { ok: false, problem: { code, reason, message } };
-}
-
-export function record(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
 function text(value: unknown): string {

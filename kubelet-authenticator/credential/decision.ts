@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Login } from '../request/login.ts';
 import type { PendingRequest } from './work.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 export type Decision =
   /** PEM as the signer wrote it. */
@@ -10,8 +11,8 @@ export type Decision =
   | { readonly kind: 'undecided'; readonly approved: boolean };
 
 export function decisionOn(object: JsonObject): Decision {
-  const status = fields(object['status']);
-  const conditions = (Array.isArray(status['conditions']) ? status['conditions'] : []).map(fields);
+  const status = objectOf(object['status']);
+  const conditions = (Array.isArray(status['conditions']) ? status['conditions'] : []).map(objectOf);
   const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 1_000) : '');
   for (const type of ['Denied', 'Failed'] as const) {
     const condition = conditions.find((one) => one['type'] === type);
@@ -29,7 +30,7 @@ export function decisionOn(object: JsonObject): Decision {
  * we sent, under our own name, is worth waiting for.
  */
 export function isOurs(object: JsonObject, request: PendingRequest, signerName: string, login: Login): boolean {
-  const spec = fields(object['spec']);
+  const spec = objectOf(object['spec']);
   const username = request.username ?? login.username;
   return (
     spec['request'] === Buffer.from(request.text, 'utf8').toString('base64') &&
@@ -39,21 +40,17 @@ export function isOurs(object: JsonObject, request: PendingRequest, signerName: 
 }
 
 export function usernameIn(object: JsonObject): string | undefined {
-  const { username } = fields(object['spec']);
+  const { username } = objectOf(object['spec']);
   return typeof username === 'string' && username !== '' ? username : undefined;
 }
 
 export function resourceVersionIn(object: JsonObject): string {
-  const { resourceVersion } = fields(object['metadata']);
+  const { resourceVersion } = objectOf(object['metadata']);
   return typeof resourceVersion === 'string' ? resourceVersion : '';
 }
 
 /** Written by the approver with its refusal (docs/attestation.md). */
 export function supportedVersions(object: JsonObject): readonly string[] {
-  const value = fields(fields(object['metadata'])['annotations'])['countersign.dev/supported-attestation-versions'];
+  const value = objectOf(objectOf(object['metadata'])['annotations'])['countersign.dev/supported-attestation-versions'];
   return typeof value === 'string' ? value.split(/[\s,]+/).filter((version) => version !== '') : [];
-}
-
-function fields(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }

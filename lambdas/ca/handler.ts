@@ -13,6 +13,7 @@ import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 
 export interface CaPorts {
   readonly cluster: string;
@@ -199,7 +200,7 @@ function factsOf(pem: string): ReturnType<typeof certificateFacts> {
 }
 
 function isResourceEvent(event: unknown): event is ResourceEvent {
-  const { RequestType: type, ...given } = fields(event);
+  const { RequestType: type, ...given } = objectOf(event);
   const texts = ['ResponseURL', 'StackId', 'RequestId', 'LogicalResourceId'].map((name) => given[name]);
   return (
     (type === 'Create' || type === 'Update' || type === 'Delete') && texts.every((text) => typeof text === 'string')
@@ -207,11 +208,7 @@ function isResourceEvent(event: unknown): event is ResourceEvent {
 }
 
 function isOperatorRequest(event: unknown): event is OperatorRequest {
-  const { action, ca, ...others } = fields(event);
+  const { action, ca, ...others } = objectOf(event);
   if (Object.keys(others).length > 0) return false;
   return (action === 'init' || action === 'show') && (ca === undefined || typeof ca === 'string');
-}
-
-function fields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

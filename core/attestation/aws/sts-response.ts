@@ -6,8 +6,9 @@
 import type { Problem } from '../../encoding/der-reader.ts';
 import { ThrottledError } from '../../ports/errors.ts';
 import type { StsAnswer } from './endpoints.ts';
-import { isObject, readJsonObject } from '../../encoding/strict-json.ts';
-import type { JsonObject } from '../../encoding/strict-json.ts';
+import { isObject } from '../../encoding/json-object.ts';
+import type { JsonObject } from '../../encoding/json-object.ts';
+import { readJsonObject } from '../../encoding/strict-json.ts';
 
 export interface Caller {
   readonly partition: string;

@@ -16,6 +16,7 @@ import { checkServingApproval, resolveAllowedSans } from './serving.ts';
 import { isInTree, isNodeSigner, signerOf, unknownSignerMessage } from '../../policy/signer-names.ts';
 import type { SignerKind } from '../../policy/signer-names.ts';
 import { resolveSubject } from './subject.ts';
+import { isObject } from '../../encoding/json-object.ts';
 
 /** 30 days, where kube-controller-manager has a year: nothing but its end takes back a certificate. */
 export const defaultTtlSeconds = 30 * 86_400;
@@ -27,7 +28,7 @@ export function withDefaults(defaults: ClusterInput, own: ClusterInput): Cluster
 }
 
 function merge(base: unknown, over: unknown): unknown {
-  if (!isMap(base) || !isMap(over)) return over;
+  if (!isObject(base) || !isObject(over)) return over;
   const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
   return Object.fromEntries(
     [...keys].map((key) => [
@@ -35,10 +36,6 @@ function merge(base: unknown, over: unknown): unknown {
       over[key] === undefined ? base[key] : base[key] === undefined ? over[key] : merge(base[key], over[key]),
     ]),
   );
-}
-
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const noCa = 'a cluster needs at least one CA';

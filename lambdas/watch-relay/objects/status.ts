@@ -2,6 +2,7 @@ import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts'
 import type { Violations } from '../../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
+import { objectOf } from '../../../core/encoding/json-object.ts';
 
 /** A condition is read by people; every byte of it is stored and sent with the object for as long as it lives. */
 export const maxMessageBytes = 32_768;
@@ -26,11 +27,11 @@ export interface DecisionCondition {
  */
 export function withDecision(object: JsonObject, decision: DecisionCondition, now: Instant): JsonObject {
   const { type, reason, message, annotations } = decision;
-  const metadata = recordOf(object['metadata']);
+  const metadata = objectOf(object['metadata']);
   const annotated =
     Object.keys(annotations).length === 0
       ? metadata
-      : { ...metadata, annotations: { ...recordOf(metadata['annotations']), ...annotations } };
+      : { ...metadata, annotations: { ...objectOf(metadata['annotations']), ...annotations } };
   return { ...withCondition(object, { type, reason, message }, now), metadata: annotated };
 }
 
@@ -69,7 +70,7 @@ export function certificateOf(object: JsonObject): string | undefined {
 export function approvedAt(object: JsonObject): Instant | undefined {
   const conditions = statusOf(object)['conditions'];
   if (!Array.isArray(conditions)) return undefined;
-  const approved = (conditions as readonly unknown[]).map(recordOf).find(({ type }) => type === 'Approved');
+  const approved = (conditions as readonly unknown[]).map(objectOf).find(({ type }) => type === 'Approved');
   const time = approved?.['lastUpdateTime'];
   const instant = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return Number.isNaN(instant) ? undefined : instant;
@@ -95,9 +96,5 @@ export function truncate(text: string, maxBytes: number): string {
 }
 
 function statusOf(object: JsonObject): JsonObject {
-  return recordOf(object['status']);
-}
-
-function recordOf(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+  return objectOf(object['status']);
 }

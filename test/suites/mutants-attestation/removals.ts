@@ -10,6 +10,7 @@ export const files = [
   'attestation/aws/instance.ts',
   'attestation/aws/partition.ts',
   'attestation/aws/cms.ts',
+  'encoding/json-object.ts',
   'encoding/strict-json.ts',
   'attestation/aws/sts-response.ts',
   'attestation/aws/sts-token.ts',
