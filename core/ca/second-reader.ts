@@ -13,6 +13,8 @@ import {
 import type { CaTemplate } from '../x509/ca-certificate.ts';
 import { keyIdentifier } from '../x509/tbs-certificate.ts';
 
+const caUsages: KeyUsageFlags = KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;
+
 /** What the second reader finds that the template does not say; empty if they agree. */
 export async function certificateDifferences(
   der: Uint8Array,
@@ -43,7 +45,7 @@ async function compare(read: X509Certificate, template: Omit<CaTemplate, 'algori
     [read.notBefore.getTime() === seconds(notBefore) && read.notAfter.getTime() === seconds(notAfter), 'validity'],
     [Buffer.from(read.publicKey.rawData).equals(spki), 'public key'],
     [constraints?.critical === true && constraints.ca && constraints.pathLength === pathLength, 'basicConstraints'],
-    [usages?.critical === true && usages.usages === (KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign), 'keyUsage'],
+    [usages?.critical === true && usages.usages === caUsages, 'keyUsage'],
     [identifier?.keyId === Buffer.from(keyIdentifier(spki)).toString('hex'), 'subjectKeyIdentifier'],
     [read.extensions.length === 3, 'number of extensions'],
     [await read.verify({ signatureOnly: true }), 'signature'],
