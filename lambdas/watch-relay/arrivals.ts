@@ -65,13 +65,13 @@ export function takeArrival(
       held.drop(uid);
     } else held.put(uid, withoutManagedFields(object), size);
     const proves = policies.get(signerName)?.attestation !== undefined;
-    const asks = judgement.kind === 'candidate' ? 'sign' : proves ? 'prove' : 'decide';
+    const asks = judgement.kind === 'candidate' ? 'sign' : proves ? 'attest' : 'approve';
     const step = judgement.oversized ? 'refuse' : asks;
     const since = createdAt(object) ?? ports.clock.now();
     const added = queue.add(key, arrivalOf(judgement.object, step, size, since));
-    if (added === 'crowded') {
+    if (added === 'backlogged') {
       log.warn({ ...key, requester }, 'many requests of one requester wait');
-      events.crowded(key);
+      events.backlogged(key);
     }
     return;
   }
@@ -104,7 +104,7 @@ function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: numbe
   const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
   // Oversized ones have a place of their own.
   const weight = step === 'refuse' ? 0 : Math.max(1, Math.ceil(bytes / bytesOfOnePlace));
-  return { requester: username, line: node ? 'renewal' : 'other', step, weight, createdAt: since };
+  return { requester: username, priority: node ? 'renewal' : 'other', step, weight, createdAt: since };
 }
 
 export function dropArrival(object: JsonObject, { queue, held, asked }: Arrivals): void {

@@ -22,8 +22,8 @@ import { createRequestQueue, sumOf } from './schedule/queue.ts';
 import type { Taken } from './schedule/queue.ts';
 import { reflect } from './cluster/reflector.ts';
 import type { RetryCause, WorkResult } from './request/result.ts';
-import { askingSteps, byStep, steps } from './schedule/fair-queue.ts';
-import type { AskingStep, Step } from './schedule/fair-queue.ts';
+import { endpointSteps, byStep, steps } from './schedule/fair-queue.ts';
+import type { EndpointStep, Step } from './schedule/fair-queue.ts';
 import { relayRequest } from './request/work.ts';
 
 /** About 1 500 ordinary requests. */
@@ -40,7 +40,7 @@ const askedUids = 100_000;
 
 interface Session extends Endings, Arrivals {
   /** Each step asks somebody else, or has him ask somebody else: what one bears says nothing of the others. */
-  readonly limiters: Readonly<Record<AskingStep, ConcurrencyLimiter>>;
+  readonly limiters: Readonly<Record<EndpointStep, ConcurrencyLimiter>>;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
 
@@ -63,7 +63,7 @@ export async function runSession(
   const session: Session = {
     queue: createRequestQueue(clock, options.inFlightPerRequester, pump),
     held: createObjectCache(heldBytes),
-    limiters: { sign: limiter(), prove: limiter(), decide: limiter() },
+    limiters: { sign: limiter(), attest: limiter(), approve: limiter() },
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
     attention: createAttention(clock),
     asked: createAskedOnce(askedUids),
@@ -72,21 +72,25 @@ export async function runSession(
   const { queue, held, limiters, events } = session;
   const unwatch = metrics.watchGauges(() => ({
     waiting: queue.counts(),
-    longestLine: queue.longestLine(),
+    longestQueue: queue.longest(),
     oldestSeconds: queue.oldestSeconds(clock.now()),
     inFlight: running.size,
-    concurrencyLimit: { sign: limiters.sign.limit(), prove: limiters.prove.limit(), decide: limiters.decide.limit() },
+    concurrencyLimit: {
+      sign: limiters.sign.limit(),
+      attest: limiters.attest.limit(),
+      approve: limiters.approve.limit(),
+    },
     heldBytes: held.bytes(),
   }));
 
   function admits(step: Step): boolean {
     // In addition to the others: it must not take the place of one of them, nor wait for them.
-    if (step === 'refuse') return underWay.refuse === 0 && cancelRefusalPause === undefined && queue.ready(step);
-    const undecided = underWay.prove + underWay.decide;
+    if (step === 'refuse') return underWay.refuse === 0 && cancelRefusalPause === undefined && queue.hasReady(step);
+    const undecided = underWay.attest + underWay.approve;
     if (underWay.sign + undecided >= options.concurrency) return false;
     if (step !== 'sign' && undecided >= Math.ceil(options.concurrency * undecidedShare)) return false;
     // Asked only where there is something to do: a limiter that is asked takes it that there is.
-    return queue.ready(step) && limiters[step].admits(underWay[step]);
+    return queue.hasReady(step) && limiters[step].admits(underWay[step]);
   }
 
   /** Starts as many as may run. Called whenever a request becomes ready, a worker free, or a pause over. */
@@ -148,7 +152,7 @@ export async function runSession(
   calls.abort(new Error('the relay stops'));
   await Promise.all(running);
   // Whoever stands by has nothing under way and holds nothing: neither shown, nor kept for showing it.
-  for (const step of askingSteps) limiters[step].close();
+  for (const step of endpointSteps) limiters[step].close();
   cancelRefusalPause?.();
   unwatch();
 }
@@ -180,7 +184,7 @@ async function attend(
     }
     session.queue.done(key);
     // Only what the endpoint answered says something about the endpoint.
-    if (wasAnswered(result) && taken.step !== 'refuse') session.limiters[taken.step].succeeded();
+    if (wasAnswered(result) && taken.step !== 'refuse') session.limiters[taken.step].onSuccess();
     finish(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
@@ -191,15 +195,15 @@ async function attend(
 
 /** What a try without an answer says of the other requests of its step. */
 function slowDown(
-  step: AskingStep,
+  step: EndpointStep,
   requester: string,
   cause: RetryCause,
   begun: number,
-  { limiters, queue }: Session,
+  { limiters }: Session,
 ): void {
   const { others } = causes[cause];
-  if (others === 'crowded') limiters[step].congested(begun, queue.waiting(step));
-  else if (others === 'failing') limiters[step].failed(begun, requester);
+  if (others === 'crowded') limiters[step].onThrottled(begun);
+  else if (others === 'failing') limiters[step].onFailure(begun, requester);
 }
 
 async function within(milliseconds: number, clock: Clock, lost: AbortSignal, work: Promise<unknown>): Promise<void> {

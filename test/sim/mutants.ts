@@ -243,8 +243,8 @@ export const mutants: readonly Mutant[] = [
     name: 'what is seen while a worker has it is forgotten',
     of: 'relay',
     file: 'lambdas/watch-relay/schedule/queue.ts',
-    text: "const again = entry.meanwhile === 'seen' || entry.meanwhile === 'moved on';",
-    instead: 'const again = false;',
+    text: "if (entry.update === 'seen' || entry.update === 'moved') requeue(entry);",
+    instead: 'if (false as boolean) requeue(entry);',
   },
   {
     name: 'the watch goes on where its past is gone',

@@ -2,8 +2,8 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueCounts } from '../schedule/queue.ts';
 import type { RestartReason } from '../cluster/reflector.ts';
 import type { Decision, End, RetryCause } from '../request/result.ts';
-import { askingSteps, lines } from '../schedule/fair-queue.ts';
-import type { AskingStep, Line } from '../schedule/fair-queue.ts';
+import { endpointSteps, priorityClasses } from '../schedule/fair-queue.ts';
+import type { EndpointStep, PriorityClass } from '../schedule/fair-queue.ts';
 
 /** Everything the relay counts. docs/watch-relay.md says what each is good for. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
@@ -11,11 +11,11 @@ export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 /** What is read when somebody looks, not counted when it happens. */
 export interface RelayGauges {
   readonly waiting: QueueCounts;
-  readonly longestLine: number;
-  /** Age of the oldest request that is not answered, by line. */
-  readonly oldestSeconds: Readonly<Record<Line, number>>;
+  readonly longestQueue: number;
+  /** Age of the oldest request that is not answered, by priority class. */
+  readonly oldestSeconds: Readonly<Record<PriorityClass, number>>;
   readonly inFlight: number;
-  readonly concurrencyLimit: Readonly<Record<AskingStep, number>>;
+  readonly concurrencyLimit: Readonly<Record<EndpointStep, number>>;
   readonly heldBytes: number;
 }
 
@@ -27,10 +27,10 @@ const signBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 29
 const none = { ready: 0, delayed: 0 };
 const idle: RelayGauges = {
   waiting: { renewal: none, other: none },
-  longestLine: 0,
+  longestQueue: 0,
   oldestSeconds: { renewal: 0, other: 0 },
   inFlight: 0,
-  concurrencyLimit: { sign: 0, prove: 0, decide: 0 },
+  concurrencyLimit: { sign: 0, attest: 0, approve: 0 },
   heldBytes: 0,
 };
 
@@ -56,11 +56,11 @@ export function createRelayMetrics() {
   const events = counter('events_total', 'Events about requests.', ['result']);
   const webhook = counter('webhook_requests_total', 'Answers to webhook clients.', ['outcome']);
   const queue = gauge('queue_depth', 'Requests waiting: ready for a worker, or delayed after a try.', [
-    'line',
+    'priority',
     'state',
   ]);
-  const longest = gauge('longest_line', 'Requests ready of the requester who has most.', []);
-  const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['line']);
+  const longest = gauge('longest_queue', 'Requests ready of the requester who has most.', []);
+  const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['priority']);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
   const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', ['step']);
   const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
@@ -117,12 +117,12 @@ export function createRelayMetrics() {
     /** The text format of Prometheus. */
     async exposition(): Promise<string> {
       const now = gauges();
-      for (const line of lines)
-        for (const state of ['ready', 'delayed'] as const) queue.set({ line, state }, now.waiting[line][state]);
-      longest.set(now.longestLine);
-      for (const line of lines) oldest.set({ line }, now.oldestSeconds[line]);
+      for (const priority of priorityClasses)
+        for (const state of ['ready', 'delayed'] as const) queue.set({ priority, state }, now.waiting[priority][state]);
+      longest.set(now.longestQueue);
+      for (const priority of priorityClasses) oldest.set({ priority }, now.oldestSeconds[priority]);
       inFlight.set(now.inFlight);
-      for (const step of askingSteps) limit.set({ step }, now.concurrencyLimit[step]);
+      for (const step of endpointSteps) limit.set({ step }, now.concurrencyLimit[step]);
       held.set(now.heldBytes);
       return registry.metrics();
     },

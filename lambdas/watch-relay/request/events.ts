@@ -25,7 +25,7 @@ export interface EventSink {
   denied(key: RequestKey, decision: Decision): void;
   delayed(key: RequestKey, cause: RetryCause): void;
   /** Many of the same requester wait. */
-  crowded(key: RequestKey): void;
+  backlogged(key: RequestKey): void;
   /** When all that were taken in have been tried. */
   idle(): Promise<void>;
 }
@@ -84,7 +84,7 @@ export function createEventSink(
         code,
         kind === 'denied' ? message : `Whoever approves it: it would not be signed. ${message}`,
       ),
-    crowded: (key) =>
+    backlogged: (key) =>
       post(key, 'delayed', 'SigningDelayed', 'Many requests of the same requester wait; they are answered in turn.'),
     // The category only: details of the operator's configuration are not the requester's to read.
     delayed: (key, cause) =>

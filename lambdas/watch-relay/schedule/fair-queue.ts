@@ -1,254 +1,197 @@
 /**
- * Whose request is next. Everybody who asks has a line of his own, by signer, and the lines take turns: a thousand
- * requests of one token delay that token and nobody else. Nodes that are in the cluster already come first, since
- * theirs are certificates that expire; but never only they, so that one who floods as a node starves nobody. Within a
- * line what is begun is finished first: of a thousand nodes the first has its certificate at once, and not when the last
- * one is approved; but never only that either, since it may fail and come back for ever. What cannot be worked on now,
- * since whoever is asked for it bears no more, holds up nothing else.
+ * Fair queueing of requests, in the manner of the API server's API Priority and Fairness. Each requester is a flow with
+ * its own FIFO queues, and flows are served round robin, so a thousand requests from one bootstrap token delay only
+ * that token. There are two priority classes: requests of nodes that are in the cluster already (their certificates
+ * expire) come before all others, but every eighth slot goes to another requester.
+ *
+ * Within a flow approved requests come before pending ones, so the first of a thousand nodes gets its certificate
+ * without waiting for the last approval. Every eighth slot goes to a pending request, because an approved one may keep
+ * failing. A step whose limiter admits nothing does not hold up requests at other steps.
  */
 
-/** What the endpoint is asked for a request: to sign it, to look at its machine's proof, or to decide by rules alone. */
-export type AskingStep = 'sign' | 'prove' | 'decide';
-export const askingSteps: readonly AskingStep[] = ['sign', 'prove', 'decide'];
-/** What is to be done next with a request. `refuse`: it is oversized, and the relay refuses it without asking. */
-export type Step = AskingStep | 'refuse';
-export const steps: readonly Step[] = [...askingSteps, 'refuse'];
+/** What the endpoint is asked to do: sign, attest the requester's machine, or (by rules alone) approve. */
+export type EndpointStep = 'sign' | 'attest' | 'approve';
+export const endpointSteps: readonly EndpointStep[] = ['sign', 'attest', 'approve'];
+/** What a worker does next with a request. `refuse`: it is oversized; the relay refuses it without asking the endpoint. */
+export type Step = EndpointStep | 'refuse';
+export const steps: readonly Step[] = [...endpointSteps, 'refuse'];
 
-/** One for each step. */
 export function byStep<T>(make: () => T): Record<Step, T> {
-  return { sign: make(), prove: make(), decide: make(), refuse: make() };
+  return { sign: make(), attest: make(), approve: make(), refuse: make() };
 }
 
-/** What a request's turn depends on: who asked, as the API server authenticated him. */
-export interface Turn {
-  readonly requester: string;
-  readonly signerName: string;
-  readonly line: Line;
-  /** `sign`: it is begun, only its certificate is missing. Before others of its requester. */
-  readonly step: Step;
-  /** How many of its requester's places it takes while it is under way; 1 unless given. */
-  readonly weight?: number;
-}
+/** `renewal`: requested by a node of the cluster. */
+export type PriorityClass = 'renewal' | 'other';
+export const priorityClasses: readonly PriorityClass[] = ['renewal', 'other'];
 
-/** `renewal`: of a node in the cluster. */
-export type Line = 'renewal' | 'other';
-export const lines: readonly Line[] = ['renewal', 'other'];
-
-/** While others wait too, of so many turns one is theirs. */
+/** After so many slots for renewals in a row, one goes to another requester who waits. */
 export const renewalsInARow = 7;
-/** And of a requester's own turns, while others of his wait. */
-export const begunInARow = 7;
+/** After so many slots of a flow for approved requests in a row, one goes to a pending request of the flow. */
+export const approvedInARow = 7;
 
-export interface Turns<T> {
-  /** At the end of its line. */
-  push(item: T, turn: Turn): Place<T>;
-  /** Out of its line, wherever in it; nothing, if it is out already. */
-  leave(place: Place<T>): void;
-  /** The next one of those steps; its requester has one more under way until `over`. */
-  next(of: readonly Step[]): T | undefined;
-  /** Whether it is anybody's turn with that step. */
-  ready(step: Step): boolean;
-  over(turn: Turn): void;
-  /** How many wait of that requester. */
-  waiting(turn: Turn): number;
-  /** The most that wait of any one. */
+/** A flow is one requester, as authenticated by the API server, in one priority class. */
+export interface FlowKey {
+  readonly requester: string;
+  readonly priority: PriorityClass;
+}
+
+export interface QueuedRequest extends FlowKey {
+  readonly step: Step;
+  /** Of the flow's `maxInFlight`, how many places the request takes while it is in flight. */
+  readonly weight: number;
+}
+
+/** The fields of a request must not change while it waits, nor its flow and weight while it is in flight. */
+export interface FairQueue<T extends QueuedRequest> {
+  push(request: T): void;
+  /** Does nothing if the request does not wait. */
+  remove(request: T): void;
+  /** The next request at one of these steps. It is in flight until `finished`. */
+  next(admitted: readonly Step[]): T | undefined;
+  finished(request: T): void;
+  hasReady(step: Step): boolean;
+  /** Waiting requests of one flow. */
+  backlog(flow: FlowKey): number;
+  /** The largest backlog of any flow. */
   longest(): number;
 }
 
-/*
- * Fifty thousand may wait, each of a requester of its own: links rather than lists with room to grow, and no function
- * for each.
- */
-
-export interface Place<T> {
-  readonly item: T;
-  readonly weight: number;
-  /** Unset once it is out. */
-  queue: Queue<T> | undefined;
-  before: Place<T> | undefined;
-  behind: Place<T> | undefined;
-}
-
-/** Who waits of one requester for one signer and step. First in, first out. */
-interface Queue<T> {
-  readonly signerName: string;
-  readonly step: Step;
-  readonly requester: Requester<T>;
-  first: Place<T> | undefined;
-  last: Place<T> | undefined;
-  /** The same requester's that is served after this one. */
-  next: Queue<T> | undefined;
-}
-
-interface Requester<T> {
-  readonly name: string;
-  readonly line: Line;
-  /** Those where somebody waits, in the order in which they are served next; only a few. */
-  queues: Queue<T> | undefined;
-  waiting: number;
-  underWay: number;
-  /** How many of the last turns were for what is begun. */
-  begun: number;
-}
-
 /**
- * `atOnce`: how many of one requester may be under way, so that a flood leaves room for whoever comes next. A heavy one
- * begins while there is any place left.
+ * Fifty thousand requests may wait, each of another requester. A queue of one request is therefore that request, and
+ * only from the second one on a Set, which keeps insertion order and removes from the middle.
  */
-export function createTurns<T>(atOnce: number): Turns<T> {
-  /** By line, too: one name may be said to be in a group once and not another time. */
-  const requesters: Readonly<Record<Line, Map<string, Requester<T>>>> = { renewal: new Map(), other: new Map() };
-  /** Who may be served now, by line and step, in the order in which they are served next; and since when, in turns. */
-  const eligible: Readonly<Record<Line, Readonly<Record<Step, Map<Requester<T>, number>>>>> = {
+type Fifo<T> = T | Set<T> | undefined;
+
+interface Flow<T> extends Record<Step, Fifo<T>> {
+  inFlight: number;
+  approvedInARow: number;
+  lastPending: PendingStep;
+}
+
+/** `maxInFlight` bounds each flow. A request with a larger weight starts while at least one place is free. */
+export function createFairQueue<T extends QueuedRequest>(maxInFlight: number): FairQueue<T> {
+  const flows: Readonly<Record<PriorityClass, Map<string, Flow<T>>>> = { renewal: new Map(), other: new Map() };
+  /** Flows that may be served at a step, in round-robin order. The number compares the orders of two steps. */
+  const eligible: Readonly<Record<PriorityClass, Readonly<Record<Step, Map<Flow<T>, number>>>>> = {
     renewal: byStep(() => new Map()),
     other: byStep(() => new Map()),
   };
   let renewals = 0;
-  let places = 0;
+  let turns = 0;
 
-  function settle(requester: Requester<T>): void {
-    const free = requester.waiting > 0 && requester.underWay < atOnce;
+  const flowOf = ({ requester, priority }: FlowKey): Flow<T> | undefined => flows[priority].get(requester);
+
+  function update(flow: Flow<T>, { requester, priority }: FlowKey): void {
     for (const step of steps) {
-      const line = eligible[requester.line][step];
-      if (!free || !waitsFor(step, requester)) line.delete(requester);
-      // Who is in it keeps his place.
-      else if (!line.has(requester)) line.set(requester, (places += 1));
+      const order = eligible[priority][step];
+      if (flow.inFlight >= maxInFlight || flow[step] === undefined) order.delete(flow);
+      else if (!order.has(flow)) order.set(flow, (turns += 1));
     }
-    if (requester.waiting === 0 && requester.underWay === 0) requesters[requester.line].delete(requester.name);
+    if (flow.inFlight === 0 && backlogOf(flow) === 0) flows[priority].delete(requester);
   }
 
-  /** Of a line: who has waited longest for his turn with one of those steps. */
-  function first(line: Line, of: readonly Step[]): Requester<T> | undefined {
-    let longest: readonly [Requester<T>, number] | undefined;
-    for (const step of of) {
-      const [head] = eligible[line][step];
-      if (head !== undefined && (longest === undefined || head[1] < longest[1])) longest = head;
+  /** The flow of this class that has waited longest for a slot at one of these steps. */
+  function firstFlow(priority: PriorityClass, admitted: readonly Step[]): Flow<T> | undefined {
+    let first: readonly [Flow<T>, number] | undefined;
+    for (const step of admitted) {
+      const [head] = eligible[priority][step];
+      if (head !== undefined && (first === undefined || head[1] < first[1])) first = head;
     }
-    return longest?.[0];
-  }
-
-  function choose(of: readonly Step[]): Requester<T> | undefined {
-    const [renewal, other] = [first('renewal', of), first('other', of)];
-    return renewal !== undefined && (renewals < renewalsInARow || other === undefined) ? renewal : other;
+    return first?.[0];
   }
 
   return {
-    push(item, { requester: name, signerName, line, step, weight = 1 }) {
-      let requester = requesters[line].get(name);
-      if (requester === undefined) {
-        requester = { name, line, queues: undefined, waiting: 0, underWay: 0, begun: 0 };
-        requesters[line].set(name, requester);
-      }
-      let queue = requester.queues;
-      while (queue !== undefined && (queue.signerName !== signerName || queue.step !== step)) queue = queue.next;
-      if (queue === undefined) {
-        queue = { signerName, step, requester, first: undefined, last: undefined, next: undefined };
-        append(queue);
-      }
-      const place: Place<T> = { item, weight, queue, before: queue.last, behind: undefined };
-      if (queue.last === undefined) queue.first = place;
-      else queue.last.behind = place;
-      queue.last = place;
-      requester.waiting += 1;
-      settle(requester);
-      return place;
+    push(request) {
+      const { requester, priority, step } = request;
+      const flow = flowOf(request) ?? {
+        ...byStep(() => undefined),
+        inFlight: 0,
+        approvedInARow: 0,
+        lastPending: 'refuse',
+      };
+      flows[priority].set(requester, flow);
+      flow[step] = appended(flow[step], request);
+      update(flow, request);
     },
 
-    leave(place) {
-      const requester = place.queue?.requester;
-      if (requester === undefined) return;
-      takeOut(place);
-      settle(requester);
+    remove(request) {
+      const flow = flowOf(request);
+      if (flow === undefined) return;
+      flow[request.step] = without(flow[request.step], request);
+      update(flow, request);
     },
 
-    next(of) {
-      const requester = choose(of);
-      if (requester === undefined) return undefined;
-      const { line } = requester;
-      renewals = line === 'renewal' ? renewals + 1 : 0;
-      const queue = nextOf(requester, of);
-      const place = queue?.first;
-      if (queue === undefined || place === undefined) throw new Error('somebody waits');
-      // Behind the other signers, and the requester behind the others.
-      remove(queue);
-      append(queue);
-      takeOut(place);
-      requester.underWay += place.weight;
-      requester.begun = queue.step === 'sign' ? requester.begun + 1 : 0;
-      for (const step of steps) eligible[line][step].delete(requester);
-      settle(requester);
-      return place.item;
+    next(admitted) {
+      const [renewal, other] = [firstFlow('renewal', admitted), firstFlow('other', admitted)];
+      const flow = renewal !== undefined && (renewals < renewalsInARow || other === undefined) ? renewal : other;
+      const step = flow === undefined ? undefined : nextStep(flow, admitted);
+      const request = flow === undefined || step === undefined ? undefined : firstOf(flow[step]);
+      if (flow === undefined || step === undefined || request === undefined) return undefined;
+      renewals = flow === renewal ? renewals + 1 : 0;
+      flow.approvedInARow = step === 'sign' ? flow.approvedInARow + 1 : 0;
+      if (step !== 'sign') flow.lastPending = step;
+      flow[step] = without(flow[step], request);
+      flow.inFlight += request.weight;
+      // Behind the other flows.
+      for (const each of steps) eligible[request.priority][each].delete(flow);
+      update(flow, request);
+      return request;
     },
 
-    ready: (step) => lines.some((line) => eligible[line][step].size > 0),
-
-    over({ line, requester: name, weight = 1 }) {
-      const requester = requesters[line].get(name);
-      if (requester === undefined) return;
-      requester.underWay -= weight;
-      settle(requester);
+    finished(request) {
+      const flow = flowOf(request);
+      if (flow === undefined) return;
+      flow.inFlight -= request.weight;
+      update(flow, request);
     },
 
-    waiting: ({ line, requester }) => requesters[line].get(requester)?.waiting ?? 0,
+    hasReady: (step) => priorityClasses.some((priority) => eligible[priority][step].size > 0),
+
+    backlog(key) {
+      const flow = flowOf(key);
+      return flow === undefined ? 0 : backlogOf(flow);
+    },
 
     longest() {
-      let most = 0;
-      for (const line of lines) for (const { waiting } of requesters[line].values()) most = Math.max(most, waiting);
-      return most;
+      let longest = 0;
+      for (const priority of priorityClasses)
+        for (const flow of flows[priority].values()) longest = Math.max(longest, backlogOf(flow));
+      return longest;
     },
   };
 }
 
-/** The first that is begun, and now and then, or else, the first that is not. */
-function nextOf<T>({ queues, begun }: Requester<T>, of: readonly Step[]): Queue<T> | undefined {
-  let sign: Queue<T> | undefined;
-  let other: Queue<T> | undefined;
-  for (let queue = queues; queue !== undefined; queue = queue.next) {
-    if (!of.includes(queue.step)) continue;
-    if (queue.step === 'sign') sign ??= queue;
-    else other ??= queue;
-  }
-  return begun < begunInARow ? (sign ?? other) : (other ?? sign);
+type PendingStep = Exclude<Step, 'sign'>;
+/** The pending steps of a flow take turns. */
+const pendingAfter: Readonly<Record<PendingStep, readonly PendingStep[]>> = {
+  attest: ['approve', 'refuse', 'attest'],
+  approve: ['refuse', 'attest', 'approve'],
+  refuse: ['attest', 'approve', 'refuse'],
+};
+
+/** Approved requests first, but every eighth slot for a pending one. */
+function nextStep<T>(flow: Flow<T>, admitted: readonly Step[]): Step | undefined {
+  const ready = (step: Step): boolean => admitted.includes(step) && flow[step] !== undefined;
+  const pending = pendingAfter[flow.lastPending].find(ready);
+  return ready('sign') && (flow.approvedInARow < approvedInARow || pending === undefined) ? 'sign' : pending;
 }
 
-function waitsFor<T>(step: Step, { queues }: Requester<T>): boolean {
-  let queue = queues;
-  while (queue !== undefined && queue.step !== step) queue = queue.next;
-  return queue !== undefined;
+function appended<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
+  if (queue === undefined) return item;
+  return queue instanceof Set ? queue.add(item) : new Set([queue, item]);
 }
 
-/** A queue that is left empty goes, too: whoever comes to it next is behind the other signers. */
-function takeOut<T>(place: Place<T>): void {
-  const { queue, before, behind } = place;
-  if (queue === undefined) return;
-  place.queue = undefined;
-  place.before = undefined;
-  place.behind = undefined;
-  if (before === undefined) queue.first = behind;
-  else before.behind = behind;
-  if (behind === undefined) queue.last = before;
-  else behind.before = before;
-  const { requester } = queue;
-  requester.waiting -= 1;
-  if (queue.first === undefined) remove(queue);
+function without<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
+  if (!(queue instanceof Set)) return queue === item ? undefined : queue;
+  queue.delete(item);
+  return queue.size === 0 ? undefined : queue;
 }
 
-function append<T>(queue: Queue<T>): void {
-  const { requester } = queue;
-  queue.next = undefined;
-  let last = requester.queues;
-  while (last?.next !== undefined) last = last.next;
-  if (last === undefined) requester.queues = queue;
-  else last.next = queue;
+function firstOf<T extends object>(queue: Fifo<T>): T | undefined {
+  return queue instanceof Set ? queue.values().next().value : queue;
 }
 
-function remove<T>(queue: Queue<T>): void {
-  const { requester } = queue;
-  if (requester.queues === queue) {
-    requester.queues = queue.next;
-    return;
-  }
-  let before = requester.queues;
-  while (before !== undefined && before.next !== queue) before = before.next;
-  if (before !== undefined) before.next = queue.next;
+function backlogOf<T extends object>(flow: Flow<T>): number {
+  const length = (queue: Fifo<T>): number => (queue instanceof Set ? queue.size : queue === undefined ? 0 : 1);
+  return steps.reduce((sum, step) => sum + length(flow[step]), 0);
 }

@@ -255,7 +255,7 @@ describe.skipIf(skip)('unattested nodes on a real API server', () => {
       stack.hold('attest');
       for (let i = 0; i < flood.length; i += 50)
         await Promise.all(flood.slice(i, i + 50).map((name) => postNodeRequest(token, name, name)));
-      await eventually(async () => (await relay.metric('longest_line')) >= size - 10, 'the flood waits');
+      await eventually(async () => (await relay.metric('longest_queue')) >= size - 10, 'the flood waits');
       const flooding = () => stack.calls.filter((call) => call.startsWith('attest flood')).length;
       await eventually(() => flooding() >= 4, 'it has all it may have in hand');
       const renewals = Array.from({ length: 6 }, (_, i) => `renewal-${i}`);

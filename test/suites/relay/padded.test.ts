@@ -35,7 +35,7 @@ const padded = 240;
 const honest = 30;
 /** One GET and one PUT. Whether the PUT fits into etcd, the relay learns from its answer. */
 const callsForOne = 2;
-const steps = ['sign', 'prove', 'decide'] as const;
+const steps = ['sign', 'attest', 'approve'] as const;
 
 /**
  * One holder of a bootstrap token pads requests so that no condition of ours fits into etcd beside them. Nothing here

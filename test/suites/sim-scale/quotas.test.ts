@@ -1,4 +1,4 @@
-/** The sizes that run in seconds; `npm run sim:scale` has the others, docs/scale.md what came of them. */
+/** The scenarios that run in seconds; `npm run sim:scale` has the others, docs/scale.md the results. */
 import { describe, expect, test } from 'vitest';
 import { byTier } from '../../harness/tier.ts';
 import { makePairs } from '../../sim/scale/certificate.ts';
@@ -15,17 +15,19 @@ async function run(name: string) {
 
 const thousand = ['one-1k', 'many-1k', 'join-1k'];
 describe.each(byTier({ default: thousand, deep: [...thousand, 'many-10k', 'narrow-10k'] }))('%s', (name) => {
-  test('all signed in the time of the quota, nobody asks much more than needed, nobody waits for ever', async () => {
+  test('all are signed in the time of the quota, with few more calls than needed, and no request waits longer', async () => {
     const result = await run(name);
+    // docs/scale.md: what 500 clusters on one quota may take beyond it.
+    const bound = result.clusters > 1 ? 1.25 : 1.1;
     expect(result.signed).toBe(result.requests);
-    expect(result.paceRatio).toBeLessThan(1.1);
+    expect(result.paceRatio).toBeLessThan(bound);
     expect(result.ratio).toBeGreaterThanOrEqual(1);
-    expect(result.worstCallRatio).toBeLessThanOrEqual(1.2);
-    expect(result.waits.longest).toBeLessThan(result.pace.seconds * 1.1);
+    expect(result.worstCallRatio).toBeLessThanOrEqual(result.clusters > 1 ? 1.3 : 1.2);
+    expect(result.waits.longest).toBeLessThan(result.pace.seconds * bound);
   }, 180_000);
 });
 
-test('while EC2 throttles the nodes that join, whoever needs no proof waits for his own calls only', async () => {
+test('while EC2 throttles joining nodes, requests without evidence wait only for their own calls', async () => {
   const result = await run('join-1k-others');
   expect(result.signed).toBe(result.requests);
   expect(result.calls.ec2.throttled).toBeGreaterThan(50);
@@ -38,7 +40,7 @@ test('the same seed gives the same run', async () => {
   expect(await run('away-22')).toEqual(await run('away-22'));
 });
 
-test('an endpoint that is busy for everybody at first: seconds after it is back all are signed', async () => {
+test('an endpoint that throttles all calls at first: seconds after it recovers all are signed', async () => {
   const result = await run('away-22');
   expect(result.signed).toBe(22);
   expect(result.seconds).toBeLessThan(12);

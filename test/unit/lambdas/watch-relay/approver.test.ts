@@ -157,7 +157,7 @@ describe('proofs that cannot be judged hold up nothing else', () => {
     const { metric } = world.start();
     for (const name of joins) world.server.create(pending(name, { signer: attested }));
     await world.clock.advance(20_000);
-    expect(await metric(/concurrency_limit\{step="prove"\}/)).toBe(1);
+    expect(await metric(/concurrency_limit\{step="attest"\}/)).toBe(1);
     expect(Math.max(...(await others(world)))).toBeLessThan(soon);
     await world.clock.until(() => joins.every(world.issuedTo), 3_600_000);
     expect(world.server.crimes).toEqual([]);
@@ -314,8 +314,8 @@ test('a flood of one token delays that token: renewals and other tokens go throu
   expect(flood.filter(issuedTo).length).toBeLessThan(100);
   expect(signer.mostAtOnce()).toBeLessThanOrEqual(12);
   expect([...server.events.keys()].filter((name) => name.endsWith('.delayed'))).toHaveLength(1);
-  expect(await metric(/longest_line/)).toBeGreaterThan(300);
-  expect(await metric(/queue_depth\{line="renewal"/)).toBe(0);
+  expect(await metric(/longest_queue/)).toBeGreaterThan(300);
+  expect(await metric(/queue_depth\{priority="renewal"/)).toBe(0);
   await clock.until(() => flood.every(issuedTo), 600_000);
   expect(server.crimes).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createRequestQueue } from '../../../../lambdas/watch-relay/schedule/queue.ts';
 import { createVirtualClock } from '../../../harness/virtual-time.ts';
 
-/** Everything that nobody can reach any more is gone when it returns. */
+/** Heap bytes after garbage collection. */
 function collected(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -13,7 +13,7 @@ function collected(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** Strings as JSON.parse gives them: each its own. */
+/** A new string, as JSON.parse makes them. */
 function fresh(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }
@@ -21,19 +21,19 @@ function fresh(text: string): string {
 const count = 20_000;
 
 test.each([
-  ['each of a requester of its own', (i: number) => `system:node:node-${i}`, 800],
+  ['each of another requester', (i: number) => `system:node:node-${i}`, 800],
   ['all of one requester', () => 'system:bootstrap:abcdef', 500],
-])('a request that waits takes a few hundred bytes: %s', (_, requester, bytes) => {
+])('a waiting request takes a few hundred bytes: %s', (_, requester, bytes) => {
   const before = collected();
   const queue = createRequestQueue(createVirtualClock(), 24, () => {});
   for (let i = 0; i < count; i += 1) {
     const uid = fresh(`0b1c2d3e-4f50-4162-8394-${String(i).padStart(12, '0')}`);
     const key = { uid, name: fresh(`csr-${i}`), signerName: 'kubernetes.io/kube-apiserver-client-kubelet' };
-    queue.add(key, { requester: fresh(requester(i)), line: 'renewal', step: 'sign', createdAt: 0 });
+    queue.add(key, { requester: fresh(requester(i)), priority: 'renewal', step: 'sign', createdAt: 0 });
   }
   const each = (collected() - before) / count;
   expect(queue.counts().renewal.ready).toBe(count);
-  expect(each).toBeGreaterThan(200); // or it was not measured
+  expect(each).toBeGreaterThan(200); // otherwise the measurement is wrong
   expect(each).toBeLessThan(bytes);
   queue.close();
   expect((collected() - before) / count).toBeLessThan(60);

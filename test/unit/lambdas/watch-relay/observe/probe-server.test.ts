@@ -65,9 +65,9 @@ test('metrics in the text format, each with a prefix and a help text', async () 
   metrics.watchGauges(() => ({
     waiting: { renewal: { ready: 3, delayed: 2 }, other: { ready: 1, delayed: 0 } },
     oldestSeconds: { renewal: 0, other: 0 },
-    longestLine: 2,
+    longestQueue: 2,
     inFlight: 1,
-    concurrencyLimit: { sign: 16, prove: 2, decide: 1 },
+    concurrencyLimit: { sign: 16, attest: 2, approve: 1 },
     heldBytes: 10,
   }));
   metrics.finished('a', 'issued');
@@ -75,7 +75,7 @@ test('metrics in the text format, each with a prefix and a help text', async () 
   const { status, text, type } = await get('/metrics');
   expect({ status, type }).toEqual({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' });
   expect(text).toContain('countersign_relay_requests_total{signer="a",outcome="issued"} 1');
-  expect(text).toContain('countersign_relay_queue_depth{line="renewal",state="ready"} 3');
+  expect(text).toContain('countersign_relay_queue_depth{priority="renewal",state="ready"} 3');
   expect(text).toContain('countersign_relay_retries_total{cause="EndpointBusy"} 1');
   const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   expect(samples.filter((line) => !line.startsWith('countersign_relay_'))).toEqual([]);

@@ -30,10 +30,10 @@ test('one Event after another, and whatever becomes of one, the next is sent', a
     (result) => results.push(result),
   );
   for (const uid of ['a', 'b', 'c']) {
-    events.crowded(key(uid));
+    events.backlogged(key(uid));
     await events.idle();
   }
-  events.crowded(key('d'));
+  events.backlogged(key('d'));
   events.delayed(key('e'), 'EndpointBusy');
   await events.idle();
   expect(sent).toEqual(['a', 'b', 'c', 'd', 'e']);

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { fullJitter } from '../../../../../lambdas/watch-relay/runtime/clock.ts';
 import { createConcurrencyLimiter } from '../../../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
+import type { ConcurrencyLimiter } from '../../../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
 import { createObjectCache } from '../../../../../lambdas/watch-relay/objects/object-cache.ts';
 import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import type { VirtualClock } from '../../../../harness/virtual-time.ts';
 import { mulberry32 } from '../../../../harness/mulberry32.ts';
 
 function setUp(maximum = 16) {
@@ -17,25 +19,25 @@ function setUp(maximum = 16) {
   return { clock, limiter, admitted: () => admitted };
 }
 
-/** As after a quiet burst: it has found out that all of it is borne. */
+/** The limit has reached its maximum. */
 function setUpOpen(maximum = 16) {
   const world = setUp(maximum);
-  while (world.limiter.limit() < maximum) world.limiter.succeeded();
+  while (world.limiter.limit() < maximum) world.limiter.onSuccess();
   return world;
 }
 
-test('finds out from one on, slowly to two, then twice as many with each round; never above the maximum', () => {
+test('slow start: slowly from one to two, then doubled with each round; never above the maximum', () => {
   const { limiter } = setUp(16);
   expect(limiter.limit()).toBe(1);
   const successes: number[] = [];
   for (let count = 1; limiter.limit() < 16; count += 1) {
     const before = limiter.limit();
-    limiter.succeeded();
+    limiter.onSuccess();
     if (limiter.limit() > before) successes.push(count);
   }
-  expect(successes.slice(0, 3)).toEqual([4, 5, 6]);
+  expect(successes.slice(0, 3)).toEqual([10, 11, 12]);
   expect(successes).toHaveLength(15);
-  for (let i = 0; i < 100; i += 1) limiter.succeeded();
+  for (let i = 0; i < 100; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(16);
   expect(limiter.admits(15)).toBe(true);
   expect(limiter.admits(16)).toBe(false);
@@ -43,126 +45,101 @@ test('finds out from one on, slowly to two, then twice as many with each round; 
 
 test('a maximum of one is one', () => {
   const { limiter } = setUp(1);
-  for (let i = 0; i < 100; i += 1) limiter.succeeded();
+  for (let i = 0; i < 100; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(1);
   expect(limiter.admits(0)).toBe(true);
 });
 
-test('one overload met by many calls halves the limit once; the next one halves it again', async () => {
+test('one overload that throttles many calls halves the limit once; the next one halves it again', async () => {
   const { clock, limiter } = setUpOpen();
   const begun = clock.monotonic();
   await clock.advance(10);
-  for (let i = 0; i < 16; i += 1) limiter.congested(begun, 0);
+  for (let i = 0; i < 16; i += 1) limiter.onThrottled(begun);
   expect(limiter.limit()).toBe(8);
   const later = clock.monotonic();
   await clock.advance(10);
-  for (let i = 0; i < 8; i += 1) limiter.congested(later, 0);
+  for (let i = 0; i < 8; i += 1) limiter.onThrottled(later);
   expect(limiter.limit()).toBe(4);
 });
 
 test('a round of successes adds one', async () => {
   const { clock, limiter } = setUpOpen();
-  limiter.congested(clock.monotonic(), 0);
+  limiter.onThrottled(clock.monotonic());
   expect(limiter.limit()).toBe(8);
-  for (let i = 0; i < 9; i += 1) limiter.succeeded();
+  for (let i = 0; i < 9; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(9);
-  for (let i = 0; i < 8 * 16; i += 1) limiter.succeeded();
+  for (let i = 0; i < 8 * 16; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(16);
 });
 
-test('nobody has answered yet: growing gaps, then as if nothing had been', async () => {
+async function pauseAfter(limiter: ConcurrencyLimiter, clock: VirtualClock, admitted: () => number): Promise<number> {
+  limiter.onThrottled(clock.monotonic());
+  expect(limiter.admits(0)).toBe(false);
+  const [from, before] = [clock.monotonic(), admitted()];
+  await clock.until(() => admitted() > before);
+  expect(limiter.admits(0)).toBe(true);
+  return clock.monotonic() - from;
+}
+
+test('throttled at one call at a time: a random pause each time, then growth one by one', async () => {
   const { clock, limiter, admitted } = setUp(4);
-  const gaps: number[] = [];
-  for (let i = 0; i < 8; i += 1) {
-    limiter.congested(clock.monotonic(), 10);
-    expect(limiter.admits(0)).toBe(false);
-    const from = clock.monotonic();
-    const before = admitted();
-    await clock.until(() => admitted() > before);
-    gaps.push(clock.monotonic() - from);
-    expect(limiter.admits(0)).toBe(true);
-  }
-  expect(gaps).toEqual([100, 100, 200, 400, 800, 1_600, 2_500, 2_500]);
-  for (let i = 0; i < 6; i += 1) limiter.succeeded();
+  for (let i = 0; i < 5; i += 1) expect(await pauseAfter(limiter, clock, admitted)).toBe(1_500);
+  for (let i = 0; i < 20; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(4);
 });
 
-async function pauseAfter(successes: number, refusals: number, waiting: number): Promise<number> {
-  const { clock, limiter, admitted } = setUp(1);
-  let last = 0;
-  for (let refusal = 0; refusal < refusals; refusal += 1) {
-    for (let i = 0; i < successes; i += 1) {
-      await clock.advance(100);
-      limiter.succeeded();
-    }
-    limiter.congested(clock.monotonic(), waiting);
-    const [from, before] = [clock.monotonic(), admitted()];
-    await clock.until(() => admitted() > before);
-    last = clock.monotonic() - from;
-  }
-  return last;
-}
-
-test('others want the same: whoever is refused more often pauses longer, and never longer than the rest takes', async () => {
-  const seldom = await pauseAfter(30, 6, 1_000);
-  const often = await pauseAfter(10, 6, 1_000);
-  expect(seldom).toBeLessThan(often / 4);
-  expect(await pauseAfter(1, 40, 1_000)).toBeLessThanOrEqual(8_000);
-  expect(await pauseAfter(10, 6, 0)).toBeLessThan(often / 4);
-});
-
-test('some that fail, for no crowd: neither fewer at once nor a pause, however many they are in the end', async () => {
+test('failures between successes neither lower the limit nor cause a pause, however many there are', async () => {
   const { clock, limiter } = setUpOpen(16);
   for (let i = 0; i < 100; i += 1) {
     await clock.advance(100);
-    for (let failures = 0; failures < 16; failures += 1) limiter.failed(clock.monotonic(), `node-${failures}`);
+    for (let failures = 0; failures < 16; failures += 1) limiter.onFailure(clock.monotonic(), `node-${failures}`);
     expect(limiter.limit()).toBe(16);
     expect(limiter.admits(15)).toBe(true);
-    limiter.succeeded();
+    limiter.onSuccess();
   }
 });
 
-test('as many as are under way fail: fewer, then growing gaps; two at once soon again', async () => {
+test('as many calls fail as are in flight: the limit falls, then it pauses; slow start afterwards', async () => {
   const { clock, limiter, admitted } = setUpOpen(4);
-  for (let failures = 0; failures < 4; failures += 1) limiter.failed(clock.monotonic(), `node-${failures}`);
+  for (let failures = 0; failures < 4; failures += 1) limiter.onFailure(clock.monotonic(), `node-${failures}`);
   expect(limiter.limit()).toBe(4);
   await clock.advance(10);
-  limiter.failed(clock.monotonic(), 'node-0');
+  limiter.onFailure(clock.monotonic(), 'node-0');
   expect(limiter.limit()).toBe(2);
-  limiter.failed(clock.monotonic(), 'node-0');
+  limiter.onFailure(clock.monotonic(), 'node-0');
   expect(limiter.limit()).toBe(1);
-  const gaps: number[] = [];
+  const pauses: number[] = [];
   for (let i = 0; i < 4; i += 1) {
-    limiter.failed(clock.monotonic(), 'node-0');
+    limiter.onFailure(clock.monotonic(), 'node-0');
     const [from, before] = [clock.monotonic(), admitted()];
     await clock.until(() => admitted() > before);
-    gaps.push(clock.monotonic() - from);
+    pauses.push(clock.monotonic() - from);
   }
-  expect(gaps).toEqual([2_500, 2_500, 2_500, 2_500]);
-  for (let i = 0; i < 4; i += 1) limiter.succeeded();
-  expect(limiter.limit()).toBe(2);
+  expect(pauses).toEqual([1_500, 1_500, 1_500, 1_500]);
+  for (let i = 0; i < 12; i += 1) limiter.onSuccess();
+  expect(limiter.limit()).toBe(4);
 });
 
-test('finding 15: one requester whose calls fail lowers nothing, however many they are; a second one shows that it is the endpoint', async () => {
+test('finding 15: failures of one requester do not lower the limit, however many there are; a second requester’s failure does', async () => {
   const { clock, limiter } = setUpOpen(8);
   for (let failures = 0; failures < 200; failures += 1) {
     await clock.advance(10);
-    limiter.failed(clock.monotonic(), 'system:bootstrap:abcdef');
+    limiter.onFailure(clock.monotonic(), 'system:bootstrap:abcdef');
   }
   expect(limiter.limit()).toBe(8);
   expect(limiter.admits(7)).toBe(true);
-  limiter.failed(clock.monotonic(), 'system:node:a');
+  limiter.onFailure(clock.monotonic(), 'system:node:a');
   expect(limiter.limit()).toBe(4);
-  // Who failed before a success has nothing to do with what fails after it.
-  while (limiter.limit() < 8) limiter.succeeded();
-  for (let failures = 0; failures < 200; failures += 1) limiter.failed(clock.monotonic(), 'system:bootstrap:abcdef');
+  // A success starts the count of failing requesters anew.
+  while (limiter.limit() < 8) limiter.onSuccess();
+  for (let failures = 0; failures < 200; failures += 1) limiter.onFailure(clock.monotonic(), 'system:bootstrap:abcdef');
   expect(limiter.limit()).toBe(8);
 });
 
-test('once closed it lets nobody through and waits for nothing', async () => {
+test('once closed it admits nothing and leaves no timer', async () => {
   for (const waits of ['pause', 'patience']) {
     const { clock, limiter, admitted } = setUp(4);
-    if (waits === 'pause') limiter.congested(clock.monotonic(), 10);
+    if (waits === 'pause') limiter.onThrottled(clock.monotonic());
     else expect([limiter.admits(0), limiter.admits(1)]).toEqual([true, false]);
     const before = admitted();
     limiter.close();
@@ -172,25 +149,18 @@ test('once closed it lets nobody through and waits for nothing', async () => {
   }
 });
 
-test('with few left, whoever is behind comes back sooner, but for the first pause', async () => {
-  expect(await pauseAfter(1, 1, 17)).toBe(900);
-  expect(await pauseAfter(1, 2, 17)).toBe(240);
-  expect(await pauseAfter(1, 2, 32)).toBeGreaterThan(1_000);
-  expect(await pauseAfter(10, 2, 17)).toBeGreaterThan(600);
-});
-
-test('after a refusal at one the second at once is tried only once in twenty', async () => {
+test('after a throttled call at limit one the second call is tried only after ten successes', async () => {
   const { clock, limiter } = setUp(16);
-  for (let i = 0; i < 3; i += 1) limiter.succeeded();
-  limiter.congested(clock.monotonic(), 100);
-  for (let i = 0; i < 19; i += 1) limiter.succeeded();
+  for (let i = 0; i < 3; i += 1) limiter.onSuccess();
+  limiter.onThrottled(clock.monotonic());
+  for (let i = 0; i < 9; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(1);
-  limiter.succeeded();
-  limiter.succeeded();
+  limiter.onSuccess();
+  limiter.onSuccess();
   expect(limiter.limit()).toBe(2);
 });
 
-test('calls that hang do not keep the others waiting: one more for each second without an answer', async () => {
+test('calls that hang do not hold up the others: one more call for each second without an answer', async () => {
   const { clock, limiter, admitted } = setUp(4);
   expect(limiter.admits(0)).toBe(true);
   for (const [inFlight, second] of [
@@ -204,25 +174,25 @@ test('calls that hang do not keep the others waiting: one more for each second w
     expect(clock.monotonic()).toBe(second * 1_000);
     expect(limiter.admits(inFlight)).toBe(true);
   }
-  // Four hang now; that is the maximum, however long it lasts.
+  // Four calls hang now, which is the maximum.
   await clock.advance(60_000);
   expect(limiter.admits(4)).toBe(false);
-  // Whatever is answered ends the silence, and what hangs still counts.
-  limiter.congested(clock.monotonic(), 10);
+  // Any answer restarts the wait; the calls that hang still count.
+  limiter.onThrottled(clock.monotonic());
   await clock.advance(5_000);
-  limiter.succeeded();
+  limiter.onSuccess();
   expect(limiter.admits(3)).toBe(false);
   await clock.advance(3_000);
   expect(limiter.admits(3)).toBe(true);
 });
 
-test('after a long rest it finds out anew', async () => {
+test('after a long idle time it starts over', async () => {
   const { clock, limiter } = setUpOpen();
   await clock.advance(9_000);
   expect(limiter.admits(0)).toBe(true);
   expect(limiter.limit()).toBe(16);
   await clock.advance(11_000);
-  // Whoever still works has not rested.
+  // A call in flight: not idle.
   expect(limiter.admits(1)).toBe(true);
   expect(limiter.limit()).toBe(16);
   await clock.advance(11_000);
@@ -230,7 +200,7 @@ test('after a long rest it finds out anew', async () => {
   expect(limiter.limit()).toBe(1);
 });
 
-test('full jitter spreads over the whole of a doubling, capped range', () => {
+test('full jitter covers the whole of a doubling, capped range', () => {
   const backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
   const random = mulberry32(1);
   for (const [failures, most] of [
@@ -247,7 +217,7 @@ test('full jitter spreads over the whole of a doubling, capped range', () => {
   }
 });
 
-test('held objects are bounded by bytes, the first to come stay, and each is given away once', () => {
+test('held objects are bounded by bytes, the first ones stay, and each is taken once', () => {
   const cache = createObjectCache(100);
   cache.put('a', { n: 1 }, 60);
   cache.put('b', { n: 2 }, 60);
