@@ -2,7 +2,7 @@
 import { exits, main } from './main.ts';
 
 main(process.argv.slice(2)).then(
-  // Not left to an empty event loop: a connection that hangs would keep the kubelet waiting.
+  // Exits explicitly: an open connection would otherwise keep the process alive and the kubelet waiting.
   (code) => process.exit(code),
   (error: unknown) => {
     process.stderr.write(`kubelet-authenticator: unexpected: ${error instanceof Error ? error.message : 'unknown'}\n`);

@@ -1,6 +1,6 @@
 /**
- * What runs on the node: arguments in, exit code out. The kubelet waits for `exec`, so everything that its usual case does
- * not need is loaded when it is needed and not before.
+ * The program on the node: arguments in, exit code out. The kubelet waits for `exec`, so modules that a cached call does not
+ * need are imported dynamically.
  */
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -19,19 +19,19 @@ type Exit = (typeof exits)[keyof typeof exits];
 
 const usage = `usage: kubelet-authenticator exec | join | serving | version [flags]
 
-  exec      prints this node's client certificate as an ExecCredential; called by the kubelet through its kubeconfig
-  join      finds the cluster and writes what the kubelet needs (kubelet-authenticator join --help)
-  serving   gets and keeps the kubelet's serving certificate
-  version   prints the version
+  exec      print this node's client certificate as an ExecCredential; the kubelet calls it through its kubeconfig
+  join      find the cluster and write the files that the kubelet needs (kubelet-authenticator join --help)
+  serving   obtain and renew the kubelet's serving certificate
+  version   print the version
 
 flags of exec and serving:
-  --settings FILE               what join wrote (default ${defaultSettingsFile})
+  --settings FILE               the settings file that join wrote (default ${defaultSettingsFile})
   --node-name, --cluster-name, --audience, --provider, --server, --certificate-authority, --bootstrap-credentials,
   --cache-dir, --signer-name, --serving-signer-name, --client-ca-bundle, --key-kind, --evidence-version, --serving-name
-                                each in place of what the settings file says
+                                each overrides the value in the settings file
   --keep-bootstrap-token        leave the bootstrap token on disk after the first certificate
-  --wait SECONDS                exec: how long to wait while there is no certificate at all (default 120)
-  --once, --watch               serving: get it and end, or stay and renew it
+  --wait SECONDS                exec: how long to wait if the node has no valid certificate (default 120)
+  --once, --watch               serving: obtain the certificate once (default), or keep running and renew it
 
 examples:
   users:                                              # in the kubelet's kubeconfig
@@ -43,10 +43,10 @@ examples:
         args: [exec]
         interactiveMode: Never
 
-  kubelet-authenticator serving --watch               # a systemd unit beside the kubelet's
+  kubelet-authenticator serving --watch               # in a systemd unit of its own
   kubelet-authenticator exec --client-ca-bundle /etc/kubernetes/pki/client-cas.pem
 
-exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 5 temporary
+exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 5 temporary (try again)
 `;
 
 const options = {
@@ -63,7 +63,7 @@ const options = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Straight to the descriptors: `process.stdout` costs as much as all the rest of a cached call. */
+/** Written to the file descriptors: loading `process.stdout` would double the time of a cached call. */
 const out = (text: string): void => write(1, text);
 const log = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
 const dependencies: Dependencies = { now: Date.now, log };
@@ -121,14 +121,14 @@ function parse(argv: readonly string[]) {
 async function exec(settings: Settings, wait = '120'): Promise<Exit> {
   const info = decodeExecInfo(process.env['KUBERNETES_EXEC_INFO']);
   if (!info.ok || !/^\d{1,4}$/.test(wait)) {
-    log(info.ok ? '--wait is not a number of seconds' : info.message);
+    log(info.ok ? '--wait must be a number of seconds' : info.message);
     return exits.usage;
   }
   const started = dependencies.now() - Math.round(process.uptime() * 1_000);
   const patience = Number(wait) * 1_000;
   const answer = await presentCredential(settings, () => clientWork(settings), dependencies, patience, started);
   if (answer.kind === 'none') {
-    log('there is no certificate to log in with');
+    log('this node has no valid certificate to log in with');
     return exitOf(answer.why);
   }
   const { certificatePem, keyPem } = answer.credential;
@@ -160,7 +160,9 @@ async function clientWork(settings: Settings): Promise<Work> {
 async function serving(settings: Settings, watch: boolean): Promise<Exit> {
   const { servingSignerName } = settings;
   if (servingSignerName === undefined) {
-    log('servingSignerName (--serving-signer-name) is missing: serving certificates are left to the kubelet');
+    log(
+      'servingSignerName (--serving-signer-name) is missing: without it the kubelet requests its serving certificate itself',
+    );
     return exits.configuration;
   }
   const { keepServing, watchServing } = await import('./credential/serving.ts');
@@ -177,7 +179,7 @@ async function serving(settings: Settings, watch: boolean): Promise<Exit> {
   return exits.ok;
 }
 
-/** Flags may say everything; only then the file need not be there. */
+/** The settings file may be missing only if flags give every required setting. */
 function readSettings(file: string | undefined, flags: SettingFlags): Settings | Exit {
   let text: string | undefined;
   try {
@@ -192,7 +194,7 @@ function readSettings(file: string | undefined, flags: SettingFlags): Settings |
   if (resolved.ok) return resolved.settings;
   for (const problem of resolved.problems) log(problem);
   if (text === undefined)
-    log(`kubelet-authenticator join writes them all to ${defaultSettingsFile}; --settings names another file`);
+    log(`kubelet-authenticator join writes all settings to ${defaultSettingsFile}; --settings names another file`);
   return exits.configuration;
 }
 
@@ -202,7 +204,7 @@ function write(descriptor: number, text: string): void {
     try {
       written += writeSync(descriptor, bytes, written);
     } catch (error) {
-      // A pipe whose reader is slow; one that is gone is nobody's loss.
+      // EAGAIN: the reader of the pipe is slow. Other errors: the reader is gone, so there is nothing left to do.
       if (codeOf(error) !== 'EAGAIN') return;
     }
   }

@@ -1,20 +1,19 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import type { RequestOptions } from 'node:https';
 import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
-import { ThrottledError } from '../../core/ports/errors.ts';
 import type {
   AccessQuestion,
   ApiAnswer,
-  ApiRefusal,
   JsonObject,
   RequestApi,
   RequestPage,
   WatchEvent,
 } from '../../core/ports/kubernetes-api.ts';
+import { interpret, refusalOf } from './answer.ts';
 import { decodeList } from './list.ts';
 import { boundPlugins } from './plugins.ts';
 import { createTransport, loginMilliseconds } from './transport.ts';
-import type { HttpCall, HttpResult, KubernetesTransport } from './transport.ts';
+import type { HttpCall, KubernetesTransport } from './transport.ts';
 import { decodeWatch } from './watch.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
 
@@ -291,68 +290,6 @@ async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiA
   return interpret(await transport.call(call));
 }
 
-/** Every answer of the API server becomes a value, a "no", or an exception here and nowhere else. */
-export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
-  const success = status >= 200 && status <= 299;
-  if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
-  const body = parse(text ?? '');
-  if (success) {
-    if (body === undefined) throw new Error(`HTTP ${status} without a JSON object`);
-    return { ok: true, value: body };
-  }
-  const { why, message } = refusalOf(status, body);
-  if (why === 'Throttled') throw new ThrottledError(message);
-  if (why === 'Unavailable') throw new Error(message);
-  return { ok: false, why, message };
-}
-
-function refusalOf(
-  code: number,
-  status: JsonObject | undefined,
-): { why: ApiRefusal | 'Throttled' | 'Unavailable'; message: string } {
-  const text = typeof status?.['message'] === 'string' ? status['message'].slice(0, 500) : '';
-  const message = `HTTP ${code}${text === '' ? '' : `: ${text}`}`;
-  switch (code) {
-    case 401:
-      return { why: 'Unauthorized', message };
-    case 403:
-      return { why: 'Forbidden', message };
-    case 404:
-      return { why: 'NotFound', message };
-    case 409:
-      return { why: 'Conflict', message };
-    case 410:
-      return { why: 'Expired', message };
-    // The body or the URL is more than the API server reads (3 MiB, 1 MiB).
-    case 413:
-    case 414:
-    case 431:
-      return { why: 'TooLarge', message };
-    case 429:
-      return { why: 'Throttled', message };
-    default:
-      // An etcd restored from a backup: our resourceVersion lies in its future, and only a list helps.
-      if (isResourceVersionTooLarge(status)) return { why: 'Expired', message };
-      if (tooLargeForEtcd.test(text)) return { why: 'TooLarge', message };
-      // 408 says "try again"; 3xx and 1xx come from something that is not the API server.
-      return { why: code >= 400 && code <= 499 && code !== 408 ? 'Invalid' : 'Unavailable', message };
-  }
-}
-
-/**
- * What the API server passes on with status 500 when the object does not fit: from etcd (--max-request-bytes, 1.5 MiB by
- * default), and from its own client of etcd.
- */
-const tooLargeForEtcd = /etcdserver: request is too large|trying to send message larger than max/;
-
-function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
-  const details = status?.['details'];
-  const causes = isObject(details) ? details['causes'] : undefined;
-  return (
-    Array.isArray(causes) && causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge')
-  );
-}
-
 function codeOf(status: JsonObject): number {
   return typeof status['code'] === 'number' ? status['code'] : 500;
 }
@@ -374,13 +311,4 @@ function pageOf(list: JsonObject, items: readonly JsonObject[]): RequestPage {
 function metadataOf(object: JsonObject): JsonObject {
   const metadata = object['metadata'];
   return isObject(metadata) ? metadata : {};
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 /** Any object of a cluster by its path, for operators' commands; the relay has no use and no rights for this. */
 import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
-import { connectTransport, interpret } from './api.ts';
+import { interpret } from './answer.ts';
+import { connectTransport } from './api.ts';
 import type { KubernetesLogin } from './api.ts';
 import type { HttpCall } from './transport.ts';
 

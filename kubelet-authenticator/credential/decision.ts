@@ -1,11 +1,11 @@
-/** What an object of ours says has been decided, and what that leaves to do. */
+/** Reads the decision from the status of a CertificateSigningRequest. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Login } from '../request/login.ts';
 import type { PendingRequest } from './work.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
 
 export type Decision =
-  /** PEM as the signer wrote it. */
+  /** PEM, as in status.certificate. */
   | { readonly kind: 'certificate'; readonly pem: string }
   | { readonly kind: 'no'; readonly type: 'Denied' | 'Failed'; readonly reason: string; readonly message: string }
   | { readonly kind: 'undecided'; readonly approved: boolean };
@@ -26,8 +26,8 @@ export function decisionOn(object: JsonObject): Decision {
 }
 
 /**
- * Whoever may create requests may have created one of this name before us, and the approver looks at who asked: only what
- * we sent, under our own name, is worth waiting for.
+ * Whether this node created the object. Another user who may create requests could have taken its name first, and the
+ * approver decides by the creator's user name.
  */
 export function isOurs(object: JsonObject, request: PendingRequest, signerName: string, login: Login): boolean {
   const spec = objectOf(object['spec']);
@@ -49,7 +49,7 @@ export function resourceVersionIn(object: JsonObject): string {
   return typeof resourceVersion === 'string' ? resourceVersion : '';
 }
 
-/** Written by the approver with its refusal (docs/attestation.md). */
+/** The approver writes this annotation with its refusal (docs/attestation.md). */
 export function supportedVersions(object: JsonObject): readonly string[] {
   const value = objectOf(objectOf(object['metadata'])['annotations'])['countersign.dev/supported-attestation-versions'];
   return typeof value === 'string' ? value.split(/[\s,]+/).filter((version) => version !== '') : [];

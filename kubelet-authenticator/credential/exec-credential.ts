@@ -1,6 +1,5 @@
 /**
- * The two ends of client-go's credential plugin protocol: what it puts into KUBERNETES_EXEC_INFO, and what it reads from
- * standard output. https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
+ * client-go's credential plugin protocol: the input in KUBERNETES_EXEC_INFO, and the ExecCredential on standard output. https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
  */
 const group = 'client.authentication.k8s.io';
 const versions = ['v1', 'v1beta1'] as const;
@@ -9,13 +8,13 @@ export type ExecVersion = (typeof versions)[number];
 export type DecodedExecInfo =
   { readonly ok: true; readonly version: ExecVersion } | { readonly ok: false; readonly message: string };
 
-/** Of all it says only the version matters: client-go takes an answer in no other than its own. */
+/** Only the version is read: client-go accepts an answer only in the version that it sent. */
 export function decodeExecInfo(text: string | undefined): DecodedExecInfo {
   if (text === undefined || text === '')
-    // Who tries this in a terminal would have the private key on the screen.
+    // A manual call would print the private key to the terminal.
     return {
       ok: false,
-      message: 'KUBERNETES_EXEC_INFO is not set: this is for a kubeconfig to call (users[].user.exec)',
+      message: 'KUBERNETES_EXEC_INFO is not set: exec is called by client-go through a kubeconfig (users[].user.exec)',
     };
   let info: { readonly apiVersion?: unknown; readonly kind?: unknown } | null;
   try {
@@ -27,18 +26,18 @@ export function decodeExecInfo(text: string | undefined): DecodedExecInfo {
     return { ok: false, message: 'KUBERNETES_EXEC_INFO is not an ExecCredential' };
   const version = versions.find((known) => info.apiVersion === `${group}/${known}`);
   return version === undefined
-    ? { ok: false, message: `KUBERNETES_EXEC_INFO is of no known version (${group}/v1, ${group}/v1beta1)` }
+    ? { ok: false, message: `KUBERNETES_EXEC_INFO has an unknown version; known are ${group}/v1 and ${group}/v1beta1` }
     : { ok: true, version };
 }
 
 export interface PrintedCredential {
   readonly certificatePem: string;
   readonly keyPem: string;
-  /** When client-go is to ask again. It uses the credential until then whatever the certificate itself says. */
+  /** client-go calls again at this moment. Until then it uses the credential, even if the certificate expires earlier. */
   readonly askAgainAt: number;
 }
 
-/** The same credential gives the same bytes: client-go cuts no connection as long as nothing changed. */
+/** The same credential gives the same bytes, since client-go closes its connections when the answer changes. */
 export function encodeExecCredential(version: ExecVersion, credential: PrintedCredential): string {
   const { certificatePem, keyPem, askAgainAt } = credential;
   return `${JSON.stringify({

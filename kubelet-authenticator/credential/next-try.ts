@@ -1,34 +1,34 @@
 /**
- * After a no: is there anything this node can do differently at once? Only what the reason itself calls for; everything
- * else is an answer for people, and asking again would only be more requests.
+ * What the next request does differently after a refusal, by its reason. For every other reason an operator must act, and
+ * another request would be refused too.
  */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { supportedVersions } from './decision.ts';
 
 export type NextTry =
-  /** The same key, with evidence of now. */
+  /** The same key with new evidence. */
   | { readonly kind: 'freshEvidence' }
   | { readonly kind: 'otherVersion'; readonly version: string }
   | { readonly kind: 'newKey' }
-  /** The key of the certificate that is no good any more. */
+  /** The key of the certificate that is not valid any more. */
   | { readonly kind: 'oldKey'; readonly keyPem: string };
 
 export interface Tried {
   readonly reason: string;
   readonly object: JsonObject;
-  /** Versions of evidence this program makes, and the one that was used. */
+  /** The versions of evidence that this program can make, and the one that was refused. */
   readonly versions: readonly string[];
   readonly version: string;
   readonly keyPem: string;
-  /** Present while it was not yet tried. */
+  /** undefined once it was tried. */
   readonly oldKeyPem: string | undefined;
-  /** Whether the node may change its key: it logs in as itself, and its provider can prove the new one. */
+  /** Whether the node may use a new key: it logs in with its certificate, and its provider can prove the new key. */
   readonly mayChangeKey: boolean;
 }
 
 export function nextTry(tried: Tried): NextTry | undefined {
   switch (tried.reason) {
-    // Too old when it was looked at: the signing side was away.
+    // The evidence expired before the approver or the signer saw it, for example during an outage.
     case 'AttestationInvalid':
     case 'IntentExpired':
       return { kind: 'freshEvidence' };
@@ -37,10 +37,10 @@ export function nextTry(tried: Tried): NextTry | undefined {
       return version === undefined ? undefined : { kind: 'otherVersion', version };
     }
     case 'KeyReused':
-      // With a bootstrap token another key would be another machine's (docs/attestation.md, Trust on first use).
+      // With a bootstrap token a new key would count as another machine (docs/attestation.md, Trust on first use).
       return tried.mayChangeKey ? { kind: 'newKey' } : undefined;
     case 'TofuReuse': {
-      // A renewal that ended too late: which of the two keys the machine is registered with, only trying tells.
+      // The certificate expired during a renewal: the machine is registered with one of the two keys, unknown which.
       const { oldKeyPem, keyPem } = tried;
       return oldKeyPem === undefined || oldKeyPem === keyPem ? undefined : { kind: 'oldKey', keyPem: oldKeyPem };
     }
@@ -50,11 +50,11 @@ export function nextTry(tried: Tried): NextTry | undefined {
 }
 
 /**
- * The newest that the signing side says it takes. It says so where it denies. Where somebody else approves, it can only
- * fail the request, which leaves no room for the list: then the next older version is tried.
+ * The newest version in the approver's list of supported ones. A refusal by the signer (condition Failed) has no such list:
+ * then the next older version.
  */
 function otherVersion({ object, versions, version }: Tried): string | undefined {
-  const taken = supportedVersions(object);
-  if (taken.length > 0) return versions.find((known) => known !== version && taken.includes(known));
+  const supported = supportedVersions(object);
+  if (supported.length > 0) return versions.find((known) => known !== version && supported.includes(known));
   return versions[versions.indexOf(version) + 1];
 }

@@ -1,14 +1,14 @@
 /**
- * The files that outlive a call: per certificate (`client`, `serving`) the current one with its key, a copy of it, and
- * what is being worked on. Whoever reads them is root; they are 0600 in a directory that is 0700.
+ * The files of a certificate (`client`, `serving`): the current one with its key, a copy of it, and the work file of the next
+ * one. All are 0600 in a directory of mode 0700.
  *
- * At every moment a crash, a SIGKILL or a full disk leaves the old file or the new one, whole: written beside it, flushed,
- * renamed, and the directory flushed. Certificate and key are in one file, so they can never be of two requests. The copy
- * is for what renaming does not protect from: a bad block, an editor, `> client.pem`. It is written first.
+ * After a crash, a SIGKILL or on a full disk each file is complete, old or new: it is written beside, flushed and renamed, and
+ * the directory is flushed. Certificate and key are in one file, so they always belong together. The copy helps where a rename
+ * does not: a bad block, an editor, `> client.pem`. It is written first.
  *
- * Others cannot put anything there: see own-files.ts.
+ * Other users cannot write there: see own-files.ts.
  *
- * On the way of every call of the kubelet: `node:fs` and nothing else.
+ * Loaded by every call of the kubelet: imports only `node:fs`.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,10 +23,10 @@ export interface Slot {
 
 /** What a certificate file holds. */
 export interface StoredCredential {
-  /** The certificate first, then those that lead to its CA. */
+  /** The certificate, then its intermediate CAs. */
   readonly certificatePem: string;
   readonly keyPem: string;
-  /** When we got it: its notBefore lies some minutes before that. */
+  /** When it was received. Its notBefore is some minutes earlier. */
   readonly issuedAt: number | undefined;
 }
 
@@ -43,7 +43,7 @@ function workFile({ directory, name }: Slot): string {
 export type Candidate =
   { readonly file: string; readonly stored: StoredCredential } | { readonly file: string; readonly problem: string };
 
-/** The current credential and its copy, unchecked, best first; nothing for what is not there. */
+/** The current credential, then its copy, unchecked. Skips missing files. */
 export function* readCredentials(slot: Slot): Generator<Candidate> {
   const unsafe = unsafeDirectory(slot);
   if (unsafe !== undefined) {
@@ -61,16 +61,16 @@ export function* readCredentials(slot: Slot): Generator<Candidate> {
   }
 }
 
-/** Throws what the file system says, with the old credential still in place. */
+/** If it throws, the old credential is still in place. */
 export function writeCredential(slot: Slot, stored: StoredCredential): void {
   const text = encodeCredential(stored);
   replaceFile(copyFile(slot), text);
-  // Dying here leaves a copy that is newer than the current one: the next call still reads the old certificate, and finds
-  // the new one's request finished.
+  // Crash here: the copy is newer than the current file. The next call reads the old certificate, and obtain() fetches the
+  // new one again from the cluster.
   replaceFile(currentFile(slot), text);
 }
 
-/** Text of the work file; nothing when there is none. */
+/** The text of the work file; undefined if it does not exist. */
 export function readWork(slot: Slot): string | { readonly problem: string } | undefined {
   return readText(workFile(slot));
 }
@@ -83,7 +83,7 @@ export function removeWork(slot: Slot): void {
   removeFile(workFile(slot));
 }
 
-/** Before the lock, which lies in it. Throws UnsafeFileError where others could put files. */
+/** Called before the lock is taken, since the lock file is in it. Throws UnsafeFileError if other users can write to it. */
 export function makeDirectory(slot: Slot): void {
   const { directory } = slot;
   checkOwnPlace(directory);
@@ -96,18 +96,18 @@ export function makeDirectory(slot: Slot): void {
   if (unsafe !== undefined) throw unsafe;
 }
 
-/** One that is not there is safe: nothing is in it. */
+/** A missing directory is safe. */
 function unsafeDirectory({ directory }: Slot): UnsafeFileError | undefined {
   try {
     checkOwnDirectory(directory);
   } catch (error) {
     if (error instanceof UnsafeFileError) return error;
-    if (codeOf(error) !== 'ENOENT') return new UnsafeFileError(directory, `cannot be looked at (${codeOf(error)})`);
+    if (codeOf(error) !== 'ENOENT') return new UnsafeFileError(directory, `cannot be checked (${codeOf(error)})`);
   }
   return undefined;
 }
 
-/** Takes away what killed predecessors left half written. Only under the lock. */
+/** Removes the temporary files of killed processes. Only with the lock. */
 export function tidy({ directory, name }: Slot): void {
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(name) || !entry.endsWith(temporarySuffix)) continue;
@@ -123,7 +123,7 @@ export function tidy({ directory, name }: Slot): void {
 const temporarySuffix = '.tmp';
 const issuedAtPrefix = 'issued-at: ';
 
-/** Text before the first block is for people, in PEM (RFC 7468 §2): OpenSSL and Go pass over it. */
+/** PEM permits explanatory text before the first block (RFC 7468 §2); OpenSSL and Go skip it. */
 function encodeCredential({ certificatePem, keyPem, issuedAt }: StoredCredential): string {
   const when = issuedAt === undefined ? '' : `${issuedAtPrefix}${new Date(issuedAt).toISOString()}\n`;
   return `${when}${ended(certificatePem)}${ended(keyPem)}`;
@@ -153,17 +153,17 @@ function readText(file: string): string | { readonly problem: string } | undefin
   }
 }
 
-/** The name tells no two processes apart: only one at a time may write, the one that has the lock. */
+/** All processes use the same temporary name: only the process with the lock writes. */
 function replaceFile(file: string, text: string): void {
   const temporary = `${file}${temporarySuffix}`;
   try {
     removeFile(temporary);
-    // `wx` follows no link that somebody put there.
+    // `wx` does not follow a symbolic link.
     const descriptor = openSync(temporary, 'wx', 0o600);
     try {
       const bytes = Buffer.from(text, 'utf8');
       for (let written = 0; written < bytes.length;) written += writeSync(descriptor, bytes, written);
-      // Without it the rename can be on disk before the content is.
+      // Otherwise the rename can reach the disk before the content.
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
@@ -175,7 +175,7 @@ function replaceFile(file: string, text: string): void {
   flushDirectory(join(file, '..'));
 }
 
-/** The disk, not the cluster: said as it is, and the same for as long as nobody mends it. */
+/** A disk error, which a retry a second later does not change. */
 export class CacheWriteError extends Error {
   override readonly name = 'CacheWriteError';
   constructor(file: string, code: string) {
@@ -209,11 +209,11 @@ function flushDirectory(directory: string): void {
       closeSync(descriptor);
     }
   } catch {
-    // Some file systems do not know it; what was renamed is there for all who look now.
+    // Some file systems do not support it. The renamed file is visible to other processes anyway.
   }
 }
 
-/** `<file> cannot be read (<code>)`, or what is unsafe about it and how to mend it. */
+/** `<file> cannot be read (<code>)`, or why it is unsafe and the command that corrects it. */
 export function whyUnread(file: string, error: unknown): string {
   return error instanceof UnsafeFileError ? error.message : `${file} cannot be read (${codeOf(error)})`;
 }

@@ -1,8 +1,8 @@
 /**
- * Is this certificate worth presenting? The same question of one out of the cache and of one that just came: its key is
- * ours, its names are ours, its time is now, and an issuer that the API server believes made it.
+ * Checks a certificate from the cache or from the cluster: it matches its key, has this node's names, is valid now, and was
+ * issued by a CA that the API server trusts.
  *
- * On the way of every call of the kubelet: `node:crypto` and nothing else.
+ * Loaded by every call of the kubelet: imports only `node:crypto`.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { StoredCredential } from './cache.ts';
@@ -11,23 +11,23 @@ export interface Credential extends StoredCredential {
   readonly leaf: X509Certificate;
   readonly notBefore: number;
   readonly notAfter: number;
-  /** When a new one should be asked for. */
+  /** When the next certificate should be requested. */
   readonly renewAt: number;
 }
 
 export interface Expectation {
-  /** As X509Certificate.subject has it. */
+  /** In the form of X509Certificate.subject. */
   readonly subject: string;
   readonly now: number;
-  /** Absent: whoever issued it. */
+  /** Absent: any issuer. */
   readonly issuers?: readonly X509Certificate[];
-  /** IP addresses and DNS names it must hold; of serving certificates. */
+  /** IP addresses and DNS names that a serving certificate must contain. */
   readonly names?: readonly string[];
 }
 
 export type CheckedCredential =
   | { readonly ok: true; readonly credential: Credential }
-  /** `key`: it can be asked for again with this key, which is sound. */
+  /** `keyPem`: present if the key is usable for another request. */
   | { readonly ok: false; readonly problem: string; readonly keyPem?: string };
 
 export function nodeSubject(nodeName: string): string {
@@ -54,12 +54,12 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
   if (leaf === undefined) return no('holds no certificate');
   if (!fits) return no('holds a key that is not that of its certificate');
   const { keyPem } = stored;
-  // With another's name the key, too, was another's: node names do not change.
+  // A certificate of another node: its key belongs to that node too, since node names do not change.
   if (leaf.subject !== expected.subject) return no(`is for ${oneLine(leaf.subject)}`);
   const [notBefore, notAfter] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
   if (now >= notAfter) return no(`expired at ${leaf.validToDate.toISOString()}`, keyPem);
   if (now < notBefore)
-    return no(`is valid only from ${leaf.validFromDate.toISOString()} on: is the clock right?`, keyPem);
+    return no(`is valid only from ${leaf.validFromDate.toISOString()} on: check the clock of this machine`, keyPem);
   if (issuers !== undefined && !isIssuedBy(leaf, others, issuers))
     return no(`was issued by ${oneLine(leaf.issuer)}, which is not in the client CA bundle`, keyPem);
   const lacking = names.filter((name) => !holds(leaf, name));
@@ -69,17 +69,18 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
 }
 
 /**
- * 70 to 80 % of the way from when it was issued to its end; never the end itself, since client-go asks again only then.
- * Where in between is the certificate's own hash: the nodes of a pool do not all come at once, and each call says the same.
+ * At 70 to 80 % of the lifetime, counted from when it was received. Not at its end, since client-go calls again only then.
+ * The jitter comes from the certificate's hash, so the nodes of a pool renew at different times and every call of one node
+ * returns the same moment.
  */
 export function renewalMoment({ leaf, notBefore, notAfter, issuedAt }: Omit<Credential, 'renewAt'>): number {
-  // A clock that was wrong when it was written down would put the moment anywhere.
+  // The recorded time may be wrong if the clock was wrong then.
   const from = issuedAt !== undefined && issuedAt > notBefore && issuedAt < notAfter ? issuedAt : notBefore;
   const jitter = createHash('sha256').update(leaf.raw).digest().readUInt32BE() / 2 ** 32;
   return Math.floor(from + (notAfter - from) * (0.7 + 0.1 * jitter));
 }
 
-/** By signature, not by name: anybody can call a CA so. */
+/** By signature, not by name: any CA can have that name. */
 function isIssuedBy(
   leaf: X509Certificate,
   others: readonly X509Certificate[],
@@ -97,12 +98,12 @@ function isIssuedBy(
 }
 
 function holds(leaf: X509Certificate, name: string): boolean {
-  // checkIP throws for what is no address; node:net, which would tell, is not worth its time on every call.
+  // checkIP throws for a name that is not an address. node:net could tell, but it would be loaded by every call.
   const isAddress = name.includes(':') || /^[\d.]+$/.test(name);
   return (isAddress ? leaf.checkIP(name) : leaf.checkHost(name, { wildcards: false })) !== undefined;
 }
 
-/** The certificates of a bundle; throws for one that cannot be read. */
+/** The certificates of a bundle. Throws if one is malformed. */
 export function readBundle(pem: string): readonly X509Certificate[] {
   return splitPem(pem).map((block) => new X509Certificate(block));
 }

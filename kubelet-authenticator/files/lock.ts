@@ -1,10 +1,9 @@
 /**
- * One process at a time works on a certificate. The lock is the kernel's (fcntl), so it ends with its holder however that
- * dies: there is no stale lock to detect, no process ID to compare with one that was given out again, and no moment in
- * which two processes both remove the lock of a third.
+ * Only one process at a time obtains a certificate. The kernel holds the lock (fcntl) and releases it when the process dies,
+ * so there are no stale locks and no process IDs to compare.
  *
- * Node has no call for it, but SQLite, which is in Node, has: `BEGIN EXCLUSIVE` on a database that is never written to.
- * The file stays empty. An abstract socket would do as well, were its names not free for every pod in the host's network.
+ * Node has no API for fcntl locks, but SQLite, which is part of Node, uses them: `BEGIN EXCLUSIVE` on a database that is never
+ * written to. The file stays empty. An abstract socket is no alternative: every pod with host network could take its name.
  */
 import { chmodSync, closeSync, lstatSync, openSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,10 +18,10 @@ export interface Lock {
   release(): void;
 }
 
-/** How often whoever waits looks again: the holder waits for a network. */
+/** Interval of polling: the holder waits for the network, so shorter would not help. */
 const retryMilliseconds = 50;
 
-/** Nothing when it is not free by then. `idle` is asked before each wait and may end it. Throws what the disk says. */
+/** undefined if the lock is not free by `until`, or if `idle` returns true before a wait. Throws disk errors. */
 export async function takeLock(
   slot: Slot,
   { now, until, idle }: { readonly now: () => number; readonly until: number; readonly idle?: () => boolean },
@@ -40,16 +39,16 @@ export function lockFile({ directory, name }: Slot): string {
 }
 
 /**
- * SQLite follows links and makes the file with the mode it likes. So the file is made here, and one that is there must be ours.
- * Between this look and SQLite's open nobody else can replace it: the directory was checked. It is not opened for the look,
- * since closing any descriptor of a file gives up the locks that this process has on it (fcntl).
+ * SQLite follows symbolic links and chooses the file mode itself. So the file is created here, and an existing one must belong
+ * to us. No other user can replace it before SQLite opens it, since the directory was checked. The check does not open the
+ * file: closing any descriptor of a file releases the process's fcntl locks on it.
  */
 function prepare(file: string): void {
   let found = lstatSync(file, { throwIfNoEntry: false });
   try {
     if (found === undefined) closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    // Another process was faster.
+    // Another process created it first.
     if (codeOf(error) !== 'EEXIST') throw new CacheWriteError(file, codeOf(error));
   }
   found ??= lstatSync(file);
@@ -63,7 +62,7 @@ function tryLock(file: string): Lock | undefined {
   for (let attempt = 1; ; attempt += 1) {
     try {
       database = new DatabaseSync(file, { timeout: 0 });
-      // Without a journal on disk: the lock takes no space, so a full disk does not keep anybody out.
+      // Without a journal on disk, so that the lock works on a full disk.
       database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
       const held = database;
       return { release: () => held.close() };
@@ -73,7 +72,7 @@ function tryLock(file: string): Lock | undefined {
       const { errcode = 0 } = error as { readonly errcode?: number };
       if ((errcode & 0xff) === sqliteBusy) return undefined;
       if (!garbage.has(errcode & 0xff) || attempt > 1) throw lockError(file, error);
-      // Somebody wrote into it. Emptied in place: another file of that name would be another lock.
+      // The file has other content. Truncated in place, since a new file would be another lock.
       truncateSync(file);
     }
   }
@@ -83,7 +82,7 @@ const sqliteBusy = 5;
 /** SQLITE_CORRUPT, SQLITE_NOTADB. */
 const garbage: ReadonlySet<number> = new Set([11, 26]);
 
-/** What an operator can do something about; SQLite's own words speak of databases. */
+/** SQLite's own messages speak of databases; these name the cause. */
 const explained: ReadonlyMap<number, string> = new Map([
   [8, 'the file system is read-only'],
   [10, 'the disk reports an error'],

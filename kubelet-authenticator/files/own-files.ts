@@ -1,22 +1,22 @@
 /**
- * Files that this program believes, and folders in which it keeps keys. Whoever can replace one of them can have it chmod or
- * truncate another file by a symbolic link, or give the node another API server, token or key. So nothing is read or written
- * where a user besides root and the one this runs as could have put it:
+ * Checks the files that this program trusts and the folders in which it keeps keys. A user who can replace one of them could
+ * make it chmod or truncate another file through a symbolic link, or give the node another API server, token or key. So
+ * every path must be out of reach of users other than root and the user of this process:
  *
- *   every folder on the way   belongs to root or to us; others may not write to it (above the last one: or it is sticky, as /tmp)
- *   every symbolic link       belongs to root or to us
- *   the file                  is a regular one, belongs to root or to us, and others may not write to it
+ *   every folder on the path   owned by root or this user, not writable by others (or sticky, like /tmp, except the last one)
+ *   every symbolic link        owned by root or this user
+ *   the file                   a regular file, owned by root or this user, not writable by others
  *
- * On the way of every call of the kubelet: `node:fs` and nothing else.
+ * Loaded by every call of the kubelet: imports only `node:fs`.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
-/** Nothing that this program reads is larger. */
+/** No file that this program reads is larger. */
 export const maxFileBytes = 1_048_576;
 
-/** The message says what is wrong with which path, and the command that mends it. */
+/** The message names the path, the problem, and the command that corrects it. */
 export class UnsafeFileError extends Error {
   override readonly name = 'UnsafeFileError';
   readonly path: string;
@@ -33,19 +33,19 @@ const writableByOthers = 0o022;
 const sticky = 0o1000;
 const maxLinks = 40;
 
-/** An existing folder in which secrets are kept. Throws UnsafeFileError, or what the file system says. */
+/** For an existing folder of secrets. Throws UnsafeFileError or the file system's error. */
 export function checkOwnDirectory(directory: string): void {
   const real = walk(directory);
   const found = lstatSync(real);
-  if (!found.isDirectory()) throw new UnsafeFileError(real, 'is no directory');
+  if (!found.isDirectory()) throw new UnsafeFileError(real, 'is not a directory');
   checkOwner(real, found);
-  // Not even a sticky one: others could put files there before we do.
+  // A sticky folder is not allowed either: other users could create the files first.
   checkMode(real, found);
 }
 
 /**
- * The nearest folder above `path` that exists, before a folder is made there. A sticky one will do: what is made belongs to us, and
- * what another user made a moment earlier is seen by `checkOwnDirectory` afterwards.
+ * Checks the nearest existing folder above `path`, before a folder is created there. It may be sticky: the new folder belongs
+ * to us, and `checkOwnDirectory` afterwards detects one that another user created first.
  */
 export function checkOwnPlace(path: string): void {
   for (let directory = dirname(resolve(path)); ; directory = dirname(directory)) {
@@ -57,17 +57,17 @@ export function checkOwnPlace(path: string): void {
   }
 }
 
-/** The text of a file that an operator named. Throws UnsafeFileError, or what the file system says. */
+/** The text of a file that the operator named. Throws UnsafeFileError or the file system's error. */
 export function readOwnFile(path: string): string {
   return readChecked(walk(path));
 }
 
-/** Of a file that only this program makes, in a directory that was checked: it never makes a link. */
+/** For a file that only this program creates, in a checked directory. It must not be a symbolic link. */
 export function readCacheFile(path: string): string {
   return readChecked(path);
 }
 
-/** The same as `readOwnFile`, or all that a pipe gives: `--token-file /dev/stdin`, `--token-file <(command)`. */
+/** Like `readOwnFile`, but also reads a pipe: `--token-file /dev/stdin`, `--token-file <(command)`. */
 export function readGivenFile(path: string): string {
   const found = statSync(path);
   if (found.isFile() || found.isDirectory()) return readOwnFile(path);
@@ -79,10 +79,10 @@ function readChecked(path: string): string {
   return readOpen(path, openNoLink(path, flags), (found) => checkOwnFile(path, found));
 }
 
-/** Of a file that exists: what `lstat` or `fstat` said of it. */
+/** `found`: the result of `lstat` or `fstat`. */
 export function checkOwnFile(path: string, found: Stats): void {
   if (found.isSymbolicLink()) throw isLink(path);
-  if (!found.isFile()) throw new UnsafeFileError(path, 'cannot be used: it is no regular file');
+  if (!found.isFile()) throw new UnsafeFileError(path, 'cannot be used: it is not a regular file');
   checkOwner(path, found);
   checkMode(path, found);
 }
@@ -114,7 +114,7 @@ function readOpen(path: string, descriptor: number, check: (found: Stats) => voi
   }
 }
 
-/** Follows `path` one step at a time, checks each folder and each link on the way, and gives the path without links. */
+/** Resolves `path` step by step, checks each folder and link on the way, and returns the path without links. */
 function walk(path: string): string {
   let place = '/';
   let links = 0;
@@ -130,7 +130,7 @@ function walk(path: string): string {
     if (found.isSymbolicLink()) {
       checkOwner(next, found);
       links += 1;
-      if (links > maxLinks) throw new UnsafeFileError(path, 'leads over too many symbolic links');
+      if (links > maxLinks) throw new UnsafeFileError(path, 'has too many symbolic links');
       const target = readlinkSync(next);
       if (target.startsWith('/')) place = '/';
       steps.unshift(...target.split('/').filter(Boolean));
@@ -144,7 +144,7 @@ function walk(path: string): string {
 
 function checkFolderAbove(directory: string, found = lstatSync(directory)): void {
   checkOwner(directory, found);
-  // In a sticky folder nobody can rename or remove what is another's.
+  // In a sticky folder users cannot rename or remove files of others.
   if ((found.mode & sticky) === 0) checkMode(directory, found);
 }
 
@@ -166,5 +166,5 @@ function checkMode(path: string, { mode }: Stats): void {
 }
 
 function isLink(path: string): UnsafeFileError {
-  return new UnsafeFileError(path, 'is a symbolic link, and this program makes none: remove it');
+  return new UnsafeFileError(path, 'is a symbolic link, which this program never creates: remove it');
 }

@@ -1,4 +1,5 @@
 /** Calls of one server during discovery: repeated until it answers or the time is over. */
+import { isObject } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { refuse } from './discovery-result.ts';
@@ -102,5 +103,5 @@ export function jsonObject(text: string | undefined): JsonObject | undefined {
 }
 
 export function asObject(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }

@@ -1,10 +1,10 @@
 /**
- * EC2: a GetCallerIdentity request signed over the binding digest with the credentials of the instance itself, and the
- * instance that it is said to be of (docs/attestation/aws.md). All of it comes from the instance's metadata service; there
- * is no instance profile to set up and no AWS configuration to read.
+ * Evidence of an EC2 instance: a GetCallerIdentity request, signed over the binding digest with the instance's own
+ * credentials, and the instance's ID (docs/attestation/aws.md). Everything comes from the instance metadata service, so no
+ * instance profile and no AWS configuration is needed.
  *
- * Every node and bootstrap token of the cluster can read a request. `aws/v2` therefore holds nothing that another system
- * accepts; `aws/v1`, for signing sides that do not know `aws/v2`, also holds the signed instance identity document.
+ * Every node and every bootstrap token of the cluster can read a request. `aws/v2` therefore contains nothing that another
+ * system accepts. `aws/v1`, for approvers that do not support `aws/v2`, also contains the signed instance identity document.
  */
 import type { Imds } from '../../adapters/aws/imds.ts';
 import type { IdentityProof } from '../../adapters/aws/sigv4-identity.ts';
@@ -12,15 +12,15 @@ import { partitionOf } from '../../core/attestation/aws/partition.ts';
 import { evidenceVersions } from '../settings/settings.ts';
 import type { EvidenceQuestion, NodeProviderPort } from './provider.ts';
 
-/** The signing side takes a proof for five minutes, and its clock may be ahead of ours. */
+/** The approver accepts a proof for five minutes, and its clock may be ahead. */
 const staleAfterMilliseconds = 4 * 60_000;
 
 /**
- * The role that every instance has and nobody can assume: its session is named by EC2, after the instance.
+ * The identity role that every instance has. No principal can assume it, and EC2 names its session after the instance.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/iam-roles-for-amazon-ec2.html#ec2-instance-identity-roles
  */
 const identityCredentials = 'meta-data/identity-credentials/ec2/security-credentials/ec2-instance';
-/** JSON; of its fields only AccountId is of use here. */
+/** JSON with the AccountId. */
 const identityInfo = 'meta-data/identity-credentials/ec2/info';
 
 export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<string>): NodeProviderPort {
@@ -37,7 +37,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
       ]);
       return {
         providerId: `aws:///${zone}/${instanceId}`,
-        // `local-hostname` lists several where the VPC's DHCP options do.
+        // `local-hostname` has several names if the VPC's DHCP options have several domains.
         names: names.flatMap((name) => (name === undefined || name === '' ? [] : [name.split(' ')[0] ?? name])),
       };
     },
@@ -50,7 +50,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
     },
   };
 
-  /** What says which instance it is, by version of the evidence. */
+  /** The fields that identify the instance, by version of the evidence. */
   async function readClaims(version: string, region: string): Promise<object> {
     if (version === 'aws/v1') return { v: 1, rsa2048: await present(imds, 'dynamic/instance-identity/rsa2048') };
     const [account, instance] = await Promise.all([
@@ -62,7 +62,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
 
   async function signToken({ clusterName, binding, nonce, now }: EvidenceQuestion, region: string): Promise<string> {
     const partition = partitionOf(region);
-    if (partition === undefined) throw new Error(`region ${region} is of no known partition`);
+    if (partition === undefined) throw new Error(`region ${region} belongs to no known partition`);
     return sign({
       credentials: readCredentials(await present(imds, identityCredentials)),
       region,
@@ -85,7 +85,7 @@ function readAccount(text: string): string {
   throw new Error(`the metadata service names no account at ${identityInfo}`);
 }
 
-/** What it says is a secret: no message repeats any of it. */
+/** The text contains a secret, so no message quotes it. */
 function readCredentials(text: string): IdentityProof['credentials'] {
   const { Code, AccessKeyId, SecretAccessKey, Token } = readJson(text);
   if (Code === 'Success' && isText(AccessKeyId) && isText(SecretAccessKey) && isText(Token))
@@ -93,7 +93,7 @@ function readCredentials(text: string): IdentityProof['credentials'] {
   throw new Error(`the metadata service gives no credentials at ${identityCredentials}`);
 }
 
-/** Without fields where it is no JSON object: the parser's own message would quote the text. */
+/** Empty if the text is not JSON. The parser's message is dropped, since it quotes the text. */
 function readJson(text: string): Readonly<Record<string, unknown>> {
   try {
     return (JSON.parse(text) ?? {}) as Readonly<Record<string, unknown>>;

@@ -1,15 +1,15 @@
-/** Evidence that is none (Cluster API's proposal): whoever comes first under a node name is that node. */
+/** Empty evidence (Cluster API's proposal): the first machine that requests a node name gets it. */
 import { evidenceVersions } from '../settings/settings.ts';
 import type { NodeProviderPort } from './provider.ts';
 
-/** It never grows old; asking anew now and then costs nobody anything and finds a request that got lost. */
+/** It does not expire, but a new request once an hour replaces one that was lost. */
 const staleAfterMilliseconds = 3_600_000;
 
 export function insecureProvider(nodeName: string): NodeProviderPort {
   return {
     versions: evidenceVersions.insecure,
     renews: false,
-    // All providers must name the machine (Cluster API's proposal); this one believes whatever it is called.
+    // Every provider must name the machine (Cluster API's proposal). This one uses the node name, unverified.
     describe: () => Promise.resolve({ providerId: `insecure:///${nodeName}`, names: [] }),
     makeEvidence: ({ now }) =>
       Promise.resolve({ data: JSON.stringify({ v: 1 }), staleAt: now + staleAfterMilliseconds }),

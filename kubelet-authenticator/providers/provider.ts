@@ -1,38 +1,38 @@
 /**
- * What a provider is on the node: the other half of core/attestation/evidence/provider.ts. It says which machine this is and makes
- * the evidence for one request; keys, requests and certificates are not its business. A provider is one file here named as
- * on the wire, one line in obtain.ts, one line in settings.ts.
+ * The interface of a provider on the node, the counterpart of core/attestation/evidence/provider.ts. It identifies the machine
+ * and makes the evidence for one request; it does not handle keys, requests or certificates. To add a provider: one file in
+ * this folder with its wire name, one case in certificate-spec.ts, one entry in settings.ts.
  */
 
 export interface NodeProviderPort {
-  /** Versions of evidence it can make, newest first: `aws/v1`. */
+  /** The versions of evidence that it can make, newest first, such as `aws/v2`. */
   readonly versions: readonly [string, ...string[]];
   /**
-   * Whether the node itself renews, with a new key. A provider that proves nothing cannot tell a new key of the same machine
-   * from another machine's (Cluster API's proposal): there the node asks as it did the first time, for the same key.
+   * Whether a node renews with its certificate and a new key. Without evidence a new key of the same machine looks like
+   * another machine's (Cluster API's proposal). Then the node renews with its bootstrap credentials and the same key.
    */
   readonly renews: boolean;
-  /** Which machine this is. Throws when it cannot be told now. */
+  /** Identifies the machine. Throws on a temporary failure. */
   describe(): Promise<MachineDescription>;
-  /** Throws when it cannot be made now. */
+  /** Throws on a temporary failure. */
   makeEvidence(question: EvidenceQuestion): Promise<MadeEvidence>;
 }
 
 export interface MachineDescription {
-  /** The node's providerID, such as `aws:///eu-central-1a/i-0123456789abcdef0`; nothing where it has none. */
+  /** The node's providerID, such as `aws:///eu-central-1a/i-0123456789abcdef0`; absent if it has none. */
   readonly providerId?: string;
-  /** IP addresses and DNS names that the platform gives it: what a serving certificate may hold. */
+  /** IP addresses and DNS names that the platform assigned: a serving certificate may contain them. */
   readonly names: readonly string[];
 }
 
 export interface EvidenceQuestion {
   /** One of `versions`. */
   readonly version: string;
-  /** In countersign.yaml. */
+  /** The cluster's name in countersign.yaml. */
   readonly clusterName: string;
-  /** B of docs/attestation.md, for the nonce that the evidence will name (empty where it has none), in lower-case hex. */
+  /** The binding digest B of docs/attestation.md in lower-case hex, for the nonce in the evidence (empty if it has none). */
   readonly binding: (nonce: string) => string;
-  /** Random, base64url. Proofs are good once: without it two of one second could be the same. */
+  /** Random, base64url. Each proof is accepted once: without a nonce, two proofs of one second could be identical. */
   readonly nonce: string;
   readonly now: number;
 }
@@ -40,6 +40,6 @@ export interface EvidenceQuestion {
 export interface MadeEvidence {
   /** The DATA block: JSON of that version. */
   readonly data: string;
-  /** From then on nobody takes it any more. */
+  /** From this moment on the approver refuses it. */
   readonly staleAt: number;
 }

@@ -1,18 +1,18 @@
 /**
- * The little that a node asks of the API server: create a request, look at it, wait for it to change. What the ClusterRole
- * `system:node-bootstrapper` allows, and no more.
+ * The node's calls of the API server: create a request, get it, wait for it to change. The ClusterRole
+ * `system:node-bootstrapper` permits these and no others.
  */
+import { interpret } from '../../adapters/kubernetes/answer.ts';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
-import type { HttpResult } from '../../adapters/kubernetes/transport.ts';
 import { decodeWatch } from '../../adapters/kubernetes/watch.ts';
-import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
+import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { version } from '../../core/version.ts';
 import { whyUnread } from '../files/cache.ts';
 import { LoginError } from './login.ts';
 import type { Login } from './login.ts';
 import { readOwnFile } from '../files/own-files.ts';
 
-/** Every call ends by `until`, or in ten seconds. Throws for whatever leaves open what happened. */
+/** Every call ends by `until`, or in ten seconds. Throws if it is unknown whether the call had an effect. */
 export interface ClusterApi {
   create(object: object, until: number): Promise<ApiAnswer<JsonObject>>;
   get(name: string, until: number): Promise<ApiAnswer<JsonObject>>;
@@ -28,7 +28,7 @@ export interface ClusterPlace {
 
 const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const callMilliseconds = 10_000;
-/** The server ends a watch by itself after that. */
+/** The API server ends the watch after this time. */
 const watchSeconds = 60;
 
 export function connectCluster(place: ClusterPlace, login: Login, now: () => number): ClusterApi {
@@ -65,7 +65,7 @@ export function connectCluster(place: ClusterPlace, login: Login, now: () => num
       try {
         const stream = await transport.stream({ method: 'GET', path, query, ...limits(until) }, lifetime);
         if (!('body' in stream)) {
-          interpret(stream); // a 410, a 403 …: looking again tells more
+          interpret(stream); // for example a 410 or 403: the next get reports the reason
           await pause(Math.min(1_000, until - now()));
           return;
         }
@@ -76,7 +76,7 @@ export function connectCluster(place: ClusterPlace, login: Login, now: () => num
           return;
         }
       } catch {
-        // Whatever cut the watch off, the object is looked at again, and that call says what is wrong.
+        // The caller gets the object again, and that call reports an error that persists.
         await pause(Math.min(1_000, until - now()));
       }
     },
@@ -94,37 +94,5 @@ function readAuthority(file: string): string {
     return readOwnFile(file);
   } catch (error) {
     throw new LoginError(`the API server's CA: ${whyUnread(file, error)}`);
-  }
-}
-
-const refusals: ReadonlyMap<number, ApiRefusal> = new Map([
-  [401, 'Unauthorized'],
-  [403, 'Forbidden'],
-  [404, 'NotFound'],
-  [409, 'Conflict'],
-  [410, 'Expired'],
-]);
-
-function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
-  const body = parse(text);
-  if (status >= 200 && status <= 299) {
-    if (body === undefined) throw new Error(`the API server answers with status ${status} and no JSON object`);
-    return { ok: true, value: body };
-  }
-  const said = typeof body?.['message'] === 'string' ? `: ${body['message'].slice(0, 500)}` : '';
-  const message = `the API server answers with status ${status}${said}`;
-  const why = refusals.get(status);
-  if (why !== undefined) return { ok: false, why, message };
-  // 408 and 429 ask to try again; 3xx comes from something that is not the API server.
-  if (status < 400 || status >= 500 || status === 408 || status === 429) throw new Error(message);
-  return { ok: false, why: 'Invalid', message };
-}
-
-function parse(text: string | undefined): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '');
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -1,18 +1,19 @@
 /**
- * As whom the node speaks to the API server: with the certificate it has, or, while it has none, with the credentials it
- * was given for joining. Those are read from a file that the kubelet itself has no use for.
+ * The node's login to the API server: its certificate, or its bootstrap credentials while it has none. The bootstrap
+ * credentials are in a file that the kubelet does not read.
  */
 import { rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { X509Certificate } from 'node:crypto';
+import { isObject } from '../../core/encoding/json-object.ts';
 import { codeOf } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
 
 export interface Login {
-  /** `node`: with a certificate of ours, which is what makes it a renewal. */
+  /** `node`: with the node's certificate, so the request is a renewal. */
   readonly as: 'node' | 'bootstrap';
-  /** What the API server will call us, where that can be told from here. */
+  /** The user name at the API server, if it follows from the credentials. */
   readonly username?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly certificatePem?: string;
@@ -23,14 +24,14 @@ export function nodeLogin(nodeName: string, { certificatePem, keyPem }: Credenti
   return { as: 'node', username: `system:node:${nodeName}`, headers: {}, certificatePem, keyPem };
 }
 
-/** Somebody has to mend what was configured. */
+/** The operator must correct the configuration. */
 export class LoginError extends Error {
   override readonly name = 'LoginError';
 }
 
 /**
- * JSON `{"token": …}`, or a kubeconfig with a token or a client certificate, such as kubeadm's bootstrap-kubelet.conf. Of
- * a kubeconfig only the user is taken: the server, and who may speak for it, are settings. Throws LoginError.
+ * Reads JSON `{"token": …}`, or a kubeconfig with a token or a client certificate, such as kubeadm's bootstrap-kubelet.conf.
+ * From a kubeconfig only the user is read: server and CA are settings. Throws LoginError.
  */
 export async function bootstrapLogin(file: string): Promise<Login> {
   const text = read(file, 'the bootstrap credentials', joinAgain);
@@ -50,8 +51,8 @@ export async function bootstrapLogin(file: string): Promise<Login> {
   const tokenFile = path('tokenFile');
   const token = tokenFile === undefined ? user['token'] : read(tokenFile, 'the token').trim();
   if (typeof token === 'string' && token !== '') {
-    // It becomes a header: anything else in it would be another header.
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new LoginError(`${file} holds a token that is none`);
+    // The token becomes a header, so it must not contain a line break.
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new LoginError(`${file} contains a token with invalid characters`);
     const id = bootstrapTokenId(token);
     const username = id === undefined ? {} : { username: `system:bootstrap:${id}` };
     return { as: 'bootstrap', ...username, headers: { authorization: `Bearer ${token}` } };
@@ -69,7 +70,7 @@ export async function bootstrapLogin(file: string): Promise<Login> {
   };
 }
 
-/** The token of the first join is removed once it was used, so a node that needs one again needs a new one. */
+/** The token of the first join is removed after the first certificate, so the node needs a new one. */
 const joinAgain = '; kubelet-authenticator join with a new token writes it, and keeps the node’s key';
 
 function read(file: string, what: string, ifAbsent = ''): string {
@@ -83,9 +84,9 @@ function read(file: string, what: string, ifAbsent = ''): string {
 }
 
 /**
- * Removes a bootstrap token that has served its purpose: on a node that has its certificate it only lets its reader ask
- * for the certificates of other machines. Removes a file of `join`'s own form and no other: a kubeconfig may have further
- * uses. Says whether it removed one. Throws what the file system says.
+ * Removes a bootstrap token that is not needed any more: a reader of it could request certificates for other machines.
+ * Removes only a file in the form that `join` writes, since a kubeconfig may have other uses. Returns whether it removed the
+ * file. Throws the file system's error.
  */
 export function removeBootstrapToken(file: string): boolean {
   let fields: Fields | undefined;
@@ -108,12 +109,12 @@ function bootstrapTokenId(token: string): string | undefined {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** No parser's message is passed on: they quote the text. */
+/** Parser messages are dropped, since they quote the text. */
 async function parse(text: string): Promise<Fields | undefined> {
   try {
     return fieldsOf(JSON.parse(text));
   } catch {
-    // Then perhaps YAML, whose reader is loaded only for that.
+    // Perhaps YAML. Its reader is loaded only in this case.
   }
   const { readBoundedDocument } = await import('../../core/encoding/bounded-document.ts');
   const document = readBoundedDocument(text);
@@ -135,7 +136,7 @@ function named(list: unknown, name: unknown): Fields | undefined {
 }
 
 function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function commonName(certificatePem: string): string | undefined {

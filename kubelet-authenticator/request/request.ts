@@ -1,4 +1,4 @@
-/** `spec.request` as a node sends it: the certificate request (RFC 2986), and behind it the evidence (docs/attestation.md). */
+/** Builds `spec.request` of a node: the certificate request (RFC 2986), followed by the evidence (docs/attestation.md). */
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { bindingDigest } from '../../core/attestation/evidence/binding-digest.ts';
@@ -24,12 +24,12 @@ import type { NodeKeyKind, Settings } from '../settings/settings.ts';
 export interface Wanted {
   readonly signerName: string;
   readonly usages: readonly string[];
-  /** None for a client certificate. */
+  /** Empty for a client certificate. */
   readonly names: { readonly ip: readonly string[]; readonly dns: readonly string[] };
 }
 
 export interface MadeRequest {
-  /** Of the object: the same request has the same name, so a create that is repeated finds itself. */
+  /** Name of the object, a hash of the request: a repeated create conflicts with the first one and so finds it. */
   readonly name: string;
   readonly text: string;
   readonly staleAt: number;
@@ -66,7 +66,6 @@ export function objectName(text: string): string {
   return `node-csr-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 }
 
-/** The whole object, as it is posted. */
 export function requestObject({ name, text }: Pick<MadeRequest, 'name' | 'text'>, wanted: Wanted): object {
   return {
     apiVersion: 'certificates.k8s.io/v1',
@@ -80,7 +79,7 @@ export function requestObject({ name, text }: Pick<MadeRequest, 'name' | 'text'>
   };
 }
 
-/** A new key, PKCS #8. It is in this process only until somebody writes it down. */
+/** A new key, PKCS #8. The caller writes it to disk. */
 export function newKey(kind: NodeKeyKind): string {
   return generate(kind).export({ type: 'pkcs8', format: 'pem' }).toString();
 }
@@ -100,7 +99,7 @@ function generate(kind: NodeKeyKind): KeyObject {
   }
 }
 
-/** RSA keys may be asked for `key encipherment` as well; the stock kubelet does, and nobody needs it. */
+/** Without `key encipherment`, which the kubelet also requests for RSA keys: only RSA key exchange uses it, which TLS 1.3 removed. */
 export const clientUsages: readonly string[] = ['digital signature', 'client auth'];
 export const servingUsages: readonly string[] = ['digital signature', 'server auth'];
 
@@ -139,7 +138,7 @@ function certificateRequest(
   return sequence(info, algorithm, bitString(sign(hash, info, key)));
 }
 
-/** attributes [0] IMPLICIT SET OF, there even when empty (RFC 2986 §4.1). */
+/** attributes [0] IMPLICIT SET OF, present even if empty (RFC 2986 §4.1). */
 function attributeSet(attributes: readonly Uint8Array[]): Uint8Array {
   const [only] = attributes;
   return only === undefined ? Uint8Array.of(0xa0, 0x00) : explicit(0, only);
@@ -162,8 +161,7 @@ function signatureOf(key: KeyObject): { readonly hash: string | null; readonly a
     return { hash: 'sha256', algorithm };
   }
   const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];
-  if (hash === undefined || oid === undefined)
-    throw new Error('the key in the cache is of a kind that is not asked for');
+  if (hash === undefined || oid === undefined) throw new Error('the key in the cache has an unsupported kind');
   return { hash, algorithm: sequence(objectIdentifier(oid)) };
 }
 

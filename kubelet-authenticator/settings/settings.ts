@@ -1,15 +1,15 @@
 /**
- * What this node was told when it joined: one JSON file that `join` writes and root may read, each value of which a flag
- * of the command line takes the place of. No secret stands in it; those are in the files it names.
+ * The settings of a node: one JSON file that `join` writes and root can read. A flag overrides each value. The file contains
+ * no secrets, only the paths of files that do.
  *
- * Read on every call of the kubelet, so nothing but `node:` is loaded here.
+ * Loaded by every call of the kubelet: imports only `node:` modules.
  */
 import { isAbsolute, join } from 'node:path';
 
 export const keyKinds = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096', 'Ed25519'] as const;
 export type NodeKeyKind = (typeof keyKinds)[number];
 
-/** Those of providers/, as on the wire. */
+/** The wire names of providers/. */
 export const nodeProviders = ['aws', 'insecure'] as const;
 export type NodeProvider = (typeof nodeProviders)[number];
 
@@ -20,30 +20,30 @@ export const evidenceVersions = {
 } as const satisfies Readonly<Record<NodeProvider, readonly string[]>>;
 
 export interface Settings {
-  /** The certificate will say `system:node:<nodeName>`. */
+  /** The certificate's common name will be `system:node:<nodeName>`. */
   readonly nodeName: string;
-  /** The cluster's name in countersign.yaml; part of the proof. */
+  /** The cluster's name in countersign.yaml; part of the evidence. */
   readonly clusterName: string;
-  /** The deployment's own name, `<account>/<region>/<cluster>` unless configured: proofs for another one are none here. */
+  /** The deployment, `<account>/<region>/<cluster>` unless configured. It refuses evidence for another audience. */
   readonly audience: string;
   readonly provider: NodeProvider;
-  /** Of the API server: https, or http on loopback. */
+  /** The API server's URL: https, or http on loopback. */
   readonly server: string;
-  /** PEM: who may speak for the API server. */
+  /** PEM: the CAs of the API server. */
   readonly certificateAuthorityFile: string;
-  /** Only ever for asking for a certificate without having one: a kubeconfig, or JSON `{"token": "abcdef.0123456789abcdef"}`. */
+  /** Used only without a valid certificate: a kubeconfig, or JSON `{"token": "abcdef.0123456789abcdef"}`. */
   readonly bootstrapCredentialsFile: string;
-  /** Key, certificate and the request under way. On a disk that survives a reboot, or the node must be reset by hand. */
+  /** Keys, certificates and pending requests. Must survive a reboot: the machine is registered with the key. */
   readonly cacheDirectory: string;
   readonly signerName: string;
-  /** Absent where serving certificates are left to the kubelet (`serverTLSBootstrap`). */
+  /** Absent if the kubelet requests its serving certificate itself (`serverTLSBootstrap`). */
   readonly servingSignerName?: string;
-  /** PEM: a certificate of ours that none of these issued is worth nothing to the API server, and is asked for anew. */
+  /** PEM: the CAs of client certificates that the API server trusts. A certificate of another CA is replaced. */
   readonly clientCaBundleFile?: string;
   readonly keyKind: NodeKeyKind;
-  /** The only version of evidence to send. Absent: the newest, and an older one where the signing side takes only that. */
+  /** The only version of evidence to send. Absent: the newest that the approver supports. */
   readonly evidenceVersion?: string;
-  /** Names of the serving certificate besides those that the platform tells: IP addresses and DNS names. */
+  /** IP addresses and DNS names of the serving certificate, in addition to those that the platform assigned. */
   readonly servingNames: readonly string[];
   /** `true`: the bootstrap token stays on disk after the first certificate. Default: it is removed (login.ts). */
   readonly keepBootstrapToken?: boolean;
@@ -72,7 +72,7 @@ export const settingFlags = {
 export type SettingFlag = keyof typeof settingFlags;
 
 export type SettingFlags = { readonly [flag in SettingFlag]?: string } & {
-  /** May be given several times. */
+  /** Repeatable. */
   readonly 'serving-name'?: readonly string[];
   readonly 'keep-bootstrap-token'?: boolean;
 };
@@ -80,7 +80,7 @@ export type SettingFlags = { readonly [flag in SettingFlag]?: string } & {
 export type ResolvedSettings =
   { readonly ok: true; readonly settings: Settings } | { readonly ok: false; readonly problems: readonly string[] };
 
-/** Cluster API's proposal: one pair of signers for each provider; an insecure one has no serving signer. */
+/** Cluster API's proposal: one pair of signers for each provider. `insecure` has no serving signer. */
 export function defaultSignerName(provider: NodeProvider): string {
   return `cluster.x-k8s.io/kube-apiserver-client-kubelet-${provider}`;
 }
@@ -90,12 +90,12 @@ export function servingFile({ cacheDirectory }: Pick<Settings, 'cacheDirectory'>
   return join(cacheDirectory, 'serving.pem');
 }
 
-/** As `join` writes them. */
+/** The text of the settings file. */
 export function encodeSettings(settings: Settings): string {
   return `${JSON.stringify({ version: settingsVersion, ...settings }, null, 2)}\n`;
 }
 
-/** `text` of the settings file; absent where flags say everything. All that is wrong is told at once. */
+/** `text` of the settings file; undefined if it does not exist. Reports all problems at once. */
 export function resolveSettings(text: string | undefined, flags: SettingFlags = {}): ResolvedSettings {
   const file = text === undefined ? {} : readFile(text);
   if (typeof file === 'string') return { ok: false, problems: [file] };
@@ -103,7 +103,7 @@ export function resolveSettings(text: string | undefined, flags: SettingFlags = 
     .filter((key) => !knownKeys.has(key))
     .map((key) => `the settings file has an unknown key ${JSON.stringify(key.slice(0, 64))}`);
   if (text !== undefined && file['version'] !== settingsVersion)
-    problems.push(`the settings file is not of version ${settingsVersion}`);
+    problems.push(`the settings file must have "version": ${settingsVersion}`);
 
   const given = new Map<string, unknown>(Object.entries(file));
   for (const [flag, key] of Object.entries(settingFlags)) {
@@ -113,38 +113,39 @@ export function resolveSettings(text: string | undefined, flags: SettingFlags = 
   const required = (key: keyof Settings, fallback?: string): string => {
     const value = given.get(key) ?? fallback;
     if (typeof value === 'string' && value !== '') return value;
-    problems.push(value === undefined ? `${nameOf(key)} is missing` : `${nameOf(key)} is not a text`);
+    problems.push(value === undefined ? `${nameOf(key)} is missing` : `${nameOf(key)} must be a non-empty string`);
     return '';
   };
   const optional = (key: keyof Settings): string | undefined =>
     given.get(key) === undefined ? undefined : required(key);
   const path = (key: keyof Settings, value: string | undefined): void => {
-    // A relative path would mean another file to whoever starts the kubelet elsewhere.
-    if (value !== undefined && value !== '' && !isAbsolute(value)) problems.push(`${nameOf(key)} is not absolute`);
+    // A relative path would depend on the kubelet's working directory.
+    if (value !== undefined && value !== '' && !isAbsolute(value))
+      problems.push(`${nameOf(key)} must be an absolute path`);
   };
 
   const provider = oneOf(nodeProviders, required('provider'));
   if (provider === undefined && given.has('provider'))
-    problems.push(`${nameOf('provider')} is none of ${nodeProviders.join(', ')}`);
+    problems.push(`${nameOf('provider')} must be one of ${nodeProviders.join(', ')}`);
   const keyKind = oneOf(keyKinds, required('keyKind', 'P-256'));
-  if (keyKind === undefined) problems.push(`${nameOf('keyKind')} is none of ${keyKinds.join(', ')}`);
+  if (keyKind === undefined) problems.push(`${nameOf('keyKind')} must be one of ${keyKinds.join(', ')}`);
   const nodeName = required('nodeName');
-  if (nodeName !== '' && !isNodeName(nodeName)) problems.push(`${nameOf('nodeName')} is not a node name`);
+  if (nodeName !== '' && !isNodeName(nodeName)) problems.push(`${nameOf('nodeName')} is not a valid node name`);
   const server = required('server');
   if (server !== '' && !isServer(server))
-    problems.push(`${nameOf('server')} is not an https address (http only on loopback)`);
+    problems.push(`${nameOf('server')} must be an https URL (http only on loopback)`);
   const servingNames = flags['serving-name'] ?? given.get('servingNames') ?? [];
-  if (!isNames(servingNames)) problems.push('servingNames (--serving-name) are not IP addresses and DNS names');
+  if (!isNames(servingNames)) problems.push('servingNames (--serving-name) must be IP addresses and DNS names');
 
   const keepBootstrapToken = flags['keep-bootstrap-token'] ?? given.get('keepBootstrapToken') ?? false;
   if (typeof keepBootstrapToken !== 'boolean')
-    problems.push('keepBootstrapToken (--keep-bootstrap-token) is not true or false');
+    problems.push('keepBootstrapToken (--keep-bootstrap-token) must be true or false');
   const servingSignerName = optional('servingSignerName');
   const clientCaBundleFile = optional('clientCaBundleFile');
   const evidenceVersion = optional('evidenceVersion');
   const versions = evidenceVersions[provider ?? 'aws'];
   if (evidenceVersion !== undefined && oneOf<string>(versions, evidenceVersion) === undefined)
-    problems.push(`${nameOf('evidenceVersion')} is none of ${versions.join(', ')}`);
+    problems.push(`${nameOf('evidenceVersion')} must be one of ${versions.join(', ')}`);
   const settings = {
     nodeName,
     clusterName: required('clusterName'),
@@ -181,12 +182,12 @@ function readFile(text: string): Readonly<Record<string, unknown>> | string {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Said below: the parser's own message quotes the text.
+    // Reported below. The parser's message is dropped, since it quotes the text.
   }
   return 'the settings file is not a JSON object';
 }
 
-/** `nodeName (--node-name)`: whoever reads the message may have set either. */
+/** `nodeName (--node-name)`: the value may come from the file or from the flag. */
 function nameOf(key: keyof Settings): string {
   const flag = Object.entries(settingFlags).find(([, setting]) => setting === key)?.[0];
   return flag === undefined ? key : `${key} (--${flag})`;
@@ -196,20 +197,20 @@ function oneOf<T extends string>(values: readonly T[], value: string): T | undef
   return values.find((known) => known === value);
 }
 
-/** A DNS subdomain (RFC 1123), as names of Node objects are. */
+/** Names of Node objects are DNS subdomains (RFC 1123). */
 function isNodeName(name: string): boolean {
   return name.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(name);
 }
 
 function isServer(text: string): boolean {
-  // Credentials travel there: without TLS only where there is nobody in between.
+  // Credentials are sent there, so without TLS only on loopback.
   return /^https:\/\/[^/?#@\s]+\/?$|^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?\/?$/.test(text);
 }
 
 function isNames(value: unknown): value is readonly string[] {
   return (
     Array.isArray(value) &&
-    // Addresses by their characters only: node:net, which knows them, would be loaded on every call of the kubelet.
+    // Addresses are recognized by their characters: node:net would be loaded by every call of the kubelet.
     value.every((name) => typeof name === 'string' && (/^[0-9a-f]*:[0-9a-f:.]+$/i.test(name) || isNodeName(name)))
   );
 }

@@ -52,7 +52,7 @@ describe('a certificate out of the cache', () => {
     expect(problem({ certificatePem: '' })).not.toBe('good');
     expect(problem({}, { subject: nodeSubject('n2') })).toBe('is for O=system:nodes, CN=system:node:n1');
     expect(problem({}, { now: Date.now() + 25 * hour })).toMatch(/^expired at /);
-    expect(problem({}, { now: Date.now() - 2 * hour })).toMatch(/is the clock right/);
+    expect(problem({}, { now: Date.now() - 2 * hour })).toMatch(/check the clock of this machine/);
     // Of the same name, with another key.
     expect(problem({}, { issuers: issuers(other) })).toBe('was issued by CN=ca, which is not in the client CA bundle');
     expect(problem({}, { issuers: [] })).toMatch(/not in the client CA bundle/);

@@ -159,8 +159,8 @@ describe('finding 11: files that are believed', () => {
     symlinkSync(at('b'), at('a'));
     symlinkSync(at('a'), at('b'));
     writeFileSync(at('large'), Buffer.alloc(1_048_577));
-    expect(() => readOwnFile(at('pipe'))).toThrow('is no regular file');
-    expect(() => readOwnFile(folder.path)).toThrow('is no regular file');
+    expect(() => readOwnFile(at('pipe'))).toThrow('is not a regular file');
+    expect(() => readOwnFile(folder.path)).toThrow('is not a regular file');
     expect(() => readOwnFile(at('a'))).toThrow('too many symbolic links');
     expect(() => readOwnFile(at('large'))).toThrow('is larger than 1048576 bytes');
   });

@@ -149,7 +149,7 @@ test('an instance without what a proof needs says what is missing, and repeats n
   for (const text of ['{"Code":"Success"}', '{"Code":"Failed","AccountId":"111122223333"}', 'null', '<html>'])
     await expect(made(without(info, text))).rejects.toThrow('names no account');
   await expect(made(without('meta-data/placement/region', 'mars-1'))).rejects.toThrow(
-    'mars-1 is of no known partition',
+    'mars-1 belongs to no known partition',
   );
   expect((await provider.describe()).names).toEqual(['10.0.0.1', 'ip-10-0-0-1.internal']);
 });

@@ -53,10 +53,10 @@ test('the version of the evidence is one that the provider makes, or not said', 
   const written = encodeSettings(settings({ evidenceVersion: 'aws/v2' }));
   expect(resolveSettings(written)).toMatchObject({ ok: true, settings: { evidenceVersion: 'aws/v2' } });
   expect(problems(JSON.stringify({ ...settingsFile, evidenceVersion: 'aws/v9' }))).toEqual([
-    'evidenceVersion (--evidence-version) is none of aws/v2, aws/v1',
+    'evidenceVersion (--evidence-version) must be one of aws/v2, aws/v1',
   ]);
   expect(problems(JSON.stringify({ ...settingsFile, provider: 'insecure', evidenceVersion: 'aws/v2' }))).toEqual([
-    'evidenceVersion (--evidence-version) is none of insecure/v1',
+    'evidenceVersion (--evidence-version) must be one of insecure/v1',
   ]);
 });
 
@@ -74,12 +74,12 @@ test('all that is wrong is told at once', () => {
   };
   expect(problems(JSON.stringify({ ...wrong, audience: undefined }))).toEqual([
     'the settings file has an unknown key "color"',
-    'the settings file is not of version 1',
-    'provider (--provider) is none of aws, insecure',
-    'nodeName (--node-name) is not a node name',
-    'server (--server) is not an https address (http only on loopback)',
+    'the settings file must have "version": 1',
+    'provider (--provider) must be one of aws, insecure',
+    'nodeName (--node-name) is not a valid node name',
+    'server (--server) must be an https URL (http only on loopback)',
     'audience (--audience) is missing',
-    'cacheDirectory (--cache-dir) is not absolute',
+    'cacheDirectory (--cache-dir) must be an absolute path',
   ]);
 });
 
@@ -90,7 +90,7 @@ test.each(['exec', 'serving'])('%s on a machine that never joined says who write
   expect([ran.status, ran.stdout]).toEqual([3, '']);
   expect(lines).toContain('kubelet-authenticator: audience (--audience) is missing');
   expect(lines.at(-1)).toBe(
-    'kubelet-authenticator: kubelet-authenticator join writes them all to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
+    'kubelet-authenticator: kubelet-authenticator join writes all settings to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
   );
 });
 
@@ -111,7 +111,7 @@ test.each([
   ['{', /is not JSON/],
   ['null', /is not an ExecCredential/],
   ['{"kind":"Pod"}', /is not an ExecCredential/],
-  ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1alpha1"}', /no known version/],
+  ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1alpha1"}', /unknown version/],
 ])('KUBERNETES_EXEC_INFO %s is refused', (text, message) => {
   expect(decodeExecInfo(text)).toEqual({ ok: false, message: expect.stringMatching(message) as string });
 });
