@@ -1,12 +1,9 @@
-/**
- * Puts every recorded request to our signer and says where its answer is not the recorded one of the reference.
- * Run as a program it prints that as JSON: so it can judge a changed copy of core/ in a process of its own.
- */
+/** Puts every recorded request to our signer and reports where its answer is not the recorded one of the reference. */
 import type { ProfileKind } from '../../core/policy/profile.ts';
 import { ourSigner } from './ask.ts';
 import type { OurSigner } from './ask.ts';
 import { derivedKey } from './authority.ts';
-import { clockOf, mismatches, readRecording, recordedAuthority, settings } from './reference.ts';
+import { clockOf, mismatches, recordedAuthority, settings } from './reference.ts';
 import type { RecordedCase, RecordedDefault, Recording, ReferenceAnswer, Setting } from './reference.ts';
 import { deviations } from './requests/deviations.ts';
 import { namesOfNoNode } from './requests/names.ts';
@@ -161,9 +158,4 @@ function betaObjectOf({ request, usages }: RecordedDefault, index: number): unkn
     spec: { request, usages, username: 'test-admin' },
     status: { conditions: [{ type: 'Approved' }] },
   };
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const stopAtFirst = process.argv.includes('--stop-at-first');
-  process.stdout.write(JSON.stringify(await replay(readRecording(), { stopAtFirst })));
 }

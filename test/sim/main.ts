@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { describeCounts } from './coverage.ts';
-import { mutants } from './mutants.ts';
+import { allMutants } from './mutants.ts';
 import { shortStory } from './story.ts';
 import type { Stretch, StretchResult } from './stretch.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
@@ -74,8 +74,8 @@ export function optionsOf(argv: readonly string[]): Options | { readonly wrong: 
   const seconds = Number(values.seconds ?? '1e9');
   if (!(seconds > 0)) return { wrong: '--seconds is a number above 0' };
   if (story && count > 1) return { wrong: '--story is for one seed: --seed S' };
-  if (mutant !== undefined && !mutants.some(({ name }) => name === mutant))
-    return { wrong: `there is no such mutant: ${mutants.map(({ name }) => `\n  ${name}`).join('')}` };
+  if (mutant !== undefined && !allMutants.some(({ breaks }) => breaks === mutant))
+    return { wrong: `there is no such mutant: ${allMutants.map(({ breaks }) => `\n  ${breaks}`).join('')}` };
   return { first, count, seconds, jobs, mutant, story, coverage };
 }
 

@@ -28,8 +28,9 @@ export interface StretchResult {
 
 async function simulateStretch({ first, count, until, mutant, telling }: Stretch): Promise<StretchResult> {
   if (mutant !== undefined) {
-    const { mutants, plant } = await import('./mutants.ts');
-    const chosen = mutants.find(({ name }) => name === mutant);
+    const { allMutants } = await import('./mutants.ts');
+    const { plant } = await import('../harness/mutants/plant.ts');
+    const chosen = allMutants.find(({ breaks }) => breaks === mutant);
     if (chosen === undefined) throw new Error(`there is no mutant ${mutant}`);
     plant(chosen);
   }

@@ -7,6 +7,7 @@ import {
   isInRanges,
   isSubdomain,
   nameMatches,
+  profileMatches,
   parseAddress,
   parseRange,
   rangeHolds,
@@ -179,4 +180,20 @@ test.each([
   [`${'a.'.repeat(127)}a`, false, false], // 255
 ])('%j: host name %s, subdomain %s', (name, host, subdomain) => {
   expect([isHostName(name), isSubdomain(name)]).toEqual([host, subdomain]);
+});
+
+test.each([
+  ['nodes', true],
+  ['nod*', true],
+  ['arn:aws:iam::111122223333:instance-profile/*', true],
+  ['others', false],
+  ['arn:aws:iam::444455556666:instance-profile/*', false],
+  // A pattern for names does not match the path.
+  ['*/team/nodes', false],
+])('the pattern %s of an instance profile: %s', (pattern, matches) => {
+  expect(profileMatches(pattern, 'arn:aws:iam::111122223333:instance-profile/team/nodes')).toBe(matches);
+});
+
+test('no instance profile matches no pattern', () => {
+  expect(profileMatches('*', '')).toBe(false);
 });

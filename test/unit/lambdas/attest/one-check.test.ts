@@ -1,6 +1,6 @@
 /**
  * Requests that one check alone stands against: everything else about them is as it should be. Between them, the story and
- * the tables, no check of core/attest.ts and of what it calls can go unnoticed (test/suites/mutants-heart).
+ * the tables, no check of core/attest.ts and of what it calls can go unnoticed (test/suites/mutants/heart.ts).
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { decodeEvidence, evidenceLabels } from '../../../../core/attestation/evidence/evidence.ts';

@@ -1,9 +1,9 @@
 /**
- * Checks found in a source rather than listed by hand: a new one is tried the day it is written. Removing one is replacing
- * its condition so that it never refuses.
+ * Finds the checks in a source file, so that a new check is tried without an entry in a list. To remove a check is to
+ * replace its condition, so that the check never refuses.
  *
  *   if (a || b) …             a, then b, is never so; if (a && b) …: also a, then b, is always so
- *   unless(a, …)              a always holds
+ *   violationUnless(a, …)     a always holds
  *   return a && b             a, then b, is always so (predicates); a || b: never so
  *   return a ? undefined : …  whatever a says, nothing is wrong
  *   /…/                       matches everything
@@ -15,66 +15,31 @@
  *   case a:                   is never met, unless nothing would come of it either
  *   list.find(… => a)         a is always so, then never so; some, every and filter alike
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseSync, Visitor } from 'oxc-parser';
 import type { Expression } from 'oxc-parser';
-
-export interface Removal {
-  readonly file: string;
-  /** The statement that it is in, for people, and for the table. */
-  readonly check: string;
-  /** What is removed of it. */
-  readonly without: string;
-  readonly start: number;
-  readonly end: number;
-  readonly instead: string;
-}
-
-/** In one of our folders. */
-export interface Source {
-  readonly folder: string;
-  readonly file: string;
-}
-
-export function sourceOf({ folder, file }: Source): string {
-  return readFileSync(join(folder, file), 'utf8');
-}
-
-/** What no rule finds: `find`, which stands once in what stands once in the file. */
-export function planted(source: Source, within: string, find: string, instead: string): Removal {
-  const text = sourceOf(source);
-  const around = text.indexOf(within);
-  const inside = within.indexOf(find);
-  if (around < 0 || text.includes(within, around + 1) || inside < 0 || within.includes(find, inside + 1))
-    throw new Error(`${source.file} must have this once: ${within}`);
-  const start = around + inside;
-  return { file: source.file, check: within, without: `→ ${instead}`, start, end: start + find.length, instead };
-}
+import { sourceOf } from './mutant.ts';
+import type { Mutant } from './mutant.ts';
 
 type Found = Pick<Expression, 'start' | 'end'> & { readonly type: string };
 
-export function removalsIn(source: Source, { choices = false } = {}): readonly Removal[] {
-  const { file } = source;
-  const text = sourceOf(source);
+export function checksIn(file: string, { choices }: { readonly choices: boolean }): readonly Mutant[] {
+  const text = sourceOf(file);
   const { program, errors } = parseSync(file, text);
   if (errors.length > 0) throw new Error(`${file} cannot be parsed`);
-  const removals = new Map<string, Removal>();
+  const removals = new Map<string, Mutant>();
+  const mutant = (around: Found, { start, end }: Found, instead: string, without: string): Mutant => {
+    return { file, check: line(text, around), without, start, end, instead, isExpression: true };
+  };
   const add = (around: Found, part: Found, instead: string): void => {
-    const { start, end } = part;
-    const key = `${start} ${end} ${instead}`;
+    const key = `${part.start} ${part.end} ${instead}`;
     // The first rule that finds it names the larger statement.
-    if (!removals.has(key))
-      removals.set(key, { file, check: line(text, around), without: line(text, part), start, end, instead });
+    if (!removals.has(key)) removals.set(key, mutant(around, part, instead, line(text, part)));
   };
   const both = (around: Found, part: Found): void => {
     // Which of the two it was has to be in the table.
     for (const instead of ['true', 'false']) {
-      const { start, end } = part;
-      const key = `${start} ${end} ${instead}`;
-      if (removals.has(key)) continue;
-      const without = `${line(text, part)} → ${instead}`;
-      removals.set(key, { file, check: line(text, around), without, start, end, instead });
+      const key = `${part.start} ${part.end} ${instead}`;
+      if (!removals.has(key)) removals.set(key, mutant(around, part, instead, `${line(text, part)} → ${instead}`));
     }
   };
   const predicate = (around: Found, expression: Expression): void => {
@@ -94,7 +59,7 @@ export function removalsIn(source: Source, { choices = false } = {}): readonly R
       const [first] = node.arguments;
       const { callee } = node;
       if (first === undefined) return;
-      if (callee.type === 'Identifier' && callee.name === 'unless') add(node, first, 'true');
+      if (callee.type === 'Identifier' && callee.name === 'violationUnless') add(node, first, 'true');
       if (!choices || callee.type !== 'MemberExpression' || first.type !== 'ArrowFunctionExpression') return;
       if (first.expression && /\.(some|every|find|filter)$/.test(text.slice(callee.start, callee.end)))
         both(node, first.body);
@@ -142,7 +107,7 @@ function operands(expression: Expression, operator: '&&' | '||'): readonly Expre
   return [...operands(expression.left, operator), ...operands(expression.right, operator)];
 }
 
-/** On one line, and not longer than people read. */
+/** On one line, shortened where it is long. */
 function line(text: string, { start, end }: Found): string {
   const flat = text.slice(start, end).replace(/\s+/g, ' ');
   return flat.length > 160 ? `${flat.slice(0, 157)}…` : flat;

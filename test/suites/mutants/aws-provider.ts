@@ -1,25 +1,8 @@
-/** Every check of the aws provider (check-removals.ts says how they are found). */
-import { join } from 'node:path';
-import { planted, removalsIn } from '../../harness/removals/check-removals.ts';
-import type { Removal } from '../../harness/removals/check-removals.ts';
+/** Every check of the aws provider. */
+import type { Subject } from '../../harness/mutants/subject.ts';
 
-export const files = [
-  'attestation/aws/provider.ts',
-  'attestation/evidence/evidence.ts',
-  'attestation/aws/identity-document.ts',
-  'attestation/aws/instance.ts',
-  'attestation/aws/partition.ts',
-  'attestation/aws/cms.ts',
-  'encoding/json-object.ts',
-  'encoding/strict-json.ts',
-  'attestation/aws/sts-response.ts',
-  'attestation/aws/sts-token.ts',
-] as const;
-
-const folder = join(import.meta.dirname, '../../../core');
-
-/** What no rule finds: limits, and patterns whose groups are read. */
-const byHand: readonly (readonly [file: string, find: string, instead: string])[] = [
+/** Limits, and patterns whose groups are read: no rule of checks.ts finds them. */
+const texts: readonly (readonly [file: string, find: string, instead: string])[] = [
   [
     'attestation/aws/sts-response.ts',
     '/^arn:(aws|aws-cn|aws-us-gov|aws-eusc):sts',
@@ -46,9 +29,19 @@ const byHand: readonly (readonly [file: string, find: string, instead: string])[
   ['attestation/aws/sts-token.ts', "'x-k8s-aws-id': expected.header, ", ''],
 ];
 
-export function findRemovals(): readonly Removal[] {
-  return [
-    ...files.flatMap((file) => removalsIn({ folder, file })),
-    ...byHand.map(([file, find, instead]) => planted({ folder, file }, find, find, instead)),
-  ];
-}
+export const subject: Subject = {
+  module: import.meta.filename,
+  checkedFiles: [
+    'core/attestation/aws/provider.ts',
+    'core/attestation/aws/evidence.ts',
+    'core/attestation/aws/identity-document.ts',
+    'core/attestation/aws/instance.ts',
+    'core/attestation/aws/partition.ts',
+    'core/attestation/aws/cms.ts',
+    'core/encoding/strict-json.ts',
+    'core/attestation/aws/sts-response.ts',
+    'core/attestation/aws/sts-token.ts',
+  ],
+  changes: texts.map(([file, find, instead]) => ({ file: `core/${file}`, breaks: `→ ${instead}`, find, instead })),
+  cases: ['test/suites/mutants/aws-provider-cases.ts'],
+};

@@ -1,39 +1,32 @@
 /**
- * Mistakes one could make in the rules and in the certificate. The recorded answers of the reference, and the cases of
- * our deviations, must catch every one of them; a check that lets one through would let the same mistake through in
- * earnest.
+ * Mistakes in the rules and in the certificate. The recorded answers of kube-controller-manager, and the cases of our
+ * deviations, must catch each of them.
  */
-export interface Mutant {
-  /** What goes wrong. */
-  readonly breaks: string;
-  /** In core/. */
-  readonly file: string;
-  /** Must stand in the file exactly once: a mutant of code that is no longer there proves nothing. */
-  readonly find: string;
-  readonly replace: string;
-}
+import { changesOf } from '../../harness/mutants/mutant.ts';
+import type { Change } from '../../harness/mutants/mutant.ts';
+import type { Subject } from '../../harness/mutants/subject.ts';
 
-function mutantsOf(file: string, ...mutants: readonly (readonly [breaks: string, find: string, replace: string])[]) {
-  return mutants.map(([breaks, find, replace]): Mutant => ({ breaks, file, find, replace }));
-}
-
-/** check-profile.ts and what it is split into. */
-const profileMutants: readonly Mutant[] = [
-  ...mutantsOf(
-    'policy/general-rules.ts',
+/** In the rules. */
+const ruleChanges: readonly Change[] = [
+  ...changesOf(
+    'core/policy/general-rules.ts',
     ['RSA keys may be short', 'publicKey.bits >= 2048', 'publicKey.bits >= 1024'],
     ['any kind of key will do', 'publicKey.kind !== undefined && profile.keys.includes(publicKey.kind)', 'true'],
     ['SHA-1 is as good as SHA-256', "['SHA-256', 'SHA-384', 'SHA-512'].includes(hash)", "hash !== 'MD5'"],
     ['names of other types are dropped in silence', 'atMost(request.sans.unsupported,', 'atMost([],'],
-    ['no usages are as good as any', "unless(usages.length > 0, 'usages are empty')", "unless(true, '')"],
+    [
+      'no usages are as good as any',
+      "violationUnless(usages.length > 0, 'usages are empty')",
+      "violationUnless(true, '')",
+    ],
   ),
-  ...mutantsOf(
-    'policy/check-profile.ts',
+  ...changesOf(
+    'core/policy/check-profile.ts',
     ['kube-apiserver-client has no in-tree rules', '[...apiServerClientInTree, ', '['],
     ['kubelet-serving is never the default', 'if (passes(kubeletServingInTree))', 'if (false)'],
   ),
-  ...mutantsOf(
-    'policy/subject-rules.ts',
+  ...changesOf(
+    'core/policy/subject-rules.ts',
     [
       'any reserved name is given',
       'return !isReservedName(profile.reserved, name) || profile.allowReserved.includes(name);',
@@ -45,10 +38,10 @@ const profileMutants: readonly Mutant[] = [
       '!subject.commonName.startsWith(nodeUserPrefix) || isSubdomain',
       'true || isSubdomain',
     ],
-    ['a certificate may name nobody', 'hasSubject(subject) || hasNames(sans),', 'true,'],
+    ['a certificate may have no name at all', 'hasSubject(subject) || hasNames(sans),', 'true,'],
   ),
-  ...mutantsOf(
-    'policy/reserved-names.ts',
+  ...changesOf(
+    'core/policy/reserved-names.ts',
     ['letter case makes another name', ".normalize('NFKC').toLowerCase()", ".normalize('NFKC')"],
     ['full-width letters make another name', "name.normalize('NFKC')", 'name'],
     [
@@ -57,8 +50,8 @@ const profileMutants: readonly Mutant[] = [
       "return isMatch('system:*') || names.some(isMatch);",
     ],
   ),
-  ...mutantsOf(
-    'policy/serving-rules.ts',
+  ...changesOf(
+    'core/policy/serving-rules.ts',
     ['kubelets serve under wildcards', "if (name.includes('*')) return 'is a wildcard';", ''],
     ['kubelets serve under names of services', "  '*.svc',\n", ''],
     ['kubelets serve under loopback', '[...neverAddresses, ...addresses]', '[...addresses]'],
@@ -68,13 +61,13 @@ const profileMutants: readonly Mutant[] = [
       'return undefined;',
     ],
   ),
-  ...mutantsOf('x509/subject-alt-names.ts', [
+  ...changesOf('core/x509/subject-alt-names.ts', [
     'there may be any number of names',
     'if (names.length > maxSubjectAltNames)',
     'if (names.length > 100_000)',
   ]),
-  ...mutantsOf(
-    'policy/in-tree-rules.ts',
+  ...changesOf(
+    'core/policy/in-tree-rules.ts',
     ['further organizations pass', 'subject.organizations.length === 1 && ', ''],
     [
       'the case of the common name does not count',
@@ -84,16 +77,16 @@ const profileMutants: readonly Mutant[] = [
     ['an IP address is not enough', 'sans.dns.length > 0 || sans.ip.length > 0', 'sans.dns.length > 0'],
     ['key encipherment is mandatory', " || usage === 'key encipherment')", ')'],
     ['further usages pass', 'const exact = complete && ', 'const exact = complete || '],
-    ['client auth may be missing', "unless(usages.includes('client auth'),", 'unless(true,'],
+    ['client auth may be missing', "violationUnless(usages.includes('client auth'),", 'violationUnless(true,'],
     ['two rules change places', '  noEmail,\n  noIp,\n', '  noIp,\n  noEmail,\n'],
     ['a message has other words', 'DNS or IP subjectAltName is required', 'DNS or IP subjectAltNames are required'],
   ),
 ];
 
-/** certificate.ts and what it is split into. */
-const certificateMutants: readonly Mutant[] = [
-  ...mutantsOf(
-    'x509/leaf-certificate.ts',
+/** In what the certificate is made of. */
+const certificateChanges: readonly Change[] = [
+  ...changesOf(
+    'core/x509/leaf-certificate.ts',
     [
       'names of a certificate without subject are not critical',
       'extensionType.subjectAltName, subjectIsEmpty,',
@@ -111,24 +104,24 @@ const certificateMutants: readonly Mutant[] = [
       'undefined',
     ],
   ),
-  ...mutantsOf('x509/check-issued.ts', [
+  ...changesOf('core/x509/check-issued.ts', [
     'what was made is not looked at',
     "if (facts === undefined || certificate === undefined) return ['it cannot be read back'];",
     'if (facts !== undefined) return [];',
   ]),
-  ...mutantsOf(
-    'x509/tbs-certificate.ts',
+  ...changesOf(
+    'core/x509/tbs-certificate.ts',
     ['key usage bits end anywhere', 'bitString(octets, 7 - (highest & 7))', 'bitString(octets)'],
     ['key usage is not critical', '(extensionType.keyUsage, true,', '(extensionType.keyUsage, false,'],
     [
       'every leaf is a CA',
-      'sequence(...(ca === undefined ? [] : [yes]), ...pathLength)',
-      'sequence(yes, ...pathLength)',
+      'sequence(...(ca === undefined ? [] : [booleanTrue]), ...pathLength)',
+      'sequence(booleanTrue, ...pathLength)',
     ],
     ['the key identifier is of another hash', "hash('sha256', key,", "hash('sha1', key,"],
   ),
-  ...mutantsOf(
-    'x509/distinguished-name.ts',
+  ...changesOf(
+    'core/x509/distinguished-name.ts',
     ['the subject has another order', "'2.5.4.6', '2.5.4.8', '2.5.4.7'", "'2.5.4.6', '2.5.4.7', '2.5.4.8'"],
     [
       'the first common name counts',
@@ -145,8 +138,8 @@ const certificateMutants: readonly Mutant[] = [
     ['blanks at the ends pass', "if (name.startsWith(' ') || name.endsWith(' ')) return 'a blank at an end of';", ''],
     ['an empty name passes', "if (name === '') return 'an empty';", ''],
   ),
-  ...mutantsOf(
-    'x509/subject-alt-names.ts',
+  ...changesOf(
+    'core/x509/subject-alt-names.ts',
     [
       'mail names come first',
       '    ...dns.map((name) => implicit(dnsTag, text(name))),\n    ...email.map((name) => implicit(emailTag, text(name))),\n',
@@ -161,15 +154,15 @@ const certificateMutants: readonly Mutant[] = [
     ],
     ['any text is a URI', 'const match = uriPattern.exec(uri);', 'const match = /(?:)/.exec(uri);'],
   ),
-  ...mutantsOf(
-    'encoding/der-writer.ts',
+  ...changesOf(
+    'core/encoding/der-writer.ts',
     ['an asterisk is a PrintableString character', ',\\-./:=?]*$/', ',\\-./:=?*]*$/'],
     ['a SET OF keeps its order', '[...parts].sort((a, b) => Buffer.compare(a, b))', '[...parts]'],
     ['years after 2049 have two digits', 'year < 2050', 'year < 2150'],
     ['128 octets have a short length', 'length < 0x80 ? 0', 'length <= 0x80 ? 0'],
   ),
-  ...mutantsOf(
-    'x509/key-usages.ts',
+  ...changesOf(
+    'core/x509/key-usages.ts',
     ['"signing" is another bit', 'signing: { keyUsageBit: 0 }', 'signing: { keyUsageBit: 1 }'],
     [
       '"s/mime" is another purpose',
@@ -177,17 +170,21 @@ const certificateMutants: readonly Mutant[] = [
       "'s/mime': { extKeyUsage: '1.3.6.1.5.5.7.3.8' }",
     ],
   ),
-  ...mutantsOf(
-    'x509/validity.ts',
+  ...changesOf(
+    'core/x509/validity.ts',
     ['eight hours are short', 'ttl < short ?', 'ttl <= short ?'],
     ['certificates start now', 'const backdate = 5 * 60;', 'const backdate = 0;'],
     ['leaves outlive their CA', 'Math.min(end * 1000, caNotAfter)', 'end * 1000'],
     [
-      'anybody lives as long as asked',
+      'a certificate is valid for as long as the request asks',
       'Math.min(maxTtlSeconds, Math.max(minimum, expirationSeconds ?? maxTtlSeconds))',
       'Math.max(minimum, expirationSeconds ?? maxTtlSeconds)',
     ],
   ),
 ];
 
-export const mutants = { profiles: profileMutants, certificate: certificateMutants };
+export const subject: Subject = {
+  module: import.meta.filename,
+  changes: [...ruleChanges, ...certificateChanges],
+  cases: ['test/suites/mutants/recorded-answers-cases.ts'],
+};

@@ -1,22 +1,23 @@
 /**
- * Stands in for vitest's `test`, so that a file's cases can be run again and again in one process, one at a time, each
- * while another check is away. What is expected is vitest's own.
+ * Stands in for vitest's `test`, so that the tests of a file can run many times in one process, one at a time, each time
+ * with another mutant. `expect` is vitest's own.
  */
 import { format } from 'node:util';
 
 export { expect } from 'vitest';
 
 export interface Case {
-  readonly file: string;
   readonly name: string;
-  /** Rejects when the case fails, or is not through after so many milliseconds. */
-  readonly run: (limit: number) => Promise<void>;
+  /** Rejects when the case fails. A value that it gives must be the same with every mutant. */
+  readonly run: () => unknown;
+  /** Runs after the case, also after one that hangs. */
+  readonly after?: Hook;
 }
 
 type Body = (...args: never[]) => unknown;
 
 type Hook = () => unknown;
-/** Of a file or of a `describe`, which sees those around it too. */
+/** Of a file or of a `describe`, for which the hooks around it count too. */
 interface Hooks {
   readonly around: Hooks | undefined;
   readonly before: Hook[];
@@ -24,7 +25,7 @@ interface Hooks {
 }
 
 const cases: Case[] = [];
-/** `beforeAll`: run once, before the first case of the file. */
+/** `beforeAll`: runs once, before the first case of the file. */
 let once: Hook[] = [];
 let hooks: Hooks = { around: undefined, before: [], after: [] };
 let file = '';
@@ -41,31 +42,24 @@ export async function casesOf(name: string, load: () => Promise<unknown>): Promi
   return cases.slice(before);
 }
 
-async function runWithin(own: Hooks, body: Hook, limit: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('it hangs')), limit);
-    });
-    await Promise.race([runBetween(own, body), late]);
-  } finally {
-    clearTimeout(timer);
-    for (let level: Hooks | undefined = own; level !== undefined; level = level.around)
-      for (const hook of level.after) await hook();
-  }
-}
-
-async function runBetween(own: Hooks, body: Hook): Promise<void> {
-  const levels: Hooks[] = [];
-  for (let level: Hooks | undefined = own; level !== undefined; level = level.around) levels.unshift(level);
-  for (const { before } of levels) for (const hook of before) await hook();
-  await body();
+function levelsOf(own: Hooks): readonly Hooks[] {
+  return own.around === undefined ? [own] : [...levelsOf(own.around), own];
 }
 
 function add(name: string, body: Hook): void {
   const full = [...path, name].join(' › ');
   const own = hooks;
-  cases.push({ file, name: full, run: (limit) => runWithin(own, body, limit) });
+  cases.push({
+    name: `${file}: ${full}`,
+    async run() {
+      for (const { before } of levelsOf(own)) for (const hook of before) await hook();
+      // What a test returns is of no interest.
+      await body();
+    },
+    async after() {
+      for (const { after } of levelsOf(own).toReversed()) for (const hook of after) await hook();
+    },
+  });
 }
 
 function group(name: string, body: () => void): void {

@@ -1,27 +1,12 @@
 /**
- * Every check of what decides who gets a certificate (check-removals.ts says how they are found). Here each choice counts:
- * what is decided by a table of cases or by a conditional expression is decided all the same.
+ * The modules that decide who gets a certificate, without each of their checks. Here each choice counts: a table of cases and
+ * a conditional expression decide too.
  */
-import { join } from 'node:path';
-import { planted, removalsIn } from '../../harness/removals/check-removals.ts';
-import type { Removal } from '../../harness/removals/check-removals.ts';
+import type { Subject } from '../../harness/mutants/subject.ts';
+import { equivalent } from './heart-equivalent.ts';
 
-export const files = [
-  'attest.ts',
-  'attestation/examine-evidence.ts',
-  'attestation/admission.ts',
-  'attestation/first-use.ts',
-  'attestation/second-look.ts',
-  'attestation/request-limits.ts',
-  'attestation/serving-names.ts',
-  'attestation/evidence/evidence.ts',
-  'attestation/check-verdict.ts',
-] as const;
-
-export const folder = join(import.meta.dirname, '../../../core');
-
-/** What no rule finds: what is looked at, what is recorded, and how long. Expressions all of them. */
-const byHand: readonly (readonly [file: string, within: string, find: string, instead: string])[] = [
+/** Expressions that are no checks: what is examined, what is recorded, and for how long. */
+const expressions: readonly (readonly [file: string, within: string, find: string, instead: string])[] = [
   ['attest.ts', 'now + verdictMilliseconds', 'verdictMilliseconds', '0'],
   [
     'attest.ts',
@@ -88,9 +73,41 @@ const byHand: readonly (readonly [file: string, within: string, find: string, in
   ['attestation/serving-names.ts', 'other.toLowerCase() === asked', 'other.toLowerCase()', 'other'],
 ];
 
-export function findRemovals(): readonly Removal[] {
-  return [
-    ...files.flatMap((file) => removalsIn({ folder, file }, { choices: true })),
-    ...byHand.map(([file, within, find, instead]) => planted({ folder, file }, within, find, instead)),
-  ];
-}
+const testFiles = [
+  'story',
+  'every-refusal',
+  'one-check',
+  'verdict-check',
+  'tofu',
+  'second-look',
+  'limits',
+  'lock',
+  'serving-names',
+  'binding',
+] as const;
+
+export const subject: Subject = {
+  module: import.meta.filename,
+  checkedFiles: [
+    'core/attest.ts',
+    'core/attestation/examine-evidence.ts',
+    'core/attestation/admission.ts',
+    'core/attestation/first-use.ts',
+    'core/attestation/second-look.ts',
+    'core/attestation/request-limits.ts',
+    'core/attestation/serving-names.ts',
+    'core/attestation/evidence/evidence.ts',
+    'core/attestation/check-verdict.ts',
+  ],
+  choices: true,
+  changes: expressions.map(([file, within, find, instead]) => ({
+    file: `core/${file}`,
+    breaks: `→ ${instead}`,
+    within,
+    find,
+    instead,
+    isExpression: true,
+  })),
+  equivalent,
+  cases: testFiles.map((file) => `test/unit/lambdas/attest/${file}.test.ts`),
+};
