@@ -1,6 +1,6 @@
 /**
- * What the functions know of countersign.yaml: put into their bundles as text when the stacks are synthesised, so that
- * changing policy is a deployment and leaves a trail. Each function gets what it obeys and nothing else.
+ * The part of countersign.yaml that each function needs. It is bundled as text when the stacks are synthesised, so that a
+ * change of policy is a deployment and is audited. Each function gets only the part that it enforces.
  */
 import type { ClusterAttestation } from './model/attestation.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
@@ -11,7 +11,7 @@ export function bundleCluster({ name, cas, profiles, approval }: ClusterConfigur
   return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
 }
 
-/** For the attest function: which machines may join, which the sign function need not know; no CAs. */
+/** For the attest function: which machines may join (the sign function does not need it); no CAs. */
 export function bundleAttestation({ name, profiles, attestation }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [], profiles: [...profiles], approval: [], attestation }, entriesOfMaps);
 }
@@ -20,14 +20,14 @@ function entriesOfMaps(_: string, value: unknown): unknown {
   return value instanceof Map ? [...(value as ReadonlyMap<unknown, unknown>)] : value;
 }
 
-/** What is left of it when maps are written as lists of their entries. */
+/** The JSON form: maps are lists of their entries. */
 type Bundled<T> = T extends string | number | boolean | undefined
   ? T
   : T extends ReadonlyMap<infer K, infer V>
     ? readonly (readonly [K, Bundled<V>])[]
     : { readonly [P in keyof T]: Bundled<T[P]> };
 
-/** Of text that one of these two made, in the same release: nothing is checked again. */
+/** Reads text that one of these two functions of the same release made; it is not checked again. */
 export function readBundledCluster(text: string): ClusterConfiguration {
   const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Bundled<ClusterConfiguration>;
   return {
@@ -48,7 +48,7 @@ function readAttestation({ aws, ...rest }: Bundled<ClusterAttestation>): Cluster
   };
 }
 
-/** For the authorizer: whose tokens open which cluster. */
+/** For the authorizer: which tokens may call for which cluster. */
 export interface BundledAccess {
   readonly cluster: string;
   readonly jwt: JwtAccess;
@@ -58,12 +58,12 @@ export function bundleAccess({ cluster, jwt }: BundledAccess): string {
   return JSON.stringify({ cluster, jwt });
 }
 
-/** Of text that `bundleAccess` made. */
+/** Reads text that `bundleAccess` made. */
 export function readBundledAccess(text: string): BundledAccess {
   return JSON.parse(text) as BundledAccess;
 }
 
-/** For the sign and attest functions: who may call them by a front door. One of the two at least. */
+/** For the sign and attest functions: the permitted callers. At least one of `role` and `subjects`. */
 export interface CallersAllowed {
   readonly cluster: string;
   /** Name of the caller role, in the functions' own account. */
@@ -76,7 +76,7 @@ export function bundleCallers({ cluster, role, subjects }: CallersAllowed): stri
   return JSON.stringify({ cluster, role, subjects });
 }
 
-/** Of text that `bundleCallers` made. */
+/** Reads text that `bundleCallers` made. */
 export function readBundledCallers(text: string): CallersAllowed {
   return JSON.parse(text) as CallersAllowed;
 }

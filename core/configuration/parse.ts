@@ -1,6 +1,6 @@
 /**
- * countersign.yaml: the one reviewed file that says what is signed. Read strictly — one document, every key known,
- * no anchors, tags or merge keys — so that what a reviewer sees in a place is what holds there.
+ * Reads countersign.yaml, the reviewed file that says what is signed. It is read strictly (one document, known keys only, no
+ * anchors, tags or merge keys), so that each value means what a reviewer sees at its place.
  */
 import type { Configuration, ClusterConfiguration, CaConfiguration } from './model/cluster.ts';
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
@@ -30,7 +30,7 @@ export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration; readonly warnings: readonly Problem[] }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Far more than anybody reviews, far less than anything that could trouble a parser. */
+/** Much more than a reviewer can read, much less than what would slow a parser down. */
 const maxFileLength = 1_048_576;
 
 /** All problems at once, in the order of the file; `toDeploy` adds those that only matter on AWS. */
@@ -104,7 +104,7 @@ export function parseConfiguration(
   return { ok: true, configuration: { clusters, deployments }, warnings: inOrder(warnings) };
 }
 
-/** Refuses what makes a place in the file mean something other than what stands there, and keys that get lost. */
+/** Refuses syntax that changes the meaning of a value elsewhere in the file, and keys that would be lost. */
 function checkPlain(document: Document, problem: (offset: number, message: string) => void): void {
   visit(document, (_, node) => {
     const { range, tag, anchor } = (node ?? {}) as { range?: readonly number[]; tag?: string; anchor?: string };
@@ -129,7 +129,7 @@ interface ReadableIssue {
   readonly key: boolean;
 }
 
-/** An issue of the schema library in words an operator can act on. */
+/** An issue of the schema library as text that an operator can act on. */
 function readable(issue: z.core.$ZodIssue): ReadableIssue[] {
   const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
   if (issue.code === 'unrecognized_keys')
@@ -176,7 +176,7 @@ function keysAt(path: Path): readonly string[] {
   return Object.keys(schema?.properties ?? {});
 }
 
-/** Where the value stands, or its key, or for a missing one the key of what it is missing from. */
+/** The position of the value or its key; for a missing value, of the key of the map that lacks it. */
 function offsetOf(document: Document, path: Path, atKey: boolean): number {
   let node: unknown = document.contents;
   let offset = rangeStart(node) ?? 0;
@@ -234,7 +234,7 @@ export function defaultCluster(
   });
 }
 
-/** One CA that was not written in a file, held to the same rules: for `countersign ca init`. */
+/** A CA described by flags instead of a file, checked by the same rules: for `countersign ca init`. */
 export function caConfiguration(
   name: string,
   input: Readonly<Record<string, unknown>>,

@@ -1,7 +1,7 @@
 /**
- * What every signer has to tell its users (Kubernetes' Certificates API design, "signers should provide information
- * about how they work"): seven headings for each, and what happens when a request asks for something else. Written
- * from the resolved profiles, so that the document cannot promise what the rules do not do.
+ * The documentation that every signer must provide (Kubernetes' Certificates API design, "signers should provide information
+ * about how they work"): seven headings for each signer, and what happens to other requests. It is generated from the resolved
+ * profiles, so it cannot differ from the rules.
  */
 import type { ClusterConfiguration } from './model/cluster.ts';
 import { denyAll } from '../policy/custom-rules.ts';
@@ -64,12 +64,12 @@ interface Texts {
 
 const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
 
-/** Of the built-in signers that leave the name to the requester. */
+/** For the built-in signers that let the requester choose the name. */
 function userSubjects(profile: Profile): string {
   return `${limits(profile)}
 - other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, the rest is dropped
 
-Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody, neither in its subject nor in a subjectAltName. ${reserved(profile)}`;
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reserved(profile)}`;
 }
 
 function limits({ subject: { commonNames, organizations, commonNameRequired } }: Profile): string {
@@ -80,7 +80,7 @@ function limits({ subject: { commonNames, organizations, commonNameRequired } }:
 }
 
 function texts(profile: Profile): Texts {
-  /** The in-tree reason only where the in-tree signer would give it. */
+  /** The in-tree code only for in-tree signers. */
   const code = (own: RefusalCode): string => `\`${isInTree(profile) ? 'SignerValidationFailure' : own}\``;
   const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for what no Node can be called.`;
   const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
@@ -116,7 +116,7 @@ function texts(profile: Profile): Texts {
   return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
 }
 
-/** Of kubelets: names that have nothing to do with which machine asks. */
+/** For kubelets: names that no machine may serve under. */
 function neverServed({ reserved: { names, addresses, clusterDomain }, allowReservedSans = [] }: Profile): string {
   const own = [...names, ...addresses.map(({ text }) => text)];
   return `Wildcards, DNS names that are no host names and DNS names that read as addresses are refused, \`SanNotPermitted\`. Refused as well, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that are no node’s (loopback, link-local, multicast …)${own.length === 0 ? '' : `; what the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` All the same this signer gives ${patterns(allowReservedSans)}.`}`;
@@ -132,11 +132,11 @@ function customTexts(profile: Profile): Texts {
   ] as const;
   return {
     purpose: 'Signs for the purpose its operator gave it.',
-    honoured: 'By whoever trusts {trust}. The CA bundle is not distributed by any other means.',
+    honoured: 'By every verifier that trusts {trust}. The CA bundle is not distributed by any other means.',
     subjects: `${limits(profile)}
 - no other attributes, and at most one common name
 
-Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would name nobody. ${reserved(profile)}`,
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reserved(profile)}`,
     extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
 
 ${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
@@ -150,11 +150,12 @@ Anything else is refused, \`SanNotPermitted\`.`,
 
 function reserved({ reserved: { names }, allowReserved }: Profile): string {
   const given = allowReserved.length > 0 ? `only ${patterns(allowReserved)} of those` : 'none of those';
-  return `Reserved names make their bearer somebody to the API server or another part of the control plane; this signer gives ${given}, and refuses the others, \`NameReserved\`. Reserved, whatever the case of their letters: ${patterns([...controlPlaneNames, ...names])}.`;
+  return `The API server or another part of the control plane grants rights to reserved names; this signer issues ${given}, and refuses the others, \`NameReserved\`. Reserved, whatever the case of their letters: ${patterns([...controlPlaneNames, ...names])}.`;
 }
 
 function requesters({ requester: { users, groups, nodeItself } }: Profile): string {
-  if (users.length + groups.length === 0 && nodeItself !== true) return 'Anybody may ask whose request is approved.';
+  if (users.length + groups.length === 0 && nodeItself !== true)
+    return 'Any requester may ask; the request must be approved.';
   const named = [
     ...(users.length > 0 ? [`the users ${patterns(users)}`] : []),
     ...(groups.length > 0 ? [`members of the groups ${patterns(groups)}`] : []),
@@ -163,7 +164,7 @@ function requesters({ requester: { users, groups, nodeItself } }: Profile): stri
   return `Only ${named.join(' and ')} may ask; others are refused, \`RequesterNotAllowed\`.`;
 }
 
-/** Who gives leave where the relay approves: for attested signers the proof itself. */
+/** What the relay's approval is based on; for attested signers the attestation itself. */
 function approver({ attestation, ...profile }: Profile): string {
   const denied = 'and denied where these rules refuse';
   if (attestation?.mode === 'enforce' && attestation.required)
@@ -177,7 +178,7 @@ function keys({ keys: kinds, freshKeys }: Profile): string {
   return `Keys: ${kinds.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.${fresh}`;
 }
 
-/** A paragraph of its own, where a machine must prove which one it is. */
+/** A separate paragraph for attested signers. */
 function proof({ kind, attestation }: Profile): string {
   if (attestation === undefined) return '';
   const { providers, required, mode } = attestation;
@@ -187,7 +188,7 @@ function proof({ kind, attestation }: Profile): string {
     ? `Demands a proof of the machine: the request brings ${wanted}${recorded}.`
     : `Takes a proof of the machine where the request brings ${wanted}${recorded}; without one it is answered as if none were asked for.`;
   const first = providers.includes('insecure')
-    ? 'The evidence proves nothing: the first to ask for a node name gets it, nobody after, and there is no renewal.'
+    ? 'The evidence proves nothing: the first requester of a node name gets it, no later one does, and there is no renewal.'
     : kind === 'kubelet-serving'
       ? 'It must be the machine that the node name belongs to.'
       : 'The first machine that proves itself under a node name keeps it.';

@@ -1,4 +1,4 @@
-/** The candidate a mistyped word was probably meant to be: case aside, at most a third of its letters wrong. */
+/** The candidate that a mistyped word probably means: ignoring case, at most a third of its letters differ. */
 export function suggestion(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
@@ -9,7 +9,7 @@ export function suggestion(word: string, candidates: readonly string[]): string 
     : undefined;
 }
 
-/** Levenshtein's, row by row; words beyond 64 letters are nobody's typing error. */
+/** Levenshtein distance, row by row; words of more than 64 letters are not compared. */
 function editDistance(a: string, b: string): number {
   if (a.length > 64 || b.length > 64) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,6 +1,6 @@
 /**
- * JSON or YAML that nothing vouches for yet: a requester's object, a cluster-info ConfigMap, a kubeconfig. Reading takes time in
- * proportion to the length, whatever the text is made of:
+ * Untrusted JSON or YAML: a requester's object, a cluster-info ConfigMap, a kubeconfig. Reading takes time proportional to the
+ * length, for any text:
  *
  *   JSON first        JSON.parse is linear; the caller caps the bytes it reads
  *   YAML, capped      at 64 KiB, without the library's check for duplicate keys, which compares each key with all others
@@ -18,7 +18,7 @@ export function readBoundedDocument(text: string): { readonly value: unknown } |
   try {
     return { value: JSON.parse(text) as unknown };
   } catch {
-    // Then perhaps YAML.
+    // It may be YAML.
   }
   if (text.length > maxYamlCharacters)
     return { problem: `it is no JSON, and too long to be read as YAML (${maxYamlCharacters / 1_024} KiB at most)` };

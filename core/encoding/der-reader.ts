@@ -1,12 +1,12 @@
 /**
- * Reads DER (X.690) as a tree, refusing what is merely BER.
+ * Reads DER (X.690) into a tree and refuses other BER.
  *
- * BER lets one value be written in many ways, and readers differ over the odd ones: whoever checks would see another
- * request than whoever signs. DER has one way, so this reader takes nothing else, at any level, in one pass without
- * recursion. Everything the rules see of a request comes out of this one tree.
+ * BER can encode one value in many ways, and readers disagree about the unusual ones, so the policy could see another request
+ * than the signer. DER has one encoding per value. This reader accepts only DER at every level, in one pass without recursion,
+ * and all rules use its tree.
  */
 
-/** Why bytes are not what they should be, for people. Says where, never repeats content. */
+/** Why bytes were refused, as text for people: it names the place and never repeats content. */
 export interface Problem {
   readonly problem: string;
 }
@@ -43,7 +43,7 @@ export const derTag = {
   set: 0x31,
 } as const;
 
-/** A request nests about ten deep; the caps keep a hostile one from costing more than it could ever be worth. */
+/** A normal request nests about ten deep; the limits bound the cost of a hostile one. */
 const maxDepth = 32;
 export const maxElements = 10_000;
 /** The longest OIDs in use take some 20 octets; Go allows 31-bit arcs, any number of them. */
@@ -84,7 +84,7 @@ export function readDer(source: Uint8Array, most = maxElements): DerElement | Pr
     }
     if (open.length === 1) break;
   }
-  // Bytes behind the end are covered by no signature and seen by some readers only.
+  // Trailing bytes are not covered by the signature, and only some readers see them.
   if (offset !== source.length) return { problem: `has ${source.length - offset} trailing bytes` };
   return top.children[0] ?? { problem: 'is empty' };
 }
@@ -186,7 +186,7 @@ function checkOid(source: Uint8Array, start: number, end: number): string | unde
   return (source[end - 1] ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
 }
 
-/** DER of a SEQUENCE of nothing: constraints that say nothing, the Name of nobody. */
+/** DER of an empty SEQUENCE: empty basicConstraints, or an empty Name. */
 export const emptySequence = Uint8Array.of(0x30, 0x00);
 
 export function contentOf({ source, contentStart, end }: DerElement): Uint8Array {

@@ -1,17 +1,16 @@
 /**
- * Writes DER (X.690), piece by piece: every piece is finished bytes, and a larger one is made of smaller ones. So what
- * was given as bytes (a key, a name, a recorded TBS) goes into the certificate as those bytes; parsed and written anew
- * it might not come out as what was checked.
+ * Writes DER (X.690). Each function returns finished bytes, and larger elements are made of smaller ones. Inputs that are
+ * already DER (a key, a name, a recorded TBS) are copied byte by byte, because a re-encoding could differ from what was checked.
  *
- * What has no encoding (a text outside its type, a time outside its form) throws: it is a mistake in our own code, and
- * no byte of it may reach a key.
+ * A value without an encoding (a text outside its type, a time outside its range) throws: it is a mistake in our own code and
+ * must not be signed.
  */
 import { derTag } from './der-reader.ts';
 
 const constructedBit = 0x20;
 const contextSpecific = 0x80;
 
-/** `tag` is the whole identifier octet, as in der.ts. */
+/** `tag` is the whole identifier octet, as in der-reader.ts. */
 function element(tag: number, ...parts: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const part of parts) length += part.length;
@@ -49,7 +48,7 @@ export function implicit(tagNumber: number, content: Uint8Array): Uint8Array {
   return element(contextSpecific | shortTag(tagNumber), content);
 }
 
-/** From 31 on a number takes octets of its own (§8.1.2.4), which nothing here needs and der.ts does not read. */
+/** From 31 on a number takes octets of its own (§8.1.2.4), which nothing here needs and der-reader.ts does not read. */
 function shortTag(tagNumber: number): number {
   if (!Number.isInteger(tagNumber) || tagNumber < 0 || tagNumber > 30)
     throw new RangeError('a tag number is 0 to 30 here');
@@ -132,7 +131,7 @@ export function objectIdentifier(value: string): Uint8Array {
   return der;
 }
 
-/** §8.19: base 128, most significant first, the first two arcs in one number. Arcs end at 2³¹−1, as in der.ts. */
+/** §8.19: base 128, most significant first, the first two arcs in one number. Arcs end at 2³¹−1, as in der-reader.ts. */
 function oidContent(value: string): Uint8Array {
   if (!/^[0-2](\.(0|[1-9]\d{0,9}))+$/.test(value))
     throw new RangeError('an OBJECT IDENTIFIER is written in dotted form');

@@ -25,7 +25,7 @@ export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): Decoded
   }
 }
 
-/** Strict: a replacement character would be signed for as if somebody had sent it. A byte order mark is not JSON. */
+/** Strict: a replacement character would be treated as if the requester had sent it. A byte order mark is not JSON. */
 function utf8Text(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -44,7 +44,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Brackets outside strings, counted in one pass; what is not JSON is left to the parser to say. */
+/** Brackets outside strings, counted in one pass; the parser reports text that is not JSON. */
 function nestedDeeperThan(limit: number, text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {

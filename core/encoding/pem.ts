@@ -1,7 +1,6 @@
 /**
- * PEM in the strict profile of RFC 7468 §3, narrower still: nothing but the blocks expected, in order, each at most
- * once. Readers differ over everything else (explanatory text, headers, blanks inside base64, several blocks of one
- * label: which counts?), so everything else is refused.
+ * PEM in a profile stricter than RFC 7468 §3: only the expected blocks, in order, each at most once. Everything else
+ * (explanatory text, headers, blanks inside base64, several blocks of one label) is refused, because readers disagree about it.
  */
 import type { Problem } from './der-reader.ts';
 
@@ -17,7 +16,7 @@ interface OpenBlock {
 
 const boundary = /^-----(BEGIN|END) ([ -~]*)-----$/;
 
-/** `labels` in the order allowed; the first one must be there. */
+/** `labels` in the permitted order; the first block is required. */
 export function decodePem(text: Uint8Array, labels: readonly string[]): readonly PemBlock[] | Problem {
   const [first = ''] = labels;
   const blocks: PemBlock[] = [];
@@ -58,7 +57,7 @@ function outside(blocksBefore: number): Problem {
 function unexpected(label: string, labels: readonly string[], blocks: readonly PemBlock[]): Problem {
   if (blocks.some((block) => block.label === label)) return { problem: `has a second ${label} block` };
   if (labels.includes(label)) return { problem: `has a ${label} block out of order` };
-  // What the requester wrote in place of a label is not repeated: it may be anything.
+  // The label is not repeated in the message: the requester chose it.
   return { problem: `has a block of another kind than ${labels.join(', ')}` };
 }
 

@@ -164,7 +164,7 @@ function ownerOf(metadata: JsonObject): TokenOwner | undefined {
 
 /**
  * The detached JWS under `jws-kubeconfig-<id>` (RFC 7515 appendix F): HS256, keyed by the token's secret. The header is
- * made here and compared with the rest, never read: what a stranger writes into it cannot choose an algorithm.
+ * generated here and compared, never parsed, so an attacker cannot choose the algorithm with it.
  */
 export function detachedSignature(content: string, { id, secret }: BootstrapToken): string {
   const header = Buffer.from(JSON.stringify({ alg: 'HS256', kid: id })).toString('base64url');
@@ -173,7 +173,7 @@ export function detachedSignature(content: string, { id, secret }: BootstrapToke
   return `${header}..${signature}`;
 }
 
-/** In constant time: whoever could time it byte by byte would learn a signature that he cannot make. */
+/** In constant time: otherwise an attacker could find a valid signature byte by byte by measuring the time. */
 export function isSignedBy(token: BootstrapToken, content: string, signature: string): boolean {
   const expected = Buffer.from(detachedSignature(content, token));
   const given = Buffer.from(signature);

@@ -2,8 +2,8 @@ import { isObject } from '../encoding/json-object.ts';
 import { maxRequestBytes } from '../x509/certificate-request.ts';
 
 /**
- * The CertificateSigningRequest object as it arrives: JSON that somebody posted. Decoded into the few fields the rules
- * look at; whatever else it holds is neither read nor trusted.
+ * The CertificateSigningRequest object as a caller posted it. Only the few fields that the rules use are decoded; the others
+ * are neither read nor trusted.
  * Source: k8s.io/api/certificates/{v1,v1beta1}, Kubernetes' CSR documentation.
  */
 
@@ -56,7 +56,7 @@ export function isAddressable(name: string): boolean {
 /** Written by the API server from the token of a pod. KEP-4193; k8s.io/apiserver/pkg/authentication/serviceaccount. */
 const nodeNameExtra = 'authentication.kubernetes.io/node-name';
 
-/** What a v1beta1 request means that names no usages (pkg/apis/certificates/v1beta1/defaults.go); an empty list is none. */
+/** Default usages of a v1beta1 request (pkg/apis/certificates/v1beta1/defaults.go); an empty list is not defaulted. */
 const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
 
 export type DecodedObject =
@@ -79,7 +79,7 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   const name = metadata['name'];
   const uid = metadata['uid'];
   if (!isObjectName(name)) return wrong('metadata.name is not a name');
-  // The UID keys the record that keeps us from signing twice: without one there is no promise to give.
+  // The UID is the key of the record that prevents a second signature.
   if (!isUid(uid)) return wrong('metadata.uid is not a UID');
 
   const signerName = spec['signerName'];

@@ -1,7 +1,7 @@
 /**
- * What a node may believe of `kube-public/cluster-info`: where the API server is, and which CA speaks for it. Everybody
- * can read that ConfigMap, and whoever is in between can change what is read; so nothing here is trusted before a token's
- * signature and the pins say so (kubernetes cmd/kubeadm/app/discovery/token, util/pubkeypin).
+ * Reads `kube-public/cluster-info`: the address of the API server and its CA. The ConfigMap is public, and an attacker on the
+ * network can change it in transit, so nothing in it is trusted before the token's signature and the pins are verified
+ * (kubernetes cmd/kubeadm/app/discovery/token, util/pubkeypin).
  */
 import { createHash } from 'node:crypto';
 import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
@@ -20,7 +20,7 @@ export interface ClusterEntry {
 }
 
 export interface CaCertificate {
-  /** The block alone, written anew: what TLS trusts is what was hashed, whatever stood around it. */
+  /** The block alone, encoded again: TLS trusts exactly what was hashed, without the text around it. */
   readonly pem: string;
   readonly subject: string;
   /** `sha256:<hex>` of the SubjectPublicKeyInfo, as in the printed join command. */
@@ -63,7 +63,7 @@ export function clusterEntry(config: unknown): ClusterEntry | Problem {
   if (!isObject(cluster)) return { problem: 'it names no cluster: neither an unnamed one nor a current-context' };
   const { server } = cluster;
   if (typeof server !== 'string' || !isHttps(server)) return { problem: 'its server is no https:// address' };
-  // Whoever sets this wants a server believed that cannot show who it is.
+  // This would accept a server that cannot authenticate itself.
   if (cluster['insecure-skip-tls-verify'] === true) return { problem: 'it says insecure-skip-tls-verify' };
   const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster;
   return {
@@ -74,15 +74,15 @@ export function clusterEntry(config: unknown): ClusterEntry | Problem {
 }
 
 /**
- * The CAs of a kubeconfig that nothing vouches for yet, decoded and one after the other, found without parsing it: kubeadm and
- * kubectl write each as one line of base64. Empty when there is none.
+ * The concatenated CAs of an untrusted kubeconfig, found without parsing it: kubeadm and kubectl write each as one line of
+ * base64. Empty if it has no CA.
  */
 export function authorityData(kubeconfig: string): string {
   const found = kubeconfig.matchAll(/certificate-authority-data["']?[ \t]*:[ \t]*["']?([A-Za-z0-9+/=]+)/g);
   return [...found].map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8')).join('\n');
 }
 
-/** Every certificate of a PEM bundle. Other blocks and text around them are passed over, as Go does. */
+/** Every certificate of a PEM bundle. Other blocks and text between them are skipped, as in Go. */
 export function caCertificates(bundle: string): readonly CaCertificate[] | Problem {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) return { problem: 'data does not contain any valid RSA or ECDSA certificates' };
@@ -113,8 +113,8 @@ export function spkiPin(spki: Uint8Array): string {
 }
 
 /**
- * Those that are pinned, and only those: a bundle that holds the pinned CA beside a stranger's must not make the stranger
- * trusted, or whoever has the token could add himself.
+ * Only the pinned certificates: a bundle with the pinned CA and an attacker's CA must not make the attacker's CA trusted, because
+ * anyone with the token can sign such a bundle.
  */
 export function pinnedOf(
   certificates: readonly CaCertificate[],

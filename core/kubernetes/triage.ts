@@ -2,8 +2,8 @@ import type { RequestObject } from './certificate-signing-request.ts';
 import type { IgnoredWhy } from '../outcome/outcome.ts';
 
 /**
- * Is this request the signer's to answer at all? The API server checks none of this: it stores certificates on
- * unapproved, denied and failed requests (measured), so whoever signs must look.
+ * Whether the signer must ignore the request. The API server does not check this: it stores certificates on unapproved, denied
+ * and failed requests (measured), so the signer must check.
  *
  * A condition counts when present whatever its status says, as for Approved and Denied in Kubernetes' CSR documentation;
  * for Failed too, so that an odd status can only keep us from signing.
@@ -16,7 +16,7 @@ export function triage(object: RequestObject): IgnoredWhy | undefined {
   return undefined;
 }
 
-/** The same for whoever judges before approval: a request that is neither settled nor answered is to be judged. */
+/** The same before approval: only a request without a decision and without a certificate is evaluated. */
 export function triagePending(object: RequestObject): 'Denied' | 'Failed' | 'AlreadyIssued' | undefined {
   if (hasCondition(object, 'Denied')) return 'Denied';
   if (hasCondition(object, 'Failed')) return 'Failed';

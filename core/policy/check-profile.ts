@@ -1,8 +1,7 @@
 /**
- * What each signer permits. `rulesOf` is the whole policy: which rules, in which order, for which kind of signer. Before
- * them all: may this requester ask at all? A refusal collects every broken rule, the in-tree ones first, so that its message
- * starts with the in-tree text.
- * Where we differ from the in-tree signer, the number of the deviation in docs/signers.md stands at the rule.
+ * What each signer permits. `rulesOf` is the whole policy: the rules of each kind of signer, in order. The requester is checked
+ * before all other rules. A refusal lists every violated rule, the in-tree rules first, so that its message starts with the
+ * in-tree text. Rules that differ from the in-tree signer name the deviation in docs/signers.md.
  */
 import { keyKind, rsaSize, signatureHash, sanTypes, usagesKnown, requesterAllowed } from './general-rules.ts';
 import type { ProfileKind, Profile } from './profile.ts';
@@ -44,13 +43,13 @@ const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
 };
 
 /**
- * Every rule the request breaks, in order; empty when it may be signed. A requester whom the profile does not allow is told
- * that alone: the request costs nothing more, and they learn nothing of the other rules.
+ * The violations of all rules, in order; empty if the request may be signed. If the profile does not allow the requester, only
+ * that is reported: no further work is done, and the requester learns nothing about the other rules.
  */
 export function checkProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Violation[] {
   const question = { profile, object, request };
-  const stranger = violationsOf(requesterAllowed, question);
-  return stranger.length > 0 ? stranger : rulesOf[profile.kind].flatMap((rule) => violationsOf(rule, question));
+  const requester = violationsOf(requesterAllowed, question);
+  return requester.length > 0 ? requester : rulesOf[profile.kind].flatMap((rule) => violationsOf(rule, question));
 }
 
 export interface Finding {
@@ -60,7 +59,7 @@ export interface Finding {
   readonly violations: readonly Violation[];
 }
 
-/** The same rules in the same order, those that hold included. */
+/** The same rules in the same order, including those that hold. */
 export function explainProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Finding[] {
   const question = { profile, object, request };
   const findingOf = (rule: Rule): Finding => ({
@@ -76,7 +75,7 @@ function violationsOf(rule: Rule, question: Question): Violation[] {
   return rule.violations(question).map((message) => violation(codeFor(question.profile, rule), message));
 }
 
-/** The in-tree reason only where the in-tree signer would give it. The texts are the same. */
+/** The in-tree code only for in-tree signers. The texts are the same. */
 function codeFor(profile: Profile, rule: Rule): RefusalCode {
   return isInTree(profile) ? rule.code : (rule.codeElsewhere ?? rule.code);
 }

@@ -1,6 +1,6 @@
 /**
- * The rules of an operator's own signer: whatever its profile does not name is refused. Nothing is dropped or mended,
- * so that a requester gets exactly what was asked for, or is told why not.
+ * The rules of an operator's own signer: everything that its profile does not permit is refused. Nothing is dropped or changed,
+ * so the requester gets exactly what it asked for, or the reasons for the refusal.
  */
 import { dnsMatchesAny, emailMatches, isInRanges, uriMatches } from './patterns.ts';
 import type { CustomRules } from './profile.ts';
@@ -77,8 +77,8 @@ function sanAllowed(type: keyof typeof sanPermitted): Rule {
     observed: ({ request }) => quotedList(request.sans[type]),
     violations: (question) => {
       const { sans } = rulesOf(question);
-      const strangers = question.request.sans[type].filter((value) => !isPermitted(sans, value));
-      return atMost(strangers, (value) => `${label} ${quoted(value)} is not permitted`);
+      const refused = question.request.sans[type].filter((value) => !isPermitted(sans, value));
+      return atMost(refused, (value) => `${label} ${quoted(value)} is not permitted`);
     },
   };
 }
@@ -111,7 +111,7 @@ function rulesOf({ profile }: Question): CustomRules {
   return profile.custom ?? denyAll;
 }
 
-/** A custom profile without rules permits nothing; configuration never makes one. */
+/** For a custom profile without rules, which the configuration never makes. */
 export const denyAll: CustomRules = {
   usages: { allowed: [], required: [] },
   sans: { dns: [], email: [], ip: [], uri: [], required: true },

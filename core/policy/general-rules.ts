@@ -76,7 +76,7 @@ export const requesterAllowed: Rule = {
       (requester.users.length === 0 && requester.groups.length === 0 && requester.nodeItself !== true) ||
         matchesRequester(requester, username, groups) ||
         (requester.nodeItself === true && isNodeItself(question)),
-      `requester ${quoted(username)} is none of those this signer answers`,
+      `requester ${quoted(username)} may not use this signer`,
     );
   },
 };

@@ -11,10 +11,10 @@ import type { Question, Rule } from './rule.ts';
 export const nodesGroup = 'system:nodes';
 export const nodeUserPrefix = 'system:node:';
 
-/** Fixed by Kubernetes: no profile changes it, so none is looked at. */
+/** Fixed by Kubernetes and independent of the profile. */
 export interface InTreeRule extends Rule {
   readonly code: 'SignerValidationFailure';
-  /** The reason where the same rule holds for a signer that is not in-tree: nobody there speaks in-tree codes. */
+  /** The code if the same rule is used for a signer that is not in-tree. */
   readonly codeElsewhere: RefusalCode;
   violations(question: Omit<Question, 'profile'>): readonly string[];
 }
@@ -85,7 +85,7 @@ function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
   };
 }
 
-/** Reads the list in order and names the first stranger, so ours come in that order too. */
+/** The in-tree signer reports the first unknown usage, so violations keep the order of the list. */
 const clientUsages: InTreeRule = {
   check: 'usages are client auth and at most digital signature, key encipherment',
   code: 'SignerValidationFailure',

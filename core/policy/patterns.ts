@@ -1,7 +1,7 @@
 /**
  * The patterns an operator writes in a profile, matched against what a requester asks for. Anchored at both ends;
  * `*` is a run of characters, possibly empty; everything else stands for itself. No regular expressions: a pattern
- * must read the same to everybody, and matching must take the same time whatever the requester sends.
+ * must have one meaning for all readers, and the time of matching must not depend on what the requester sends.
  */
 
 /** Common names, organizations, user and group names: `*` is any run. Compared exactly, as Kubernetes does. */
@@ -102,7 +102,7 @@ export function rangeHolds({ first, last }: AddressRange, address: AddressDigits
   return address.length === first.length && first <= address && address <= last;
 }
 
-/** Whether an address lies in one of the blocks. Text that is no address lies in none. */
+/** Whether an address is in one of the blocks. Text that is not an address is in no block. */
 export function isInRanges(ranges: readonly AddressRange[], text: string): boolean {
   const address = parseAddress(text);
   return address !== undefined && ranges.some((range) => rangeHolds(range, address));

@@ -22,7 +22,7 @@ export interface Profile {
   readonly subject: SubjectLimits;
   /**
    * Patterns of core/policy/patterns.ts; one match among users or groups is enough.
-   * Both empty = anybody whom the approver let through.
+   * Both empty = every requester whose request is approved.
    */
   readonly requester: {
     readonly users: readonly string[];
@@ -68,6 +68,6 @@ export interface ProfileAttestation {
   readonly required: boolean;
   /** `audit`: evidence that fails is counted, and refuses nothing. */
   readonly mode: 'enforce' | 'audit';
-  /** Whether the relay, as approver, also asks the API server for leave (SubjectAccessReview, names of our own). */
+  /** Whether the relay, as approver, also sends a SubjectAccessReview to the API server, with resource names of our own. */
   readonly subjectAccessReview: boolean;
 }

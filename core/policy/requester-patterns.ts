@@ -20,7 +20,7 @@ interface Probe {
 }
 
 const authenticated = 'system:authenticated';
-/** No name that an operator would write down. `.invalid` is nobody's domain (RFC 2606). */
+/** A name that no operator would configure: `.invalid` is never registered (RFC 2606). */
 const made = 'probe-6f1c';
 
 /**

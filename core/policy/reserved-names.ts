@@ -1,5 +1,5 @@
 /**
- * Names that make their bearer somebody to the API server or to another part of the control plane. No signer gives one
+ * Names to which the API server or another part of the control plane grants rights. No signer issues one
  * of them, except where its profile lists it exactly; docs/signers.md, deviations 3, 7 and 14.
  */
 import { nameMatches } from './patterns.ts';

@@ -3,7 +3,7 @@ import type { RequestObject } from '../kubernetes/certificate-signing-request.ts
 import type { RefusalCode } from '../outcome/outcome.ts';
 import type { Profile } from './profile.ts';
 
-/** What a rule looks at. */
+/** The input of a rule. */
 export interface Question {
   readonly profile: Profile;
   readonly object: RequestObject;
@@ -16,13 +16,13 @@ export interface Rule {
   readonly code: RefusalCode;
   /** Of in-tree rules: the code where they hold for a signer that is not in-tree. */
   readonly codeElsewhere?: RefusalCode;
-  /** The value that is judged, for people. */
+  /** The checked value, as text for people. */
   observed(question: Question): string;
-  /** What is wrong with it, a sentence each; nothing when the rule holds. */
+  /** The violations, one sentence each; empty if the rule holds. */
   violations(question: Question): readonly string[];
 }
 
-/** The message when it does not hold. */
+/** The message, if the condition does not hold. */
 export function violationUnless(holds: boolean, message: string): readonly string[] {
   return holds ? [] : [message];
 }

@@ -1,7 +1,7 @@
 /**
- * Names that no kubelet may serve under, whatever machine it runs on and whoever approved the request: a node that had one
- * could stand in for the API server, a service or the metadata of the cloud. Whose the remaining names are, only a proof of
- * the machine can tell (serving-names.ts).
+ * Names that no kubelet may serve under, on any machine and with any approval: with such a name a node could impersonate the
+ * API server, a service or the cloud's metadata service. Only attestation can decide who owns the other names
+ * (serving-names.ts).
  */
 import { isHostName, isInRanges, isSubdomain, nameMatches, parseAddress, parseRange } from './patterns.ts';
 import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
@@ -50,7 +50,7 @@ const neverAddresses = [
   'ff00::/8',
 ].flatMap((text) => parseRange(text) ?? []);
 
-/** Deviation 15. A name that readers take for different hosts, or for many, belongs to no machine. */
+/** Deviation 15. A name that can mean several hosts belongs to no machine. */
 export const servesHostNames: Rule = {
   check: 'DNS subjectAltNames are names of single hosts',
   code: 'SanNotPermitted',

@@ -1,4 +1,4 @@
-/** Which rules a signer follows, told by its name alone: nobody can configure a name into meaning something else. */
+/** The rules that a signer follows. Only its name decides; configuration cannot change the meaning of a name. */
 import type { Profile, ProfileKind } from './profile.ts';
 
 /** As on the wire and in signer names. */
@@ -7,7 +7,7 @@ export type ProviderName = (typeof providerNames)[number];
 
 export interface SignerKind {
   readonly kind: ProfileKind;
-  /** Of a signer under cluster.x-k8s.io/: whose evidence it takes, and no other. */
+  /** Of a signer under cluster.x-k8s.io/: the only provider whose evidence it accepts. */
   readonly provider?: ProviderName;
 }
 
@@ -31,8 +31,8 @@ const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
 );
 
 /**
- * Nothing for a name nobody may use: sig-auth reserves kubernetes.io/ (Kubernetes' CSR documentation), the providers have
- * the other domain.
+ * `undefined` for a name that must not be used: sig-auth reserves kubernetes.io/ (Kubernetes' CSR documentation), and
+ * cluster.x-k8s.io/ belongs to the attestation providers.
  */
 export function signerOf(signerName: string): SignerKind | undefined {
   const [domain, path = ''] = signerName.split('/');
@@ -48,12 +48,12 @@ export function unknownSignerMessage(signerName: string): string {
     : `names under kubernetes.io/ are reserved; the signers there are ${inTreeKinds.join(', ')}`;
 }
 
-/** Whether the in-tree signer of Kubernetes answers to this name too, so that ours speaks in its words. */
+/** Whether the in-tree signer of Kubernetes has this name, so that its texts are used. */
 export function isInTree({ signerName }: Pick<Profile, 'signerName'>): boolean {
   return signerName.startsWith('kubernetes.io/');
 }
 
-/** The signers that say who is a node; only a machine can be attested. */
+/** The signers whose certificates identify nodes; only these can be attested. */
 export function isNodeSigner({ kind }: Pick<Profile, 'kind'>): boolean {
   return kind === 'kube-apiserver-client-kubelet' || kind === 'kubelet-serving';
 }

@@ -1,4 +1,4 @@
-/** Whom a certificate may name: common name and organizations, for the signers that leave them to the requester. */
+/** Common name and organizations, for the signers that let the requester choose them. */
 import type { Subject, SubjectAltNames } from '../x509/model.ts';
 import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
 import { isSubdomain, nameMatches } from './patterns.ts';
@@ -12,7 +12,7 @@ import { encodeSubject } from '../x509/distinguished-name.ts';
 
 /**
  * Deviations 3, 7 and 14: the bearer of a certificate with such a name *is* that user, group or component, and some of
- * them (system:masters) stand above all authorization.
+ * them (system:masters) bypass all authorization.
  */
 export const namesNotReserved: Rule = {
   check: 'no reserved name beyond those this signer may give',
@@ -37,7 +37,7 @@ function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
   return !isReservedName(profile.reserved, name) || profile.allowReserved.includes(name);
 }
 
-/** Deviation 9: `system:node:` followed by nothing, or by what no Node object can be called, is nobody's identity. */
+/** Deviation 9: `system:node:` must be followed by a valid name of a Node. */
 export const nodeName: Rule = {
   check: 'the node name is one a Node can have',
   code: 'NameReserved',
@@ -83,16 +83,16 @@ function isAllowed(profile: Profile, place: 'commonNames' | 'organizations', nam
   );
 }
 
-/** Deviation 12: neither RFC 5280 (§4.1.2.6) nor any verifier knows a use for a certificate without any name. */
+/** Deviation 12: a certificate without any name has no use (RFC 5280 §4.1.2.6). */
 export const hasName: Rule = {
-  check: 'the subject or a subjectAltName names somebody',
+  check: 'the certificate has a name: a subject or a subjectAltName',
   code: 'SubjectNotPermitted',
   observed: ({ request: { subject, sans } }) =>
     `${hasSubject(subject) ? 'a subject' : 'no subject'}, ${hasNames(sans) ? 'subjectAltNames' : 'no subjectAltNames'}`,
   violations: ({ request: { subject, sans } }) =>
     violationUnless(
       hasSubject(subject) || hasNames(sans),
-      'the certificate would name nobody: it has neither a subject nor a subjectAltName',
+      'the certificate would have no name: it has neither a subject nor a subjectAltName',
     ),
 };
 

@@ -1,9 +1,8 @@
 /**
- * Reads a PKCS#10 request (RFC 2986) out of the text a requester sent, and proves that the requester holds the key.
+ * Reads a PKCS#10 request (RFC 2986) from the requester's text and verifies that the requester has the private key.
  *
- * Policy and signer must look at the same bytes: what is decoded here is the only view of the request anyone gets, and
- * the certificate is built from these values, never from a second parse. What cannot be read in exactly one way is
- * refused.
+ * Policy and signer must see the same values: only this decoder reads the request, and the certificate is built from its
+ * result, never from a second parse. A request that can be read in more than one way is refused.
  */
 import type { CertificateRequest } from './model.ts';
 import { bitsOf, childrenOf, contentOf, derTag, encodingOf, isAscii, oidOf, readDer } from '../encoding/der-reader.ts';
@@ -21,7 +20,7 @@ export type DecodedRequest =
 
 export type { Violation };
 
-/** In this order, each at most once, the first one always; a closed list (docs/attestation.md). */
+/** In this order, each at most once, the first one required; no other labels (docs/attestation.md). */
 const pemLabels = [
   'CERTIFICATE REQUEST',
   'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',
@@ -34,7 +33,7 @@ const extensionRequestType = '1.2.840.113549.1.9.14';
 const subjectAltNameType = '2.5.29.17';
 export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 
-/** `text` is spec.request after base64. Never throws: whatever was sent, the answer is a value. */
+/** `text` is spec.request after base64 decoding. Never throws. */
 export function decodeRequest(text: Uint8Array): DecodedRequest {
   const request = decode(text);
   return 'code' in request ? { ok: false, violations: [request] } : { ok: true, request };
@@ -124,7 +123,7 @@ function decodeProviderId(value: Uint8Array | undefined): string | undefined {
 
 type Extensions = ReadonlyMap<string, Uint8Array>;
 
-/** The requested extensions. Other attributes (challengePassword …) say nothing that is signed and are passed over. */
+/** The requested extensions. Other attributes (challengePassword …) do not affect the certificate and are ignored. */
 function decodeAttributes(attributes: readonly DerElement[]): Extensions | Violation {
   let extensions: Extensions | undefined;
   for (const attribute of attributes) {
@@ -135,7 +134,7 @@ function decodeAttributes(attributes: readonly DerElement[]): Extensions | Viola
       return malformed('the certificate request has an attribute that is not a type and values');
     if (oid !== extensionRequestType) continue;
     const [value, ...others] = members;
-    // Readers take the first, the last or all of several: policy and certificate could differ.
+    // Of several values some readers take the first, the last or all: policy and certificate could differ.
     if (extensions !== undefined || value === undefined || others.length > 0)
       return malformed('the certificate request has more or less than one value of extensionRequest');
     const decoded = decodeExtensions(value);

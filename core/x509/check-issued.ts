@@ -1,4 +1,4 @@
-/** The look at a finished certificate, before it is recorded and handed out. */
+/** Checks a finished certificate before it is recorded and returned. */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './read-certificate.ts';
 import type { CertificateFacts } from './read-certificate.ts';
@@ -9,13 +9,11 @@ import { contentOf, emptySequence, readDer } from '../encoding/der-reader.ts';
 import { algorithmIdentifier, extensionType, keyIdentifier } from './tbs-certificate.ts';
 
 /**
- * Would we accept it? Looks at the finished certificate as a stranger would, through our strict reader and through
- * OpenSSL, and lists what is wrong; nothing is handed out unless the list is empty. `tbs` is what was recorded,
- * `request` what the certificate must answer.
+ * Lists the faults of the finished certificate, as our strict reader and OpenSSL see it. The certificate is returned only if
+ * the list is empty. `tbs` is the recorded TBS, `request` the request that the certificate answers.
  *
- * This catches a signer that signs with another key or signs something else, a record that was changed, and mistakes
- * in our own encoder: whatever they are, no certificate may leave that names a CA, outlives its CA or holds a key that
- * nobody proved.
+ * This catches a signer that uses another key or signs other bytes, a changed record, and mistakes in our own encoder: no
+ * certificate may be returned that is a CA, outlives its CA or contains a key without proof of possession.
  */
 export function checkCertificate(
   der: Uint8Array,

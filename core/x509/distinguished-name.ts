@@ -20,7 +20,7 @@ const organizationType = '2.5.4.10';
 const listTypes = ['2.5.4.6', '2.5.4.8', '2.5.4.7', '2.5.4.9', '2.5.4.17', organizationType, '2.5.4.11'];
 const singleTypes = [commonNameType, serialNumberType];
 
-/** Kubernetes reads each organization as a group. Each is compared with each pattern of a profile. */
+/** Kubernetes reads each organization as a group, and each is compared with every pattern of a profile. */
 const maxAttributes = 256;
 
 /** Short names for people (RFC 4514 §3 and the types above). */
@@ -111,7 +111,7 @@ export function hasControl(text: string): boolean {
 
 /**
  * The string types Go reads into a name (encoding/asn1), read as Go does. Others hold no text there and would silently
- * not reach the certificate, so whoever sends them is told.
+ * not reach the certificate, so a request with one is refused.
  */
 function decodeString(value: DerElement): string | undefined {
   const content = Buffer.from(contentOf(value));

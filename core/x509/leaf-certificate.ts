@@ -1,5 +1,5 @@
 /**
- * The leaf certificate: its recipe. certificate-check.ts looks at what was made before anyone sees it.
+ * Builds the leaf certificate. check-issued.ts checks the result before it is returned.
  *
  * The recipe is the in-tree signer's (PermissiveSigningPolicy over Go's x509.CreateCertificate), so that a certificate
  * of ours equals one of kube-controller-manager in every byte but serial, time, issuer, signature and one addition:
@@ -48,7 +48,7 @@ export interface Authority {
   readonly signer: Signer;
 }
 
-/** Everything a leaf certificate says, decided before a byte of it is made. */
+/** All contents of a leaf certificate. */
 export interface LeafTemplate {
   readonly request: CertificateRequest;
   readonly usages: readonly string[];
@@ -88,7 +88,7 @@ export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algo
   return sequence(tbs, algorithmIdentifier(algorithm), bitString(signature));
 }
 
-/** Every leaf's. */
+/** The same for every leaf. */
 const noCa = basicConstraintsExtension();
 
 function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
@@ -111,7 +111,7 @@ function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   return extensions;
 }
 
-/** RFC 5280 §4.2.1.6: critical when the subject says nothing. */
+/** RFC 5280 §4.2.1.6: critical if the subject is empty. */
 function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: boolean): readonly Uint8Array[] {
   const names = encodeSubjectAltNames(sans);
   return names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)];

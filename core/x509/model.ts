@@ -1,7 +1,7 @@
 export type KeyKind = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519';
 
 export interface PublicKey {
-  /** What the key is; `undefined` for a kind that is read and verified but that nobody may use here: P-224. */
+  /** What the key is; `undefined` for a kind that is read and verified but never certified: P-224. */
   readonly kind: KeyKind | undefined;
   /** For people: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ECDSA P-224` … */
   readonly description: string;
@@ -30,7 +30,7 @@ export interface SubjectAltNames {
   /** Canonical text: `10.0.0.1`, `2001:db8::1` (RFC 5952); an IPv4-mapped IPv6 address is the IPv4 address. */
   readonly ip: readonly string[];
   readonly uri: readonly string[];
-  /** Name types nobody signs here, by their RFC 5280 name: `otherName`, `directoryName`, `registeredID` … */
+  /** Types of names that are never certified, by their RFC 5280 name: `otherName`, `directoryName`, `registeredID` … */
   readonly unsupported: readonly string[];
 }
 

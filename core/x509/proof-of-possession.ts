@@ -42,7 +42,7 @@ const schemes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   [ed25519Oid, { family: 'Ed25519', digest: undefined }],
 ]);
 
-/** Known, and proof of nothing any more, or never in use: not even verified. */
+/** Known digests that prove nothing any more, or were never in use. Such signatures are not verified. */
 const refusedDigests: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.2', 'MD2'],
   ['1.2.840.113549.1.1.4', 'MD5'],

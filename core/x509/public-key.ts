@@ -22,7 +22,7 @@ const maxRsaBits = 8192;
 
 interface Curve {
   readonly name: string;
-  /** Absent: read and verified so that all that is wrong with a request can be said at once, and never signed. */
+  /** Absent: the key is read and verified, so that all violations are reported at once, but never certified. */
   readonly kind?: KeyKind;
   readonly bits: number;
 }
@@ -84,7 +84,7 @@ function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: U
   if (n === undefined || e === undefined || rest.length > 0) return undecodable('is not an RSA modulus and exponent');
   const modulusBits = n.length * 8 - Math.clz32(n[0] ?? 0) + 24;
   if (modulusBits > maxRsaBits) return notPermitted(`RSA keys above ${maxRsaBits} bits are not supported`);
-  // An even number is no product of two odd primes; with e = 1 everybody can sign; above 31 bits Go cannot verify.
+  // An even number is not a product of two odd primes; with e = 1 anyone can forge signatures; Go cannot verify above 31 bits.
   if (
     !isOdd(n) ||
     !isOdd(e) ||

@@ -38,7 +38,7 @@ export interface CertificateFacts {
   readonly outerAlgorithm: Uint8Array;
 }
 
-/** The bytes were no certificate that this code can read. Ours always are: whoever configured these must mend them. */
+/** This code cannot read the bytes as a certificate. It can read all of its own, so the operator must correct the configured one. */
 export class CertificateUnreadableError extends Error {
   override readonly name = 'CertificateUnreadableError';
 }
@@ -65,7 +65,7 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
     serialOctets,
     notBefore,
     notAfter,
-    // Made when somebody looks: of a leaf on its way out nobody does.
+    // Computed on demand: issuing a leaf does not need it.
     get subject() {
       return nameText(subject);
     },

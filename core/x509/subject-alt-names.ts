@@ -94,15 +94,15 @@ function decodeName(name: DerElement, into: Collected): string | undefined {
 function decodeIa5(content: Uint8Array, kind: string, into: string[]): string | undefined {
   if (!isAscii(content)) return `has ${kind} names outside ASCII`;
   const text = Buffer.from(content).toString('latin1');
-  // `a.example\0.evil` is one name to us and another to whoever stops at the NUL.
+  // `a.example\0.evil` is a different name for a reader that stops at the NUL.
   if (hasControl(text)) return `has a control character in ${kind} names`;
   into.push(text);
   return undefined;
 }
 
 /**
- * Letters, digits, `-`, `_`, `.` and `*`, which no verifier compares otherwise. What else IA5 has can only mislead whoever shows
- * or splits names: `a,DNS:b` is one name, and reads as two. Length, labels and wildcards are left as they are, as in-tree.
+ * Letters, digits, `-`, `_`, `.` and `*`: all verifiers compare these alike. The other IA5 characters can only mislead programs
+ * that show or split names: `a,DNS:b` is one name that reads as two. Length, labels and wildcards are not checked, as in-tree.
  */
 function checkDns(name: string): string | undefined {
   if (name === '') return 'has a DNS name that is empty';
@@ -140,7 +140,7 @@ function checkUri(uri: string): string | undefined {
   return 'has a URI name that is not an absolute URI in normal form (RFC 3986)';
 }
 
-/** SubjectAltName's value in DER, or nothing where there is no name to carry. */
+/** DER value of the SubjectAltName extension; `undefined` if there is no name. */
 export function encodeSubjectAltNames({ dns, email, ip, uri }: SubjectAltNames): Uint8Array | undefined {
   const text = (name: string): Buffer => Buffer.from(name, 'latin1');
   const names = [

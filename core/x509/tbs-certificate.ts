@@ -1,7 +1,7 @@
 /**
  * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and the extensions our two recipes use, byte for byte
- * as Go's x509.CreateCertificate does. What a certificate says is decided by the recipes: certificate.ts for leaves,
- * ca-certificate.ts for CAs.
+ * as Go's x509.CreateCertificate does. The contents are decided by leaf-certificate.ts for leaves
+ * and ca-certificate.ts for CAs.
  */
 import { hash } from 'node:crypto';
 import {

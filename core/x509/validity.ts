@@ -1,12 +1,12 @@
-/** How long a certificate lives, and what number it bears. The in-tree signer's rules; signers.md, Lifetime. */
+/** Lifetime and serial number of a certificate, by the in-tree signer's rules (docs/signers.md, Lifetime). */
 import { certificateFacts } from './read-certificate.ts';
 import type { Instant } from '../ports/instant.ts';
 
-/** Certificates start in the past, for machines whose clocks run late. Seconds. */
+/** Certificates begin in the past, for machines whose clocks are slow. Seconds. */
 export const backdate = 5 * 60;
-/** From here on the time given away at the start is taken off the end: 1 % of the life. Below it is added. Seconds. */
+/** From this lifetime on, backdating shortens the remaining time (by at most 1 %); below it, it is added. Seconds. */
 const short = 8 * 60 * 60;
-/** Nobody gets less, unless the profile itself gives less: twice the backdating. Seconds. */
+/** Shortest lifetime, unless the profile permits less: twice the backdating. Seconds. */
 const minimum = 10 * 60;
 
 export interface LifetimeQuestion {
@@ -21,7 +21,7 @@ export interface LifetimeQuestion {
 /** Whole seconds: fractions are cut off, as in Go. */
 export type Validity =
   | { readonly ok: true; readonly notBefore: Instant; readonly notAfter: Instant }
-  /** The CA's time is over: an operator must act, no requester can. */
+  /** The CA has expired: only an operator can help. */
   | { readonly ok: false; readonly why: string };
 
 export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: LifetimeQuestion): Validity {
@@ -32,7 +32,7 @@ export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: 
   return {
     ok: true,
     notBefore: (seconds - backdate) * 1000,
-    // A chain is valid while all of it is: a leaf that outlives its CA promises what nobody keeps.
+    // A chain is valid only while every certificate in it is valid, so a leaf must not outlive its CA.
     notAfter: Math.min(end * 1000, caNotAfter),
   };
 }
@@ -50,7 +50,7 @@ export const serialOctets = 16;
 
 /**
  * Sixteen octets of a strong random source → a serial number (RFC 5280 §4.1.2.2). The first two bits are set to 01, so
- * that it is positive, not zero, and always the same length; 126 random bits remain, far above the 64 asked by anyone.
+ * that it is positive, not zero, and always the same length; 126 random bits remain; the CA/Browser Forum asks for 64.
  */
 export function serialFrom(randomBytes: Uint8Array): Uint8Array {
   if (randomBytes.length !== serialOctets) throw new RangeError(`a serial number is made of ${serialOctets} octets`);

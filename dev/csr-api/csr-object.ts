@@ -26,7 +26,7 @@ export function approved(object: JsonObject): JsonObject {
     type: 'Approved',
     status: 'True',
     reason: 'CountersignDemo',
-    message: 'Approved by whoever runs the demo.',
+    message: 'Approved by the user who runs the demo.',
   };
   return { ...object, status: { ...statusOf(object), conditions: [...conditionsIn(object), condition] } };
 }

@@ -1,9 +1,9 @@
 /** What countersign.yaml says about attestation, resolved: defaults filled in, everything checked. */
 import type { AddressRange } from '../../policy/patterns.ts';
 
-/** Of a cluster. */
+/** Attestation of one cluster. */
 export interface ClusterAttestation {
-  /** Part of every binding digest: no two deployments may share it. `<account>/<region>/<cluster>` unless configured. */
+  /** Part of every binding digest and unique to one deployment. Default: `<account>/<region>/<cluster>`. */
   readonly audience: string;
   readonly aws?: AwsAttestation;
   /** CIDR blocks. An address in one of these belongs to the machine that asks for it first. */
@@ -11,7 +11,7 @@ export interface ClusterAttestation {
 }
 
 export interface AwsAttestation {
-  /** By account id; nothing is asked of AWS about an account that is not here. */
+  /** By account id. AWS is asked about no other account. */
   readonly accounts: ReadonlyMap<string, { readonly assumeRole?: string }>;
   readonly regions: readonly string[];
   /** A machine must match each list that is not empty; synth insists on one. */
@@ -23,29 +23,29 @@ export interface AwsAttestation {
   readonly instanceProfiles: readonly string[];
   /** ARNs of node roles whose sessions count; only without `requireIdentityRole`. */
   readonly roles: readonly string[];
-  /** What an instance may be called; any of them. At least one. */
+  /** The node names that an instance may have; one matching rule is enough. At least one. */
   readonly nodeName: readonly NodeNameRule[];
-  /** The STS proof must be of the instance identity role, whose session name nobody can choose. Default true. */
+  /** The STS proof must be of the instance identity role, whose session name no principal can choose. Default true. */
   readonly requireIdentityRole: boolean;
-  /** Whether `aws/v1` is still taken beside `aws/v2`. Default true, and always true without `requireIdentityRole`. */
+  /** Whether `aws/v1` evidence is still accepted beside `aws/v2`. Default true, and always true without `requireIdentityRole`. */
   readonly acceptV1: boolean;
   /** `listed`: `countersign machines allow` must name the instance (as `aws#<instance id>`). */
   readonly machines: 'any' | 'listed';
-  /** After stop and start a new key is taken without renewing. Weak: whoever can stop an instance can read its disk. */
+  /** Whether an instance may return with a new key after a stop and start, without a renewal. Weak: a principal that can stop an instance can read its disk. */
   readonly allowRestart: boolean;
-  /** How long after its start, as EC2 reports it, that holds. */
+  /** How long after the start that EC2 reports a new key is accepted. */
   readonly restartWindowMinutes: number;
   readonly instance: {
     /** IMDSv2 only, or pods that reach IMDSv1 get the document and the role's credentials. */
     readonly httpTokensRequired: boolean;
-    /** HttpPutResponseHopLimit at most; absent = any. */
+    /** Largest HttpPutResponseHopLimit; absent = any. */
     readonly maxHopLimit?: number;
     /** Root volume attached at most that long after the first interface (a swapped disk); absent = not checked. */
     readonly maxAttachSkewSeconds?: number;
-    /** Which of its addresses are its own: of the first interface the primary ones, or every one that EC2 lists. */
+    /** Which addresses belong to the instance: the primary ones of the first interface, or all that EC2 lists. */
     readonly addresses: 'primary' | 'all';
   };
-  /** By region, PEM: the operator's, beside those of the package. */
+  /** PEM by region: certificates of the operator, in addition to those of the package. */
   readonly certificates: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -56,5 +56,5 @@ export type NodeNameRule =
   | { readonly kind: 'privateDnsLabel' }
   | { readonly kind: 'instanceId' }
   | { readonly kind: 'tag'; readonly key: string }
-  /** Any name of that pattern, first come, first served. */
+  /** Any name that matches the pattern; the first machine keeps it. */
   | { readonly kind: 'pattern'; readonly pattern: string };

@@ -8,9 +8,9 @@ export interface DeploymentConfiguration {
   };
   readonly limits: {
     readonly reservedConcurrency: number;
-    /** Of each way in; a function URL has none. */
+    /** Of each HTTP API; a function URL has none. */
     readonly throttle?: { readonly rate: number; readonly burst: number };
-    /** The relay's: nothing on AWS obeys it. */
+    /** Enforced by the relay, not by AWS. */
     readonly inFlightPerRequester: number;
   };
   readonly alarms: {
@@ -19,18 +19,18 @@ export interface DeploymentConfiguration {
     readonly refusals: number;
   };
   readonly keys: {
-    /** Left out: whoever IAM of the account lets. */
+    /** Absent: the principals that IAM of the account permits. */
     readonly administrators?: readonly string[];
     readonly deleters: readonly string[];
   };
   readonly logRetentionDays: number;
 }
 
-/** The tokens that are let in. Everything is compared exactly. */
+/** The service-account tokens that are accepted. All fields are compared exactly. */
 export interface JwtAccess {
   readonly issuer: string;
   readonly audience: string;
   readonly subjects: readonly string[];
-  /** RFC 7517 §5; left out: fetched from the issuer. */
+  /** RFC 7517 §5; absent: fetched from the issuer. */
   readonly jwks?: { readonly keys: readonly Readonly<Record<string, unknown>>[] };
 }

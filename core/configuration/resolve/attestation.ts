@@ -1,6 +1,5 @@
 /**
- * Which signers demand a proof of the machine, and what must be so for the proof to mean anything: a node name that one
- * signer gives only after proof must not be had from another without.
+ * Resolves which signers require attestation, and checks that no other signer issues the same node names without it.
  */
 import type { ClusterAttestation } from '../model/attestation.ts';
 import type { ProfileAttestation, Profile } from '../../policy/profile.ts';
@@ -12,7 +11,7 @@ import { resolveRanges } from './reserved.ts';
 import { isNodeSigner } from '../../policy/signer-names.ts';
 import type { SignerKind } from '../../policy/signer-names.ts';
 
-// ── Of a profile ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Profiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function resolveProfileAttestation(
   signer: SignerKind,
@@ -44,7 +43,7 @@ export function resolveProfileAttestation(
   };
 }
 
-/** Whether it proves which machine asks, always. First use alone (insecure) proves nothing, and neither does audit. */
+/** Whether every request is proven. First use alone (insecure) proves nothing, and neither does audit mode. */
 export function isProven(attestation: ProfileAttestation | undefined): boolean {
   return (
     attestation !== undefined &&
@@ -58,8 +57,8 @@ export function isProven(attestation: ProfileAttestation | undefined): boolean {
 const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
 
 /**
- * Who may ask. Where nothing is proven the approver's review decides, as in-tree; where something is, only who has a
- * reason to: a machine that joins, and the node itself that renews. Insecure signers do not renew, as Cluster API proposes.
+ * The permitted requesters. Without attestation the approver decides, as in-tree. With attestation, only a joining machine and
+ * the renewing node itself may ask. Insecure signers do not renew, as Cluster API proposes.
  */
 export function resolveRequester(
   signer: SignerKind,
@@ -70,7 +69,7 @@ export function resolveRequester(
 ): Profile['requester'] {
   const place = [...at, 'requester'];
   const insecure = signer.provider === 'insecure';
-  // Under cluster.x-k8s.io/ nobody came before attestation did, so nobody has to be let in still.
+  // Signers under cluster.x-k8s.io/ were always attested, so no older requesters need access.
   const proven = isNodeSigner(signer) && !insecure && (signer.provider !== undefined || isProven(attestation));
   if (requester?.nodeItself === true && insecure)
     report('error', [...place, 'nodeItself'], 'an insecure signer does not renew');
@@ -81,13 +80,13 @@ export function resolveRequester(
   const named = requester?.users !== undefined || requester?.groups !== undefined;
   const users = requester?.users ?? [];
   const groups = requester?.groups ?? (joins && !named ? bootstrapGroups : []);
-  // Two empty lists mean anybody; whoever closed the last door here did not mean that.
+  // Two empty lists would permit every requester, which an operator who removed all others did not intend.
   if ((proven || insecure) && !nodeItself && users.length + groups.length === 0)
-    report('error', place, 'leaves nobody who may ask: name users or groups');
+    report('error', place, 'permits no requester: list users or groups');
   return { users, groups, ...(nodeItself ? { nodeItself: true } : {}) };
 }
 
-// ── Of a cluster ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Clusters ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export function resolveAttestation(
   cluster: string,
@@ -112,7 +111,7 @@ export function resolveAttestation(
   const { account, region } = input.aws ?? {};
   const named = account === undefined || region === undefined ? undefined : `${account}/${region}/${cluster}`;
   const audience = attestation?.audience ?? named;
-  // Nothing an insecure provider says is bound to anything.
+  // Evidence of an insecure provider is not bound to an audience.
   if (audience === undefined && [...wanted].some((provider) => provider !== 'insecure'))
     report('error', [...at, 'audience'], 'is required where aws.account and aws.region do not tell it');
   return {
@@ -123,8 +122,8 @@ export function resolveAttestation(
 }
 
 /**
- * All node client signers give the same names. One that asks for no proof makes the proof of the others worthless:
- * whoever holds a bootstrap token asks there. Audit says that this is known and for a while.
+ * All node client signers issue the same names, so one without attestation makes the others' worthless: an attacker with a
+ * bootstrap token would use that signer. Audit mode declares this as intended and temporary.
  */
 function checkNodeClients(profiles: ReadonlyMap<string, Profile>, report: Report): void {
   const clients = [...profiles.values()].filter(({ kind }) => kind === 'kube-apiserver-client-kubelet');
@@ -148,7 +147,7 @@ function checkNodeClients(profiles: ReadonlyMap<string, Profile>, report: Report
   }
 }
 
-/** A kubelet's serving request is judged by what its client request proved, so somebody must have recorded that. */
+/** Serving requests are checked against the machine that the client request recorded, so a signer must record it. */
 function checkServing(profiles: ReadonlyMap<string, Profile>, report: Report): void {
   const recorded = new Set(
     [...profiles.values()]
@@ -165,7 +164,7 @@ function checkServing(profiles: ReadonlyMap<string, Profile>, report: Report): v
         );
 }
 
-/** What the relay approves must have been judged by somebody: the node rules, or the list of who may ask. */
+/** The relay approves a request only if the node rules or the list of requesters restrict it. */
 export function checkApproval(
   profiles: ReadonlyMap<string, Profile>,
   approval: ReadonlyMap<string, 'manual' | 'approve'>,
@@ -185,7 +184,7 @@ export function checkApproval(
   }
 }
 
-/** Two deployments that share it would take each other's proofs. */
+/** Two deployments with the same audience would accept each other's evidence. */
 export function checkAudiences(
   attestations: Iterable<readonly [string, ClusterAttestation | undefined]>,
   report: (cluster: string, ...problem: Parameters<Report>) => void,

@@ -1,4 +1,4 @@
-/** Which instances of EC2 may join, from what was written to what holds: nothing is admitted that was not narrowed down. */
+/** Resolves which EC2 instances may join. At least one criterion besides the account is required. */
 import { X509Certificate } from 'node:crypto';
 import type { AwsAttestation, NodeNameRule } from '../model/attestation.ts';
 import type { AwsAttestationInput } from '../schema/attestation.ts';
@@ -61,8 +61,8 @@ function atMost<K extends string>(key: K, value: number | 'any'): { readonly [_ 
 }
 
 /**
- * Whoever may assume a role chooses the name of the session, so an ordinary role proves an instance only where its
- * trust policy lets in nobody but EC2: which roles those are must be said.
+ * A principal that may assume a role chooses the session name, so an ordinary role proves an instance only if its trust policy
+ * admits EC2 alone. The operator must list those roles.
  */
 function checkRoles(
   { requireIdentityRole = true, roles = [], accounts = {} }: AwsAttestationInput,
@@ -81,7 +81,7 @@ function checkRoles(
   report(
     'warning',
     [...at, 'requireIdentityRole'],
-    'whoever may assume one of these roles may choose the name of any instance; let their trust policies name ec2.amazonaws.com only',
+    'a principal that may assume one of these roles can impersonate any instance; let their trust policies name ec2.amazonaws.com only',
   );
   roles.forEach((role, index) => {
     if (accounts[accountOf(role)] === undefined)
@@ -89,7 +89,7 @@ function checkRoles(
   });
 }
 
-/** aws/v2 rests on the name of the session, which of any role but the instance identity role can be chosen. */
+/** aws/v2 relies on the session name, which can be chosen for every role except the instance identity role. */
 function checkVersions(
   { requireIdentityRole = true, acceptV1 = true }: AwsAttestationInput,
   at: Path,
@@ -103,7 +103,7 @@ function checkVersions(
     );
 }
 
-/** An account alone admits whatever anybody starts in it, under whatever name (docs/attestation/aws.md). */
+/** An account alone would admit every instance in it, under any name (docs/attestation/aws.md). */
 function checkNarrowed(input: AwsAttestationInput, at: Path, report: Report): void {
   (input.instanceProfiles ?? []).forEach((pattern, index) => {
     if (/^\*+$/.test(pattern)) report('error', [...at, 'instanceProfiles', index], 'is every instance profile');
@@ -126,7 +126,7 @@ function nodeNameRule(text: string, at: Path, report: Report): NodeNameRule {
   // `*` may stand for any run, so a letter in its place must make a name a Node can have.
   if (!isSubdomain(value.replaceAll('*', 'x'))) report('error', at, 'is not the name of a node or a pattern of one');
   else if (/^\*+$/.test(value))
-    report('warning', at, 'any machine that may join can take any node name that nobody has yet');
+    report('warning', at, 'any machine that may join can take any node name that is not yet taken');
   return { kind: 'pattern', pattern: value };
 }
 

@@ -1,6 +1,6 @@
 /**
- * From what was written to what holds: defaults merged in, every value filled in, and everything that must fit
- * together checked. Problems are collected, each with the path of the value that is wrong.
+ * Resolves a cluster: merges defaults, fills in every value and checks that values fit together. Problems are collected, each
+ * with the path of the wrong value.
  */
 import type { Path, Report } from '../model/report.ts';
 import { checkApproval, resolveAttestation, resolveProfileAttestation, resolveRequester } from './attestation.ts';
@@ -18,12 +18,12 @@ import type { SignerKind } from '../../policy/signer-names.ts';
 import { resolveSubject } from './subject.ts';
 import { isObject } from '../../encoding/json-object.ts';
 
-/** 30 days, where kube-controller-manager has a year: nothing but its end takes back a certificate. */
+/** 30 days (kube-controller-manager: one year), because certificates cannot be revoked. */
 export const defaultTtlSeconds = 30 * 86_400;
 
 /** Maps are merged key by key; lists and single values of the cluster replace those of the defaults. */
 export function withDefaults(defaults: ClusterInput, own: ClusterInput): ClusterInput {
-  // Both passed the same schema, so wherever both have a value it is of the same type.
+  // Both passed the same schema, so values of the same key have the same type.
   return merge(defaults, own) as ClusterInput;
 }
 
@@ -40,7 +40,7 @@ function merge(base: unknown, over: unknown): unknown {
 
 const noCa = 'a cluster needs at least one CA';
 
-/** The cluster as it holds; of use only when no error was reported. */
+/** The resolved cluster; valid only if no error was reported. */
 export function resolveCluster(name: string, input: ClusterInput, report: Report): ClusterConfiguration {
   const cas = new Map(Object.entries(input.cas ?? {}).map(([ca, value]) => [ca, resolveCa(ca, value, report)]));
   if (cas.size === 0) report('error', ['cas'], noCa);
@@ -93,7 +93,7 @@ export function resolveCa(name: string, input: CaInput, report: Report): CaConfi
   if (!algorithms.includes(signatureAlgorithm))
     report('error', ['cas', name, 'signatureAlgorithm'], `a ${keySpec} key signs with ${algorithms.join(', ')}`);
   const { commonName, organization, organizationalUnit, country } = input.subject ?? {};
-  // The issuer name is for good: no default would be right for two clusters.
+  // The issuer name cannot be changed later, and a default would be the same for two clusters.
   if (commonName === undefined) report('error', ['cas', name, 'subject', 'commonName'], 'is required');
   return {
     name,

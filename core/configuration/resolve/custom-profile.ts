@@ -53,7 +53,7 @@ function checkSomebody({ sans }: CustomRules, subject: ProfileInput['subject'], 
   if (sans.required && !anySan)
     report('error', [...at, 'sans', 'required'], 'nothing could satisfy it: no name is permitted');
   if (!anySan && !anyName)
-    report('error', at, 'permits nobody: name common names under subject, or subjectAltNames under sans');
+    report('error', at, 'permits no certificate: list common names under subject, or subjectAltNames under sans');
 }
 
 /** What is wrong with a pattern of that type. */

@@ -19,13 +19,17 @@ export function resolveDeployment(input: DeploymentInput, report: Report): Deplo
       report('error', ['limits', 'throttle'], 'a function URL cannot throttle; set reservedConcurrency');
   }
   if (iam !== undefined && (iam.principals ?? []).length === 0)
-    report('error', ['access', 'iam', 'principals'], 'is required and must name somebody');
+    report('error', ['access', 'iam', 'principals'], 'is required and must not be empty');
   const { administrators, deleters = [] } = input.keys ?? {};
   if (administrators?.length === 0)
-    report('error', ['keys', 'administrators'], 'must name somebody, or nobody could ever change the key policy');
+    report('error', ['keys', 'administrators'], 'must not be empty, or the key policy could never be changed');
   deleters.forEach((deleter, index) => {
     if (administrators?.includes(deleter) === true)
-      report('warning', ['keys', 'deleters', index], 'is an administrator too; deletion is safer with somebody else');
+      report(
+        'warning',
+        ['keys', 'deleters', index],
+        'is an administrator too; deletion is safer with a separate principal',
+      );
   });
   return {
     ...(input.aws?.account === undefined ? {} : { account: input.aws.account }),
@@ -56,10 +60,10 @@ function resolveJwt({ issuer, audience, subjects, jwks }: JwtInput, report: Repo
   const at = ['access', 'jwt'];
   if (issuer === undefined) report('error', [...at, 'issuer'], 'is required');
   if (audience === undefined) report('error', [...at, 'audience'], 'is required');
-  // kube-apiserver's own audience is its issuer unless told otherwise, and every pod is given a token for that one.
+  // kube-apiserver's own audience is its issuer by default, and every pod gets a token for it.
   else if (audience === issuer)
     report('error', [...at, 'audience'], 'must not be the issuer: the tokens every pod is given are for that audience');
-  if ((subjects ?? []).length === 0) report('error', [...at, 'subjects'], 'is required and must name somebody');
+  if ((subjects ?? []).length === 0) report('error', [...at, 'subjects'], 'is required and must not be empty');
   const keySet = jwks === undefined ? undefined : readJwks(jwks);
   if (typeof keySet === 'string') report('error', [...at, 'jwks'], keySet);
   return {
@@ -102,7 +106,7 @@ export function callerRoleName(cluster: string): string {
 /** Roles and functions have names of up to 64 characters, and ours stand around the cluster's. */
 const longestName = 40;
 
-/** What only matters once somebody deploys; the dev server and the command line are content without. */
+/** Checks that matter only for a deployment, not for the dev server and the command line. */
 export function checkDeployments(
   clusters: ReadonlyMap<string, ClusterConfiguration>,
   deployments: ReadonlyMap<string, DeploymentConfiguration>,

@@ -30,7 +30,7 @@ export function checkLogins(
       report(
         'warning',
         [...at, 'ca'],
-        `${quoted(ca)} also signs client certificates for the API server: whoever this profile names can log in there`,
+        `${quoted(ca)} also signs client certificates for the API server: certificates of this profile can log in there`,
       );
     if (approval.get(signerName) !== 'approve') continue;
     const unlimited = onClientCa ? unlimitedLists(profile) : [];

@@ -22,7 +22,7 @@ export function resolveSubject(
     input?.[list]?.forEach((name, index) => {
       const fault = lookalike(name);
       if (fault !== undefined)
-        report('error', [...at, list, index], `has ${fault} it, and no request that can be read names anybody so`);
+        report('error', [...at, list, index], `has ${fault} it, and requests with such a name are refused`);
     });
   for (const list of lists)
     input?.[list]?.forEach((pattern, index) => {
@@ -39,7 +39,11 @@ export function resolveSubject(
   const commonNames = input?.commonNames ?? unnamed;
   const organizations = input?.organizations ?? unnamed;
   if (kind !== 'custom' && commonNames?.length === 0 && allowReserved.length === 0)
-    report('error', [...at, 'commonNames'], 'permits nobody: name common names, or exact ones under allowReserved');
+    report(
+      'error',
+      [...at, 'commonNames'],
+      'permits no common name: list common names, or exact ones under allowReserved',
+    );
   return {
     allowReserved,
     subject: {
@@ -58,7 +62,7 @@ function checkAllowed(name: string, reserved: Reserved, at: Path, report: Report
   else if (!isReservedName(reserved, name))
     report('error', at, 'is not reserved; list it under commonNames or organizations');
   else if (name === 'system:masters')
-    report('warning', at, 'whoever gets a certificate with system:masters is above all authorization');
+    report('warning', at, 'a certificate with system:masters bypasses all authorization');
 }
 
 /** The lists that limit nothing: absent, or with a pattern that matches every name. */

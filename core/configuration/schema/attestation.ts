@@ -24,12 +24,12 @@ export const profileAttestation = z.strictObject({
   }),
   mode: z.enum(['enforce', 'audit']).optional().meta({
     description:
-      '`audit`: evidence that fails is noted, refuses nothing and registers nothing; evidence that holds is a first use. For clusters on their way to attestation.',
+      '`audit`: failed evidence is recorded, but refuses and registers nothing; valid evidence is a first use. For clusters that are being moved to attestation.',
     default: 'enforce',
   }),
   subjectAccessReview: yesNo.optional().meta({
     description:
-      'Whether the relay, where it approves, also asks the API server for leave (`countersign-nodeclient` …). Only with `approval: approve`.',
+      'Whether the relay, where it approves, also sends a SubjectAccessReview to the API server (`countersign-nodeclient` …). Only with `approval: approve`.',
     default: false,
   }),
 });
@@ -101,7 +101,7 @@ const aws = z.strictObject({
     .record(tagKey, tagValue)
     .optional()
     .describe(
-      'Tags the instance must have, all of them; value `*` = any. Whoever may tag instances decides. An account alone admits any instance in it, so of `tags`, `vpcs`, `subnets`, `instanceProfiles` and `roles` at least one is required.',
+      'Tags the instance must have, all of them; value `*` = any. A principal that may tag instances decides which instances join. An account alone admits every instance in it, so at least one of `tags`, `vpcs`, `subnets`, `instanceProfiles` and `roles` is required.',
     ),
   instanceProfiles: z
     .array(text.regex(/^[\w+=,.@/:*-]+$/, 'must be the name or ARN of an instance profile, or a pattern of one'))
@@ -126,7 +126,7 @@ const aws = z.strictObject({
     ),
   requireIdentityRole: yesNo.optional().meta({
     description:
-      'Whether the node must prove itself with the instance identity role of EC2, whose session name nobody can choose.',
+      'Whether the node must prove itself with the instance identity role of EC2, whose session name no principal can choose.',
     default: true,
   }),
   acceptV1: yesNo.optional().meta({
@@ -140,7 +140,7 @@ const aws = z.strictObject({
   }),
   allowRestart: yesNo.optional().meta({
     description:
-      'Whether an instance that was stopped and started may come back with a new key. Weak: whoever can stop an instance can read its disk.',
+      'Whether an instance that was stopped and started may come back with a new key. Weak: a principal that can stop an instance can read its disk.',
     default: false,
   }),
   restartWindowMinutes: z
@@ -153,7 +153,7 @@ const aws = z.strictObject({
         'With `allowRestart`: for how long after the launch time that EC2 reports the new key is taken. Two minutes of it pass between the first look and the second.',
       default: 15,
     }),
-  instance: instance.optional().describe('What EC2 must say of the instance besides.'),
+  instance: instance.optional().describe('Further properties that EC2 must report for the instance.'),
   certificates: z
     .record(
       region,
@@ -172,7 +172,7 @@ export const clusterAttestation = z.strictObject({
     .regex(/^[!-~]{1,253}$/, 'must be 1 to 253 printable ASCII characters without blanks')
     .optional()
     .describe(
-      'A name only this deployment has, part of every proof: what was made for another is worth nothing here. Default: `<account>/<region>/<cluster>` where `aws` names both, otherwise required.',
+      'A name only this deployment has, part of every proof: evidence made for another deployment is refused. Default: `<account>/<region>/<cluster>` where `aws` names both, otherwise required.',
     ),
   aws: aws.optional().describe('Which instances of EC2 may join. Required where a profile takes evidence of `aws`.'),
   addressRanges: z

@@ -100,7 +100,7 @@ const profile = z.strictObject({
     })
     .optional()
     .describe(
-      'Who may ask: one matching user name or group is enough. Default: whoever the approver let through; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and nobody but the node itself for serving ones.',
+      'Who may ask: one matching user name or group is enough. Default: any requester whose request is approved; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and only the node itself for serving ones.',
     ),
   attestation: profileAttestation
     .optional()
@@ -176,7 +176,7 @@ const cluster = z.strictObject({
     .optional()
     .meta({
       description:
-        'Who approves requests, by signerName. `manual`: somebody else, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only where `requester` names somebody and, where certificates are logins, `subject` limits names.',
+        'Who approves requests, by signerName. `manual`: another approver, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only if `requester` lists users or groups and, where certificates are logins, `subject` limits names.',
       default: 'manual',
     }),
   approveServingWithoutProof: z.boolean('must be true or false').optional().meta({

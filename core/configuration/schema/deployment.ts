@@ -1,6 +1,5 @@
 /**
- * The part of a cluster in countersign.yaml that says how it runs on AWS: who may call, how much it may use, who is
- * told. The signing rules are in core/configuration/schema/cluster.ts, how values must fit together in core/configuration/resolve/deployment.ts.
+ * The part of a cluster in countersign.yaml that says how it runs on AWS: callers, limits, alarms. The signing rules are in core/configuration/schema/cluster.ts, how values must fit together in core/configuration/resolve/deployment.ts.
  */
 import { z } from 'zod';
 
@@ -9,7 +8,7 @@ const text = z.string().min(1, 'must not be empty').max(253, 'must be at most 25
 const count = (least: number, most: number) =>
   z.int('must be a whole number').min(least, `must be ${least} or more`).max(most, `must be at most ${most}`);
 
-/** A wildcard here would be a door for whoever can create a role of a fitting name. */
+/** With a wildcard, any principal that can create a role with a matching name would get access. */
 const principal = z
   .string()
   .max(2048, 'must be at most 2048 characters')
@@ -102,7 +101,10 @@ const limits = z.strictObject({
 });
 
 const alarms = z.strictObject({
-  topics: z.array(topic).optional().describe('SNS topics that hear of alarms, and of their end. Default: none.'),
+  topics: z
+    .array(topic)
+    .optional()
+    .describe('SNS topics that are notified when an alarm is raised and when it ends. Default: none.'),
   caDaysLeft: count(1, 3650)
     .optional()
     .meta({ description: 'Alarm when a CA certificate has fewer days left.', default: 90 }),
@@ -123,7 +125,7 @@ const keys = z.strictObject({
   deleters: z
     .array(principal)
     .optional()
-    .describe('Who may schedule the deletion of a CA key. Default: nobody, until the key policy is changed.'),
+    .describe('Who may schedule the deletion of a CA key. Default: no principal, until the key policy is changed.'),
 });
 
 const logs = z.strictObject({
@@ -155,8 +157,8 @@ export const deploymentShape = {
   }),
   access: access.optional().describe('Who may call. Deployed clusters need at least one way in.'),
   limits: limits.optional().describe('How much the cluster may use.'),
-  alarms: alarms.optional().describe('When somebody is called.'),
-  keys: keys.optional().describe('Who answers for the CA keys. Nobody named here can sign with them.'),
+  alarms: alarms.optional().describe('When alarms are raised, and where they are sent.'),
+  keys: keys.optional().describe('Who administers the CA keys. None of these principals can sign with them.'),
   logs: logs.optional().describe('Logs of functions and front door.'),
   aws: aws.optional().describe('Where the stacks are.'),
 };

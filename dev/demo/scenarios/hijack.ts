@@ -144,7 +144,7 @@ async function isDenied(
 
   const { status, codes } = await signAnyway(object, stack, signal);
   const refused = status === 422 && codes.includes(expected);
-  terminal.check(refused, 'no certificate, and none from the sign endpoint even if somebody approves');
+  terminal.check(refused, 'no certificate, and none from the sign endpoint even after a forged approval');
   if (!refused) throw new DemoFailure(`the sign endpoint answered ${status} (${codes.join(', ')})`);
 }
 

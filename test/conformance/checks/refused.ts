@@ -182,7 +182,7 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-name',
-    rule: 'reserved names, and names nobody signs, are refused: NameReserved, SanNotPermitted',
+    rule: 'reserved names, and names of types that are never signed, are refused: NameReserved, SanNotPermitted',
     source: 'docs/signers.md, deviations 4, 7 and 9',
     needs: ['refused'],
     run: refusedNames,

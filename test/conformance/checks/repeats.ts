@@ -44,7 +44,7 @@ export const repeatChecks: readonly Check[] = [
   },
   {
     id: 'concurrent',
-    rule: 'the same bytes delivered many times at once get one certificate; some may be told to come back (503)',
+    rule: 'the same bytes delivered many times at once get one certificate; some may be answered 503 (try again)',
     source: 'docs/signing-api.md; the webhook client has 20 workers, and two relays may overlap',
     needs: ['issued'],
     async run(world) {
@@ -61,14 +61,14 @@ export const repeatChecks: readonly Check[] = [
           ...new Set(rest.flatMap(notIssued)),
           ...unless(certificates.size === 1, `${certificates.size} different certificates`),
         ],
-        note: `${concurrent} at once: ${busy.length} told to come back`,
+        note: `${concurrent} at once: ${busy.length} answered 503`,
       };
     },
   },
   {
     id: 'uid-reuse',
     rule: 'a UID that comes again with other content is refused (422, UidReused), nothing of the first is disclosed, and the first keeps its certificate',
-    source: 'docs/signing-api.md, Refusal codes; whoever may post could otherwise fetch the certificates of others',
+    source: 'docs/signing-api.md, Refusal codes; a caller could otherwise fetch the certificates of other requesters',
     needs: ['issued'],
     async run(world) {
       const [first] = await world.issuances();

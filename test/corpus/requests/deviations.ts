@@ -164,12 +164,12 @@ export function deviations(): Deviation[] {
     ...sizes(),
     ...namesOfNoNode(),
     ...lookalikes(),
-    deviation(12, 'neither a subject nor names', { subject: [] }, refused('SubjectNotPermitted', 'would name nobody')),
+    deviation(12, 'neither a subject nor names', { subject: [] }, refused('SubjectNotPermitted', 'would have no name')),
     deviation(
       12,
       'a subject of which nothing is kept',
       { subject: { emailAddress: 'a@example.com' } },
-      refused('SubjectNotPermitted', 'would name nobody'),
+      refused('SubjectNotPermitted', 'would have no name'),
     ),
   ];
 }

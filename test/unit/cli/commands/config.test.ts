@@ -49,7 +49,7 @@ c.yaml: 2 problems
   test('what deserves a second look is no error', async () => {
     const ran = await run(['config', 'validate', 'c.yaml'], { files: { 'c.yaml': daring } });
     expect(ran.code).toBe(0);
-    expect(ran.err).toMatch(/^warning: c\.yaml:3:\d+: .*system:masters is above all authorization\n$/);
+    expect(ran.err).toMatch(/^warning: c\.yaml:3:\d+: .*system:masters bypasses all authorization\n$/);
   });
 
   test.each([

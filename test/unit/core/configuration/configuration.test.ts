@@ -460,7 +460,7 @@ describe('what must fit together', () => {
       'nobody',
       '{usages: {allowed: [any]}}',
       '',
-      'permits nobody: name common names under subject, or subjectAltNames under sans',
+      'permits no certificate: list common names under subject, or subjectAltNames under sans',
     ],
     [
       'a common name nobody can have',

@@ -93,12 +93,12 @@ describe('the document follows the profile', () => {
     [
       'system names',
       `{${usages}, subject: {allowReserved: ['system:web']}}`,
-      'this signer gives only `system:web` of those, and refuses the others, `NameReserved`',
+      'this signer issues only `system:web` of those, and refuses the others, `NameReserved`',
     ],
     [
       'no system names',
       `{${usages}, sans: {dns: [a]}}`,
-      'this signer gives none of those, and refuses the others, `NameReserved`',
+      'this signer issues none of those, and refuses the others, `NameReserved`',
     ],
     ['blocks', `{${usages}, sans: {ip: [10.0.0.0/8]}}`, '- IP addresses: `10.0.0.0/8`'],
     [
@@ -143,7 +143,11 @@ describe('of signers that demand a proof of the machine', () => {
     ['whose names they are', serving, 'Otherwise refused, `NameNotOwned`.'],
     ['in-tree codes of in-tree signers', serving, 'is refused: `SignerValidationFailure`.'],
     ['audit', audited, 'For now failures are only counted (audit): nothing is refused for them.'],
-    ['who approves meanwhile', audited, 'Never approved by Countersign. Anybody may ask whose request is approved.'],
+    [
+      'who approves meanwhile',
+      audited,
+      'Never approved by Countersign. Any requester may ask; the request must be approved.',
+    ],
   ])('%s', (_, text, expected) => {
     expect(text).toContain(expected);
   });

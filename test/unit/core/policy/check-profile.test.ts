@@ -368,7 +368,7 @@ test.each(kinds)('finding 6: a requester whom %s does not answer is told that al
   const asked: Asked = { commonName: 'system:admin', usages: [], sans: { unsupported: ['otherName'] } };
   const refused = {
     codes: ['RequesterNotAllowed'],
-    messages: ['requester "alice" is none of those this signer answers'],
+    messages: ['requester "alice" may not use this signer'],
   };
   expect(check(given, asked)).toEqual(refused);
   expect(explainProfile(given, object(asked), request(asked)).map(({ check: rule }) => rule)).toEqual([

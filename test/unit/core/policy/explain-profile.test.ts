@@ -20,19 +20,19 @@ describe('what was seen', () => {
     ],
     [
       'neither subject nor names',
-      'the subject or a subjectAltName names somebody',
+      'the certificate has a name: a subject or a subjectAltName',
       {},
       'no subject, no subjectAltNames',
     ],
     [
       'a subject',
-      'the subject or a subjectAltName names somebody',
+      'the certificate has a name: a subject or a subjectAltName',
       { commonName: 'web' },
       'a subject, no subjectAltNames',
     ],
     [
       'a name',
-      'the subject or a subjectAltName names somebody',
+      'the certificate has a name: a subject or a subjectAltName',
       { sans: { dns: ['web'] } },
       'no subject, subjectAltNames',
     ],

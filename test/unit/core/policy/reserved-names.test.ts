@@ -170,7 +170,7 @@ describe.each([users, legacy])('finding 1: subject.commonNames and subject.organ
     [
       '{subject: {commonNames: []}}',
       'commonNames',
-      'permits nobody: name common names, or exact ones under allowReserved',
+      'permits no common name: list common names, or exact ones under allowReserved',
     ],
     [
       "{subject: {commonNames: [a, 'kubeadm:*']}}",
@@ -185,12 +185,12 @@ describe.each([users, legacy])('finding 1: subject.commonNames and subject.organ
     [
       "{subject: {commonNames: [a, 'team ']}}",
       'commonNames[1]',
-      'has a blank at an end of it, and no request that can be read names anybody so',
+      'has a blank at an end of it, and requests with such a name are refused',
     ],
     [
       '{subject: {organizations: ["dev\\u200b"]}}',
       'organizations[0]',
-      'has a hidden character in it, and no request that can be read names anybody so',
+      'has a hidden character in it, and requests with such a name are refused',
     ],
     [
       '{subject: {allowReserved: [alice]}}',

@@ -279,7 +279,7 @@ describe('what would be a way round is an error, at its line', () => {
     [
       'a requester list that would mean anybody',
       { profiles: `${attestedServing}: {§requester: {nodeItself: false}}` },
-      `profiles["${attestedServing}"].requester: leaves nobody who may ask: name users or groups`,
+      `profiles["${attestedServing}"].requester: permits no requester: list users or groups`,
     ],
     [
       'a review nobody makes',
@@ -389,7 +389,7 @@ describe('worth a second look', () => {
     [
       'any node name',
       { attestation: `{audience: a, ${aws.replace('instanceId', "§'pattern:*'")}}` },
-      ['attestation.aws.nodeName[0]: any machine that may join can take any node name that nobody has yet'],
+      ['attestation.aws.nodeName[0]: any machine that may join can take any node name that is not yet taken'],
     ],
     [
       'sessions that anybody may name',
@@ -397,7 +397,7 @@ describe('worth a second look', () => {
         attestation: `{audience: a, ${aws.replace('tags', "§requireIdentityRole: false, roles: ['arn:aws:iam::111122223333:role/n'], tags")}}`,
       },
       [
-        'attestation.aws.requireIdentityRole: whoever may assume one of these roles may choose the name of any instance; let their trust policies name ec2.amazonaws.com only',
+        'attestation.aws.requireIdentityRole: a principal that may assume one of these roles can impersonate any instance; let their trust policies name ec2.amazonaws.com only',
       ],
     ],
   ])('%s', (_, written, expected) => {

@@ -119,9 +119,9 @@ ${rest}`;
     [
       'nobody behind IAM',
       'access: {iam: {principals: []}}',
-      [`6 ${at}.access.iam.principals: is required and must name somebody`],
+      [`6 ${at}.access.iam.principals: is required and must not be empty`],
     ],
-    ['no principals', 'access: {iam: {}}', [`6 ${at}.access.iam.principals: is required and must name somebody`]],
+    ['no principals', 'access: {iam: {}}', [`6 ${at}.access.iam.principals: is required and must not be empty`]],
     ...[
       '*',
       'arn:aws:iam::111122223333:role/*',
@@ -152,7 +152,7 @@ ${rest}`;
       [
         `6 ${at}.access.jwt.issuer: is required`,
         `6 ${at}.access.jwt.audience: is required`,
-        `6 ${at}.access.jwt.subjects: is required and must name somebody`,
+        `6 ${at}.access.jwt.subjects: is required and must not be empty`,
       ],
     ],
     [
@@ -209,7 +209,7 @@ ${rest}`;
     [
       'keys for nobody to administer',
       `access: {iam: {principals: ['${role}']}}\nkeys: {administrators: []}`,
-      [`7 ${at}.keys.administrators: must name somebody, or nobody could ever change the key policy`],
+      [`7 ${at}.keys.administrators: must not be empty, or the key policy could never be changed`],
     ],
   ])('%s', (_, text, expected) => {
     expect(problems(file(text))).toEqual(expected);
@@ -236,7 +236,7 @@ describe('worth a second look', () => {
   const iam = `access: {iam: {principals: ['${role}']}}`;
   test('an administrator who may delete', () => {
     expect(warnings(file(`${iam}\nkeys: {administrators: ['${role}'], deleters: ['${role}']}`))).toEqual([
-      '7 clusters.demo.keys.deleters[0]: is an administrator too; deletion is safer with somebody else',
+      '7 clusters.demo.keys.deleters[0]: is an administrator too; deletion is safer with a separate principal',
     ]);
   });
 
