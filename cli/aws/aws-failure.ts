@@ -1,37 +1,37 @@
-/** What an operator can do about an answer of AWS that is none. */
+/** Maps errors of AWS to messages that tell the operator what to do. */
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
 interface AwsError {
   readonly name: string;
   readonly message: string;
+  /** Node's code for a failed connection. */
   readonly code?: string;
-  readonly status?: number;
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** `asked`: which service, for people. */
+/** `asked`: the service, as the message names it. */
 export function awsFailure(asked: string, error: unknown): CommandFailure {
   if (error instanceof CommandFailure) return error;
   if (error instanceof ThrottledError)
     return new CommandFailure(exitCodes.temporary, `${asked}: ${error.message}`, 'try again');
   if (error instanceof MisconfigurationError && error.cause === undefined)
     return new CommandFailure(exitCodes.configuration, error.message);
-  // The adapters' sentence hides AWS's own, which functions must not log; here it is the operator's own right that lacks.
+  // The adapters hide AWS's message, because functions must not log it. The operator needs it: the operator's own right is missing.
   const cause = error instanceof MisconfigurationError ? error.cause : error;
-  const { name, message, code, status, $metadata } = asError(cause);
+  const { name, message, code, $metadata } = asError(cause);
   const what = code ?? name;
   if (what === 'ResourceNotFoundException')
     return new CommandFailure(exitCodes.notFound, `${asked}: there is no such table in this account and region`);
-  const nobodyAsked = notAsked(name, message);
-  if (nobodyAsked !== undefined) return nobodyAsked;
-  const http = status ?? $metadata?.httpStatusCode ?? 0;
+  const noLogin = notAsked(name, message);
+  if (noLogin !== undefined) return noLogin;
+  const http = $metadata?.httpStatusCode ?? 0;
   if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
     return new CommandFailure(exitCodes.configuration, `${asked} refuses: ${what}: ${message}`.slice(0, 600));
   return new CommandFailure(exitCodes.temporary, `${asked} did not answer: ${what}: ${message}`.slice(0, 600));
 }
 
-/** Without a login or a region the SDK asks nobody. */
+/** Without a login or a region the SDK sends no request. */
 export function notAsked(name: string, message: string): CommandFailure | undefined {
   if (/^region (is missing|not accepted)/i.test(message))
     return new CommandFailure(exitCodes.configuration, message, 'name it: --region, or AWS_REGION');

@@ -1,4 +1,4 @@
-/** `countersign ca init|show` for a CA whose key lies in KMS: asks the ca function of its cluster's stack. */
+/** `countersign ca init|show` for a CA whose key is in KMS: calls the ca function of its cluster's stack. */
 import { X509Certificate } from 'node:crypto';
 import { functionName } from '../../core/configuration/resolve/deployment.ts';
 import type { ShownCa } from '../output/ca-text.ts';
@@ -6,14 +6,14 @@ import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
 
 export interface DeployedFlags {
-  /** Of the CA. */
+  /** Name of the CA. */
   readonly name: string;
   readonly cluster: string;
   readonly function?: string;
   readonly region?: string;
 }
 
-/** Needs no quotes: names are DNS labels. */
+/** Needs no shell quotes, since names are DNS labels. */
 const showCommand = ({ cluster, name }: DeployedFlags): string =>
   `countersign ca show --cluster ${cluster} --name ${name}`;
 
@@ -22,7 +22,7 @@ export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<Show
   if (!created)
     throw new CommandFailure(
       exitCodes.conflict,
-      `cluster ${flags.cluster} has a CA ${flags.name} already; it was left as it is`,
+      `cluster ${flags.cluster} already has a CA ${flags.name}; it was left as it is`,
       `${showCommand(flags)} shows it`,
     );
   return ca;
@@ -46,7 +46,7 @@ async function ask(
   });
   const { cluster, cas } = fields(answer);
   const ca = fields(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
-  // --function may name any function there is.
+  // --function may name a function of another program.
   if (typeof cluster !== 'string' || ca['name'] !== flags.name)
     throw new CommandFailure(exitCodes.configuration, `${called} does not answer like the ca function of a cluster`);
   if (cluster !== flags.cluster)
@@ -66,14 +66,14 @@ function faultOf(
   { why, message }: Readonly<Record<string, unknown>>,
   { cluster, name }: DeployedFlags,
 ): CommandFailure {
-  const said = String(message);
+  const text = String(message);
   if (why === 'Missing')
     return new CommandFailure(
       exitCodes.notFound,
-      said,
-      `countersign ca init --cluster ${cluster} --name ${name} makes it, and so does npx cdk deploy`,
+      text,
+      `countersign ca init --cluster ${cluster} --name ${name} creates it, and so does npx cdk deploy`,
     );
-  return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, said);
+  return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, text);
 }
 
 function fields(value: unknown): Readonly<Record<string, unknown>> {

@@ -1,13 +1,13 @@
-/** Calls one of a deployed cluster's functions as the operator who is logged in to AWS here. */
+/** Calls a function of a deployed cluster with the operator's AWS login. */
 import type { FunctionCall } from '../runtime/io.ts';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { notAsked } from './aws-failure.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
-/** A little longer than our functions run. */
+/** A little longer than the timeout of the functions. */
 const timeoutMilliseconds = 35_000;
 
-/** What the function gave. Whatever went wrong is a CommandFailure that says what to do about it. */
+/** The result of the function. Every failure is a CommandFailure that says what to do. */
 export async function callFunction({ functionName, region, request }: FunctionCall): Promise<unknown> {
   const client = new LambdaClient({
     ...(region === undefined ? {} : { region }),
@@ -27,7 +27,7 @@ export async function callFunction({ functionName, region, request }: FunctionCa
   }
 }
 
-/** Our functions throw for what is temporary, and for one thing that is not. */
+/** The functions throw for temporary failures, and MisconfigurationError for a wrong configuration. */
 function failedFunction(functionName: string, payload: unknown): CommandFailure {
   const { errorType, errorMessage } = (payload ?? {}) as { errorType?: unknown; errorMessage?: unknown };
   const message = `${functionName} failed: ${String(errorType)}: ${String(errorMessage)}`.slice(0, 600);
@@ -44,10 +44,10 @@ function uncallable(functionName: string, error: unknown): CommandFailure {
     return new CommandFailure(
       exitCodes.notFound,
       `there is no function ${functionName} in this account and region`,
-      'npx cdk deploy makes it; --region and --function say where else to look',
+      'npx cdk deploy creates it; --region and --function say where else to look',
     );
-  const nobodyAsked = notAsked(name, message);
-  if (nobodyAsked !== undefined) return nobodyAsked;
+  const noLogin = notAsked(name, message);
+  if (noLogin !== undefined) return noLogin;
   if (status >= 400 && status <= 499 && status !== 429)
     return new CommandFailure(exitCodes.configuration, `${functionName} cannot be called: ${name}: ${message}`);
   return new CommandFailure(exitCodes.temporary, `${functionName} did not answer: ${name}: ${message}`);

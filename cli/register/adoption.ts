@@ -1,4 +1,4 @@
-/** What would become of each machine that runs: adopted, left alone because it is on record, or for an operator to look at. */
+/** Plans and writes adoptions: for each running machine whether it is adopted, is on record, or needs the operator's decision. */
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
 import { nameMatches } from '../../core/policy/patterns.ts';
@@ -10,7 +10,7 @@ import { longText } from '../output/tofu-text.ts';
 export interface Adoption {
   readonly identity: string;
   readonly nodeName?: string;
-  /** `adopt` becomes `adopted`, unless somebody else was faster. */
+  /** `adopt` becomes `adopted` once it is written, unless another command wrote first. */
   readonly decision: 'adopt' | 'adopted' | 'on record' | 'conflict' | 'no name' | 'refused';
   readonly why: string;
   readonly machine: FoundMachine;
@@ -18,24 +18,24 @@ export interface Adoption {
 
 export interface OnRecord {
   readonly records: readonly IdentityRecord[];
-  /** Of the list of machines; undefined where nobody has to be on it. */
+  /** The machine list; undefined if the cluster has none. */
   readonly listed: readonly string[] | undefined;
 }
 
-/** `given`: the node name an operator said, for one machine; otherwise its facts must give it exactly one. */
+/** `given`: the node name from the command line, for one machine; otherwise the machine's facts must give exactly one name. */
 export function planAdoptions(
   machines: readonly FoundMachine[],
   { records, listed }: OnRecord,
   given?: string,
 ): readonly Adoption[] {
   const byIdentity = new Map(records.map((record) => [record.identity, record]));
-  // A retired machine has lost its name.
+  // A retired machine no longer holds its name.
   const byName = new Map(records.filter(({ state }) => state !== 'retired').map((record) => [record.nodeName, record]));
   const planned = machines.map((machine) => {
     const recorded = byIdentity.get(machine.identity);
     return decide(machine, given, recorded, listed, (name) => byName.get(name));
   });
-  // Two machines with one name: whichever came first would be a guess.
+  // Two machines with one name: choosing one would be a guess.
   const wanted = Map.groupBy(
     planned.filter(({ decision }) => decision === 'adopt'),
     ({ nodeName }) => nodeName,
@@ -77,7 +77,7 @@ function unnamed(names: readonly string[]): string {
     : `it may be ${names.join(' or ')}: --name-rule chooses`;
 }
 
-/** What the records say, if they say anything about this machine or this name. */
+/** What the records say about this machine or this name; undefined if nothing. */
 function standing(
   identity: string,
   nodeName: string | undefined,
@@ -100,7 +100,7 @@ export interface Adopting {
   readonly audit: (record: IdentityRecord) => AuditItem;
 }
 
-/** Writes one, or says who was faster. */
+/** Writes one adoption, or returns what another command wrote first. */
 export async function writeAdoption(adoption: Adoption, { open, now, audit }: Adopting): Promise<Adoption> {
   const { identity, nodeName, machine, decision } = adoption;
   if (decision !== 'adopt' || nodeName === undefined) return adoption;

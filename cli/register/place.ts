@@ -1,4 +1,4 @@
-/** Whose records a command is about: a deployed cluster's table, or a folder of this machine. */
+/** Which attestation records a command works on: the table of a deployed cluster, or a folder of this machine. */
 import type { RegisterPlace, OpenRegister, Io } from '../runtime/io.ts';
 import { Option } from 'commander';
 import type { Command } from 'commander';
@@ -25,7 +25,7 @@ export function addRegisterOptions(command: Command): Command {
     .addOption(new Option('--region <name>', 'AWS region of its stack (default: as for the aws command line)'));
 }
 
-/** Flags of one kind are an error with the other: they would be read and not obeyed. */
+/** A flag of the other kind is an error, since it would have no effect. */
 export function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
   const { data, region } = flags;
   if (data !== undefined) {
@@ -62,7 +62,7 @@ export async function withRegister<T>(
   try {
     return await work(open);
   } catch (error) {
-    // A record that cannot be read, or a mistake of ours: no patience helps.
+    // An unreadable record or a bug: trying again does not help.
     if (error instanceof CommandFailure || error instanceof TypeError || error instanceof RangeError) throw error;
     if (place.kind === 'deployed') throw awsFailure('DynamoDB', error);
     throw new CommandFailure(exitCodes.temporary, `${place.folder}: ${error instanceof Error ? error.message : ''}`);
@@ -71,7 +71,7 @@ export async function withRegister<T>(
   }
 }
 
-/** Whose records are about to change, and who changes them: said before, and put into the audit item. Gives that name. */
+/** Prints, before a change, which records change and who changes them. Returns the author for the audit item. */
 export async function announceChange(open: OpenRegister, flags: RegisterFlags, io: Io): Promise<string> {
   const place = registerPlace(flags, io);
   const by = await open.by();

@@ -1,0 +1,48 @@
+/** The caller's ARN (STS) and the outputs of a stack (CloudFormation), with the operator's AWS login. */
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import { awsFailure } from './aws-failure.ts';
+
+interface AwsPlace {
+  /** Default: as for the aws command line. */
+  readonly region?: string;
+}
+
+const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
+
+/** ARN of the login. STS answers this without any permission. */
+export async function callerArn(place: AwsPlace): Promise<string> {
+  // Each client is loaded where it is used, since loading one takes longer than running a command that needs none.
+  const { GetCallerIdentityCommand, STSClient } = await import('@aws-sdk/client-sts');
+  const client = new STSClient({ maxAttempts: 3, requestHandler, ...place });
+  try {
+    const { Arn: arn } = await client.send(new GetCallerIdentityCommand());
+    if (arn === undefined) throw new Error('STS gave no ARN');
+    return arn;
+  } catch (error) {
+    throw awsFailure('STS', error);
+  } finally {
+    client.destroy();
+  }
+}
+
+export type StackOutputs = Readonly<Record<string, string>>;
+
+/** Undefined: the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint` tells what to do without that right. */
+export async function stackOutputs(stack: string, place: AwsPlace, hint: string): Promise<StackOutputs | undefined> {
+  const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
+  const client = new CloudFormationClient({ maxAttempts: 3, requestHandler, ...place });
+  try {
+    const { Stacks: [found] = [] } = await client.send(new DescribeStacksCommand({ StackName: stack }));
+    return Object.fromEntries(
+      (found?.Outputs ?? []).map(({ OutputKey: key = '', OutputValue: value = '' }) => [key, value]),
+    );
+  } catch (error) {
+    // CloudFormation has no error code of its own for a stack that does not exist.
+    if (error instanceof Error && error.name === 'ValidationError') return undefined;
+    const failure = awsFailure('CloudFormation', error);
+    if (failure.code !== exitCodes.configuration || failure.hint !== undefined) throw failure;
+    throw new CommandFailure(failure.code, failure.message, hint);
+  } finally {
+    client.destroy();
+  }
+}
