@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the command line on this Node when it is new enough, else on the one the project pins (it comes with npm ci).
-// Plain JavaScript for old Nodes.
+// Starts the command line on this Node if it is new enough, otherwise on the pinned one that npm ci installs.
+// Plain JavaScript, so that an old Node can run it.
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import process from 'node:process';

@@ -1,9 +1,9 @@
 import { processIo } from './world.ts';
 import { main } from './main.ts';
 
-// Whoever reads our output may stop early (`| head`): that is no error of ours.
+// The reader of the output may stop early (`| head`), which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
-// Not process.exit: what was printed must reach a slow pipe.
+// process.exit would cut off output that a slow pipe has not read yet.
 process.exitCode = await main(process.argv.slice(2), processIo());

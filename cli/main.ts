@@ -1,4 +1,4 @@
-/** The command line as a function: arguments and a world in, exit code out. */
+/** The command line as a function from arguments and Io to an exit code. */
 import { Command, CommanderError } from 'commander';
 import { caCommand } from './commands/ca.ts';
 import { configCommand } from './commands/config.ts';
@@ -25,7 +25,7 @@ Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary,
 More: docs/cli.md`;
 
 export async function main(argv: readonly string[], world: Io): Promise<ExitCode> {
-  // Objects of a cluster, files and servers' messages end here. Whatever a command forgot, no terminal obeys it.
+  // Output may hold text from cluster objects, files and servers. No control character of it may reach the terminal, whatever a command forgot to escape.
   const io: Io = {
     ...world,
     out: (text) => world.out(withoutHidden(text)),
@@ -59,15 +59,15 @@ export async function main(argv: readonly string[], world: Io): Promise<ExitCode
       io.err(`countersign: ${error.message}\n${error.hint === undefined ? '' : `countersign: ${error.hint}\n`}`);
       return error.code;
     }
-    // Asking for help is no error; commander has said everything else itself.
+    // --help is not an error; commander has printed every other message itself.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    // Not foreseen: exit code 1 would claim that the answer is no.
+    // A bug. Exit code 1 would mean that the answer is no.
     io.err(`countersign: unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
     return exitCodes.temporary;
   }
 }
 
-/** Commander copies such settings only to commands that are added later: give them to all that are there. */
+/** Commander copies these settings only to commands that are added later, so each existing command gets them here. */
 function prepare(command: Command, io: Io): void {
   command
     .exitOverride()

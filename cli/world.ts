@@ -1,4 +1,4 @@
-/** All that the command line touches of the world, so that tests can hand in another one. */
+/** The real Io: files, clusters, AWS. Modules with heavy dependencies are loaded when a command needs them. */
 import { maxInputBytes } from './runtime/io.ts';
 import type { Io, ClusterLogin } from './runtime/io.ts';
 import { randomBytes } from 'node:crypto';
@@ -22,7 +22,6 @@ export function processIo(): Io {
     read: (path) => readInput(path),
     fetchRequest: (name, login) => withCluster(login, ({ requests }, signal) => requests.get(name, signal)),
     async callFunction(call) {
-      // Likewise.
       const { callFunction } = await import('./aws/function-call.ts');
       return callFunction(call);
     },
@@ -53,7 +52,7 @@ async function withCluster<T>(
   { kubeconfig, context }: ClusterLogin,
   work: (api: KubernetesApi, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  // The client library takes longer to load than all the rest of the command line: only for those who need it.
+  // The client library takes longer to load than the rest of the command line, so only commands that need it load it.
   const { connectKubernetes } = await import('../adapters/kubernetes/api.ts');
   const login = { kind: 'kubeconfig', path: kubeconfig, ...(context === undefined ? {} : { context }) } as const;
   let api;

@@ -1,4 +1,4 @@
-/** Which rules a command works with: a cluster of countersign.yaml, or the default one where there is no file. */
+/** Which rules a command uses: a cluster of countersign.yaml, or the default cluster if there is no file. */
 import type { Command } from 'commander';
 import { defaultCluster, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Problem } from '../../core/configuration/parse.ts';
@@ -21,7 +21,7 @@ export function addClusterOptions(command: Command): Command {
     .option('--cluster <name>', 'cluster of that file [COUNTERSIGN_CLUSTER]');
 }
 
-/** The file a command was pointed at, by flag or environment, or the one that lies here; undefined when there is none. */
+/** The file of the flag or the environment, or the one in the current folder; undefined if there is none. */
 export function configurationFile(flag: string | undefined, io: Io): string | undefined {
   return (
     flag ??
@@ -32,9 +32,9 @@ export function configurationFile(flag: string | undefined, io: Io): string | un
 
 export interface ChosenCluster {
   readonly cluster: ClusterConfiguration;
-  /** The countersign.yaml that has it; left out: the default rules. */
+  /** The countersign.yaml of the cluster; absent for the default rules. */
   readonly file?: string;
-  /** Where its rules come from, for people. */
+  /** Where the rules come from, for messages. */
   readonly source: string;
 }
 
@@ -61,7 +61,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
   return { cluster, file, source: file };
 }
 
-/** Reads and checks; warnings go to standard error, problems end the command. */
+/** Reads and checks the file. Warnings go to standard error, problems end the command. */
 export async function readConfiguration(file: string, io: Io): Promise<Configuration> {
   const parsed = parseConfiguration(await readText(file, io), file);
   if (!parsed.ok)
@@ -70,7 +70,7 @@ export async function readConfiguration(file: string, io: Io): Promise<Configura
   return parsed.configuration;
 }
 
-/** As compilers print it, so that editors and terminals can jump there. */
+/** In the format of compilers, so that editors can jump there. */
 export function problemText({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
 }

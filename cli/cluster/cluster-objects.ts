@@ -1,13 +1,12 @@
-/** How commands reach objects of a cluster. */
+/** Connects a command to a cluster. */
 import type { Command } from 'commander';
-import type { ObjectApi } from '../../adapters/kubernetes/objects.ts';
+import type { ClusterConnection } from '../../adapters/kubernetes/clients.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { unlessRefused } from './object-answers.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface ClusterAccessFlags {
@@ -26,20 +25,18 @@ export function addClusterAccess(command: Command): Command {
 export interface Whereabouts {
   readonly server: string;
   readonly context: string;
-  /** As the API server calls us; as the kubeconfig does where the API server does not say. */
+  /** The user name that the API server sees; the kubeconfig's name for the login when the API server does not tell. */
   readonly user: string;
 }
 
 /**
- * Says on standard error which cluster this is and who we are there, before anything is looked at or changed: the current context
- * of a kubeconfig is easily another one than the operator thinks. `role`: of several clusters.
+ * Prints the cluster and the user on standard error before a command reads or changes anything: the current context of a
+ * kubeconfig may not be the one that the operator expects. `role`: which of several clusters this is.
  */
-export async function announce({ api, signal }: Cluster, io: Io, role = ''): Promise<Whereabouts> {
-  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
-  const answer = await api.create('/apis/authentication.k8s.io/v1/selfsubjectreviews', review, signal);
-  const known = answer.ok ? textOf(objectOf(objectOf(answer.value['status'])['userInfo'])['username']) : '';
-  const { server, context } = api;
-  const user = known === '' ? api.user : known;
+export async function announce(cluster: ClusterConnection, io: Io, role = ''): Promise<Whereabouts> {
+  const review = await unlessRefused(cluster.authentication.createSelfSubjectReview({ body: {} }));
+  const { server, context } = cluster;
+  const user = review?.status?.userInfo?.username || cluster.user;
   const words = { server, context, user };
   const shown = Object.entries(words).map(([name, word]) => `${name} ${word === '' ? '-' : printable(word)}`);
   io.err(`countersign: ${role}${shown.join(', ')}\n`);
@@ -49,19 +46,20 @@ export async function announce({ api, signal }: Cluster, io: Io, role = ''): Pro
 export async function withObjects<T>(
   flags: ClusterAccessFlags,
   io: Io,
-  work: (cluster: Cluster) => Promise<T>,
+  work: (cluster: ClusterConnection) => Promise<T>,
 ): Promise<T> {
   const path = kubeconfigPath(flags.kubeconfig, io);
   const { context } = flags;
-  // A context that was asked for is never another cluster: without its kubeconfig it is an error.
+  // With --context the pod's own cluster is never used instead: a missing kubeconfig is an error.
   const unnamed = flags.kubeconfig === undefined && context === undefined;
   const inPod = unnamed && !io.fileExists(path) && io.environment['KUBERNETES_SERVICE_HOST'];
-  // The client library takes longer to load than all the rest of the command line: only for those who need it.
-  const { connectObjects } = await import('../../adapters/kubernetes/objects.ts');
-  let api: ObjectApi;
+  // The client library takes longer to load than the rest of the command line, so only commands that need it load it.
+  const { connectClients } = await import('../../adapters/kubernetes/clients.ts');
+  let cluster: ClusterConnection;
   try {
-    api = connectObjects(
+    cluster = connectClients(
       inPod ? { kind: 'inCluster' } : { kind: 'kubeconfig', path, ...(context === undefined ? {} : { context }) },
+      AbortSignal.timeout(commandMilliseconds),
     );
   } catch (error) {
     const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
@@ -73,13 +71,13 @@ export async function withObjects<T>(
     );
   }
   try {
-    return await work({ api, signal: AbortSignal.timeout(commandMilliseconds) });
+    return await work(cluster);
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
     const message = errorMessage(error);
     const busy = error instanceof ThrottledError ? 'is busy' : 'did not answer';
-    throw new CommandFailure(exitCodes.temporary, `${api.server} ${busy}: ${message}`, 'try again');
+    throw new CommandFailure(exitCodes.temporary, `${cluster.server} ${busy}: ${message}`, 'try again');
   } finally {
-    api.close();
+    cluster.close();
   }
 }

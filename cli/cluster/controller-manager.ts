@@ -1,25 +1,25 @@
 /**
- * What can be seen of kube-controller-manager from outside: whether it still approves and signs requests by itself. On
- * clusters made by kubeadm its static pods show their arguments as mirror pods; elsewhere nobody shows them, and then the
- * answer is "not seen", which is neither yes nor no.
+ * Whether kube-controller-manager still approves and signs requests, as far as the API server shows it. On kubeadm clusters
+ * the mirror pods of its static pods show its flags. Elsewhere the answer is "not seen", which means neither on nor off.
  */
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
+import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
-import { expected, listOf, objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { allPages } from './object-answers.ts';
 
 export type ControllerState = 'on' | 'off' | 'not seen';
 
 export interface SeenController {
   readonly state: ControllerState;
-  /** What was looked at, for people. */
+  /** The source of the state, as text. */
   readonly seen: readonly string[];
 }
 
 export interface ControllerManagerView {
   readonly csrsigning: SeenController;
   readonly csrapproving: SeenController;
-  /** What the next `kubeadm upgrade` would make of csrsigning; `not seen` without a kubeadm-config. */
+  /** The state of csrsigning after the next `kubeadm upgrade`; `not seen` without a kubeadm-config. */
   readonly afterUpgrade: SeenController;
 }
 
@@ -29,7 +29,7 @@ const names = {
 } as const;
 type ControllerName = keyof typeof names;
 
-/** As kube-controller-manager reads --controllers: the first word about it decides, then `*` (IsControllerEnabled). */
+/** As kube-controller-manager reads --controllers: the first entry for the controller decides, then `*` (IsControllerEnabled). */
 export function controllerIsOn(flag: string | undefined, controller: ControllerName): boolean {
   const known: readonly string[] = names[controller];
   const words = (flag ?? '*').split(',').map((word) => word.trim());
@@ -37,12 +37,12 @@ export function controllerIsOn(flag: string | undefined, controller: ControllerN
   return first === undefined ? words.includes('*') : !first.startsWith('-');
 }
 
-/** Without any key to sign with the signing controller does not start. */
+/** The signing controller does not start without a key. */
 export function canSign(args: ReadonlyMap<string, string>): boolean {
   return [...args].some(([flag, value]) => /^cluster-signing-.*cert-file$/.test(flag) && value !== '');
 }
 
-/** Of command and args, which kubeadm and others use differently; the last of several flags counts, as in Go. */
+/** Flags in `--name=value` and `--name value` form; the last of several counts, as in Go. */
 export function flagsOf(words: readonly string[]): ReadonlyMap<string, string> {
   const flags = new Map<string, string>();
   for (const [index, word] of words.entries()) {
@@ -52,7 +52,7 @@ export function flagsOf(words: readonly string[]): ReadonlyMap<string, string> {
   return flags;
 }
 
-export async function viewControllerManager(cluster: Cluster): Promise<ControllerManagerView> {
+export async function viewControllerManager(cluster: ClusterClients): Promise<ControllerManagerView> {
   const pods = await controllerManagerPods(cluster);
   const of = (controller: ControllerName): SeenController => {
     if (pods.length === 0)
@@ -69,40 +69,50 @@ export async function viewControllerManager(cluster: Cluster): Promise<Controlle
             : `--controllers=${printable(given)}`;
       return { on, text: `${printable(name)}: ${why}` };
     });
-    // Any of them may become the leader.
+    // Each replica may become the leader.
     return { state: each.some(({ on }) => on) ? 'on' : 'off', seen: each.map(({ text }) => text) };
   };
   return { csrsigning: of('csrsigning'), csrapproving: of('csrapproving'), afterUpgrade: await afterUpgrade(cluster) };
 }
 
-async function controllerManagerPods({ api, signal }: Cluster) {
-  const pods = expected(await api.list('/api/v1/namespaces/kube-system/pods', {}, signal), 'pods of kube-system');
-  return pods.flatMap((pod) => {
-    const metadata = objectOf(pod['metadata']);
-    const name = textOf(metadata['name']);
-    const labelled = objectOf(metadata['labels'])['component'] === 'kube-controller-manager';
+async function controllerManagerPods({ core }: ClusterClients) {
+  const namespace = 'kube-system';
+  const pods = await allPages((page) => core.listNamespacedPod({ namespace, ...page }), 'pods of kube-system');
+  return pods.flatMap(({ metadata, spec }) => {
+    const name = metadata?.name ?? '';
+    const labelled = metadata?.labels?.['component'] === 'kube-controller-manager';
     if (!labelled && !name.startsWith('kube-controller-manager-')) return [];
-    const containers = listOf(objectOf(pod['spec'])['containers']);
-    const words = containers.flatMap(({ command, args }) =>
-      [command, args].flatMap((list) => (Array.isArray(list) ? list.map(String) : [])),
-    );
+    const words = (spec?.containers ?? []).flatMap(({ command = [], args = [] }) => [...command, ...args]);
     return [{ name, flags: flagsOf(words) }];
   });
 }
 
-async function afterUpgrade({ api, signal }: Cluster): Promise<SeenController> {
-  const answer = await api.get('/api/v1/namespaces/kube-system/configmaps/kubeadm-config', signal);
-  if (!answer.ok) return { state: 'not seen', seen: [`ConfigMap kubeadm-config: ${answer.message}`] };
-  const text = textOf(objectOf(answer.value['data'])['ClusterConfiguration']);
+/** The part of kubeadm's ClusterConfiguration that matters here, as far as the document has it. */
+interface KubeadmConfiguration {
+  readonly controllerManager?: {
+    /** v1beta4 has a list of names and values, v1beta3 has a map. */
+    readonly extraArgs?: { name?: unknown; value?: unknown }[] | { controllers?: unknown };
+  } | null;
+}
+
+async function afterUpgrade({ core }: ClusterClients): Promise<SeenController> {
+  const unseen = (why: string): SeenController => ({ state: 'not seen', seen: [`ConfigMap kubeadm-config: ${why}`] });
+  let text: string;
+  try {
+    const found = await core.readNamespacedConfigMap({ namespace: 'kube-system', name: 'kubeadm-config' });
+    text = found.data?.['ClusterConfiguration'] ?? '';
+  } catch (error) {
+    if (error instanceof ApiRefused) return unseen(error.message);
+    throw error;
+  }
   const document = readBoundedDocument(text);
-  if ('problem' in document) return { state: 'not seen', seen: [`ConfigMap kubeadm-config: ${document.problem}`] };
-  const { extraArgs } = objectOf(objectOf(document.value)['controllerManager']);
-  // v1beta4 has a list of names and values, v1beta3 had a map.
+  if ('problem' in document) return unseen(document.problem);
+  const extraArgs = (document.value as KubeadmConfiguration | null)?.controllerManager?.extraArgs;
   const given = Array.isArray(extraArgs)
-    ? listOf(extraArgs).findLast(({ name }) => name === 'controllers')?.['value']
-    : objectOf(extraArgs)['controllers'];
+    ? extraArgs.findLast((argument) => argument?.name === 'controllers')?.value
+    : extraArgs?.controllers;
   const flag = typeof given === 'string' ? given : undefined;
   const seen = `ConfigMap kubeadm-config: ${flag === undefined ? 'no controllers in controllerManager.extraArgs' : `controllers: ${printable(flag)}`}`;
-  // kubeadm's own: *,bootstrapsigner,tokencleaner.
+  // kubeadm's default is *,bootstrapsigner,tokencleaner.
   return { state: controllerIsOn(flag, 'csrsigning') ? 'on' : 'off', seen: [seen] };
 }

@@ -1,4 +1,4 @@
-/** What `countersign cluster harden` found, and its words for it. */
+/** The findings of `countersign cluster harden`, and their text. */
 import { printable } from '../../core/outcome/printable-text.ts';
 import type { Whereabouts } from './cluster-objects.ts';
 import type { ControllerManagerView, SeenController } from './controller-manager.ts';
@@ -16,30 +16,32 @@ export interface Binding {
 export interface HardenView extends Whereabouts {
   readonly controllerManager: ControllerManagerView;
   readonly bindings: readonly (Binding & { readonly means: string })[];
-  /** Rights that lead around attestation, whatever binding gives them. */
+  /** Rights that bypass attestation, by whatever binding. */
   readonly rights: readonly { readonly user: string; readonly may: string; readonly answer: boolean | undefined }[];
   readonly relays: readonly Relay[];
 }
 
-/** One sentence for each way that is seen open. What is not seen is no finding: the text says that it was not seen. */
+/** One sentence for each way that was seen to be open. notSeen() has what could not be seen. */
 export function openWays({ controllerManager, bindings, rights }: HardenView): readonly string[] {
   const { csrsigning, csrapproving } = controllerManager;
   const ways = bindings.map(
     ({ name, subjects, means }) => `ClusterRoleBinding ${printable(name)} (${subjects.join(', ')}): ${means}`,
   );
-  // Only where no binding of the list explains it: a wildcard role, or a binding to a role of another name.
+  // Only if no binding of the list explains the right: it comes from a wildcard role or a role of another name.
   if (bindings.length === 0)
     for (const { user, may, answer } of rights)
       if (answer === true) ways.push(`${user} may ${may}, by a role of another name: kubectl auth can-i shows which`);
   if (csrsigning.state === 'on')
-    ways.push('csrsigning is on: kube-controller-manager signs what is approved, and need not ask anybody');
-  // With nobody who has those rights, the approver finds nothing to approve.
+    ways.push('csrsigning is on: kube-controller-manager signs approved requests without attestation');
+  // Without a user that has those rights, the approver finds nothing to approve.
   if (csrapproving.state !== 'off' && csrsigning.state === 'on' && ways.length > 1)
-    ways.push('csrapproving is on, or not seen: with the above, certificates are made without anybody’s word');
+    ways.push(
+      'csrapproving is on, or not seen: together with the above, certificates are issued without a decision of yours',
+    );
   return ways;
 }
 
-/** One sentence for each thing that decides and could not be looked at. */
+/** One sentence for each fact that matters and could not be seen. */
 export function notSeen({ controllerManager, rights }: HardenView): readonly string[] {
   const { csrsigning } = controllerManager;
   return [
@@ -73,11 +75,11 @@ function findingsText(view: HardenView, heading: string): string {
     ...(open.length > 0
       ? [`${heading}:\n`, ...open.map((way) => `  ✗ ${way}\n`)]
       : unseen.length === 0
-        ? ['Nothing that leads around attestation was found.\n']
+        ? ['Nothing that bypasses attestation was found.\n']
         : []),
     ...(unseen.length === 0
       ? []
-      : ['Not seen, so neither open nor closed:\n', ...unseen.map((what) => `  ? ${what}\n`)]),
+      : ['Not seen, so it may be open or closed:\n', ...unseen.map((what) => `  ? ${what}\n`)]),
   ].join('');
 }
 
@@ -85,15 +87,15 @@ export function planText({ bindings, controllerManager }: HardenView): string {
   const lines = [
     ...(bindings.length === 0 ? [] : [`\n--yes removes: ${bindings.map(({ name }) => printable(name)).join(', ')}\n`]),
     ...(controllerManager.csrsigning.state === 'on'
-      ? ['csrsigning is switched off in kube-controller-manager’s own flags: docs/kubeadm.md, step 3\n']
+      ? ['to switch csrsigning off, change the flags of kube-controller-manager: docs/kubeadm.md, step 3\n']
       : []),
     ...(controllerManager.csrsigning.state === 'not seen'
-      ? ['kube-controller-manager was not seen: --probe asks who would sign\n']
+      ? ['kube-controller-manager was not seen: --probe finds out whether it signs\n']
       : []),
   ];
   return lines.join('');
 }
 
 export function closingText(view: HardenView): string {
-  return `\n${findingsText(view, 'Still open')}\nkubeadm upgrade makes these bindings anew: run countersign cluster harden --check after it.\n`;
+  return `\n${findingsText(view, 'Still open')}\nkubeadm upgrade creates these bindings again: run countersign cluster harden --check after it.\n`;
 }

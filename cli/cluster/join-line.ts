@@ -1,38 +1,37 @@
 /**
- * The command with which a machine joins, held against what `kubelet-authenticator join` will do with it: a line that join
- * would refuse is not printed, and no token is made for it.
+ * The command with which a machine joins. The same checks as in `kubelet-authenticator join` run first: if join would refuse
+ * the command, it is not printed and no token is created.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { caCertificates, clusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
-import { ifFound, objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { ifFound } from './object-answers.ts';
 
 export interface JoinPlace {
   /** `host:port`. */
   readonly endpoint: string;
   readonly pins: readonly string[];
-  /** What may be wrong, and cannot be seen from here. */
+  /** A possible problem that cannot be checked from here. */
   readonly warning?: string;
 }
 
 const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
-const tokenOnly = '-o token makes a token alone, for kubelet-authenticator join --discovery-file';
+const tokenOnly = '-o token creates only a token, for kubelet-authenticator join --discovery-file';
 const reachMilliseconds = 5_000;
 const signatureMilliseconds = 10_000;
 
-/** Throws CommandFailure where a machine could not find the cluster, or could not tell that it is the right one. */
-export async function findJoinPlace({ api, signal }: Cluster, server: string | undefined): Promise<JoinPlace> {
-  const found = ifFound(await api.get(clusterInfoPath, signal), 'cluster-info');
-  const kubeconfig = textOf(objectOf(found?.['data'])['kubeconfig']);
+/** Throws CommandFailure if a machine could not find the cluster or could not verify that it is the right one. */
+export async function findJoinPlace(cluster: ClusterClients, server: string | undefined): Promise<JoinPlace> {
+  const { kubeconfig = '' } = await clusterInfo(cluster);
   if (kubeconfig === '')
     throw new CommandFailure(
       exitCodes.notFound,
       'no join command can be printed: there is no ConfigMap cluster-info in kube-public, which holds the address of the API server and its CA',
-      `kubeadm init phase bootstrap-token makes it; ${tokenOnly}`,
+      `kubeadm init phase bootstrap-token creates it; ${tokenOnly}`,
     );
   const document = readBoundedDocument(kubeconfig);
   const entry = 'problem' in document ? document : clusterEntry(document.value);
@@ -40,11 +39,11 @@ export async function findJoinPlace({ api, signal }: Cluster, server: string | u
   if ('problem' in certificates || 'problem' in entry)
     throw new CommandFailure(
       exitCodes.configuration,
-      `no join command can be printed: ConfigMap cluster-info in kube-public is of no use (${'problem' in entry ? entry.problem : 'problem' in certificates ? certificates.problem : ''})`,
-      `kubeadm init phase bootstrap-token makes it anew; ${tokenOnly}`,
+      `no join command can be printed: ConfigMap cluster-info in kube-public is not usable (${'problem' in entry ? entry.problem : 'problem' in certificates ? certificates.problem : ''})`,
+      `kubeadm init phase bootstrap-token creates it again; ${tokenOnly}`,
     );
   const endpoint = server ?? hostPort(entry.server);
-  // Told by the operator it may be meant: everything on one machine.
+  // With --server a loopback address is intended: everything runs on one machine.
   if (server === undefined && isThisMachine(endpoint))
     throw new CommandFailure(
       exitCodes.configuration,
@@ -55,7 +54,13 @@ export async function findJoinPlace({ api, signal }: Cluster, server: string | u
   return { endpoint, pins: certificates.map(({ pin }) => pin), ...(warning === undefined ? {} : { warning }) };
 }
 
-/** The same call as join's, without a login and with the pinned CA. A machine may reach what we cannot: then it is a warning. */
+/** The data of ConfigMap cluster-info; empty when it does not exist. */
+async function clusterInfo({ core }: ClusterClients): Promise<Readonly<Record<string, string>>> {
+  const name = { namespace: 'kube-public', name: 'cluster-info' };
+  return (await ifFound(core.readNamespacedConfigMap(name), 'cluster-info'))?.data ?? {};
+}
+
+/** The same call as join's: without a login, with the pinned CA. An unreachable address is a warning, since machines may reach it. */
 async function tryEndpoint(endpoint: string, ca: string): Promise<string | undefined> {
   const transport = createTransport(new URL(`https://${endpoint}`), () => Promise.resolve({ ca }));
   try {
@@ -82,16 +87,15 @@ async function tryEndpoint(endpoint: string, ca: string): Promise<string | undef
   }
 }
 
-/** What Node calls OpenSSL's verdicts on a chain, and its own on the name. */
+/** Node's error codes for a certificate that does not verify. */
 const tlsRefusals =
   /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|CRL_|ERROR_IN_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 
-/** Whether the signature that join looks for is there: kube-controller-manager writes it a moment after the token. */
-export async function waitForSignature({ api, signal }: Cluster, tokenId: string): Promise<boolean> {
+/** Whether cluster-info has the signature that join checks. kube-controller-manager writes it shortly after the token is created. */
+export async function waitForSignature(cluster: ClusterClients, tokenId: string): Promise<boolean> {
   const until = performance.now() + signatureMilliseconds;
   for (;;) {
-    const found = ifFound(await api.get(clusterInfoPath, signal), 'cluster-info');
-    if (textOf(objectOf(found?.['data'])[`jws-kubeconfig-${tokenId}`]) !== '') return true;
+    if ((await clusterInfo(cluster))[`jws-kubeconfig-${tokenId}`]) return true;
     if (performance.now() >= until) return false;
     await sleep(100);
   }
@@ -109,13 +113,13 @@ export function isEndpoint(text: string): boolean {
   return /^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}$/.test(text) && URL.canParse(`https://${text}`);
 }
 
-/** URL leaves out the port that https has anyway. */
+/** URL omits the default port. */
 function hostPort(server: string): string {
   const { hostname, port } = new URL(server);
   return `${hostname}:${port === '' ? '443' : port}`;
 }
 
-/** Loopback, and the addresses that mean any of this machine's. */
+/** Loopback and unspecified addresses. */
 function isThisMachine(endpoint: string): boolean {
   const { hostname } = new URL(`https://${endpoint}`);
   return /^(127\.\d+\.\d+\.\d+|0\.0\.0\.0|localhost\.?|.*\.localhost\.?|\[::1?\]|\[::ffff:7f[0-9a-f:]+\])$/i.test(

@@ -1,26 +1,37 @@
-/** What a cluster's answers mean for whoever gave a command; loaded by the job in the cluster too, hence little else. */
-import type { ObjectApi } from '../../adapters/kubernetes/objects.ts';
-import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
+/** What the API server's answers mean for a command. Part of the token-reconcile image too, so it imports little. */
+import type { V1ResourceAttributes } from '@kubernetes/client-node';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
+import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
+import type { ApiRefusal } from '../../core/ports/kubernetes-api.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 
-/** The API and the time a command has: every call of it takes the signal. */
-export interface Cluster {
-  readonly api: ObjectApi;
-  readonly signal: AbortSignal;
+/** The value; a refusal ends the command. `what`: what was asked for, for the message. */
+export function expected<T>(answer: Promise<T>, what: string): Promise<T> {
+  return answer.catch((error: unknown) => {
+    throw error instanceof ApiRefused ? failureOf(error, what) : error;
+  });
 }
 
-/** The value, or the end of the command. */
-export function expected<T>(answer: ApiAnswer<T>, what: string): T {
-  if (answer.ok) return answer.value;
+/** The value, or undefined when it does not exist. */
+export function ifFound<T>(answer: Promise<T>, what: string): Promise<T | undefined> {
+  return expected(unlessRefused(answer, 'NotFound'), what);
+}
+
+/** The value, or undefined when the API server refuses for one of these reasons; for any reason when none is named. */
+export async function unlessRefused<T>(answer: Promise<T>, ...reasons: ApiRefusal[]): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiRefused && (reasons.length === 0 || reasons.includes(error.why))) return undefined;
+    throw error;
+  }
+}
+
+function failureOf({ why, message }: ApiRefused, what: string): CommandFailure {
   const hint =
-    answer.why === 'Unauthorized' ? 'the login is not accepted; --kubeconfig and --context choose another' : undefined;
-  throw new CommandFailure(refusalExits[answer.why], `${what}: ${answer.message}`, hint);
-}
-
-/** The value, or undefined when it is not there. */
-export function ifFound<T>(answer: ApiAnswer<T>, what: string): T | undefined {
-  return !answer.ok && answer.why === 'NotFound' ? undefined : expected(answer, what);
+    why === 'Unauthorized' ? 'the login is not accepted; --kubeconfig and --context choose another' : undefined;
+  return new CommandFailure(refusalExits[why], `${what}: ${message}`, hint);
 }
 
 const refusalExits: Readonly<Record<ApiRefusal, ExitCode>> = {
@@ -33,30 +44,33 @@ const refusalExits: Readonly<Record<ApiRefusal, ExitCode>> = {
   Invalid: exitCodes.usage,
 };
 
-/** Whether somebody may do something; undefined where we may not ask. */
-export async function mayThey(
-  { api, signal }: Cluster,
+interface Page<T> {
+  readonly items: readonly T[];
+  readonly metadata?: { readonly _continue?: string };
+}
+
+/** All objects of a list. */
+export async function allPages<T>(
+  list: (page: { readonly limit: number; readonly _continue?: string }) => Promise<Page<T>>,
+  what: string,
+): Promise<readonly T[]> {
+  const items: T[] = [];
+  let from = '';
+  do {
+    const page = await expected(list({ limit: 250, ...(from === '' ? {} : { _continue: from }) }), what);
+    items.push(...page.items);
+    from = page.metadata?._continue ?? '';
+  } while (from !== '');
+  return items;
+}
+
+/** Whether a user may do something; undefined when this login may not ask. */
+export async function isAllowed(
+  { authorization }: ClusterClients,
   who: { readonly user: string; readonly groups: readonly string[] },
-  resourceAttributes: JsonObject,
+  resourceAttributes: V1ResourceAttributes,
 ): Promise<boolean | undefined> {
-  const review = {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: 'SubjectAccessReview',
-    spec: { ...who, resourceAttributes },
-  };
-  const answer = await api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', review, signal);
-  if (!answer.ok) return undefined;
-  return objectOf(answer.value['status'])['allowed'] === true;
-}
-
-export function objectOf(value: unknown): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
-}
-
-export function listOf(value: unknown): readonly JsonObject[] {
-  return Array.isArray(value) ? value.map(objectOf) : [];
-}
-
-export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  const spec = { user: who.user, groups: [...who.groups], resourceAttributes };
+  const answer = await unlessRefused(authorization.createSubjectAccessReview({ body: { spec } }));
+  return answer === undefined ? undefined : answer.status?.allowed === true;
 }

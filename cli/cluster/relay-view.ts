@@ -1,62 +1,68 @@
 /**
- * Can a relay take over when kube-controller-manager approves no more? Labels are found by whoever may make a Deployment in any
- * namespace, so they only say where to look. What counts is what the API server says: the Deployment is available, and its own
- * ServiceAccount, in its own namespace, has the rights to approve and sign. Only a cluster administrator gives those.
+ * Whether a relay can take over when kube-controller-manager no longer approves. A user who may create Deployments in any
+ * namespace can set the labels, so they only tell where to look. What counts: the Deployment is available, and its
+ * ServiceAccount has the rights to approve and sign, which only a cluster administrator can grant.
  */
+import type { V1Deployment } from '@kubernetes/client-node';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
-import { expected, listOf, mayThey, objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { allPages, isAllowed } from './object-answers.ts';
 
 export interface Relay {
   readonly name: string;
   readonly namespace: string;
-  /** As the API server calls its pods. */
+  /** User name of its pods at the API server. */
   readonly user: string;
   readonly ready: number;
-  /** Its condition Available, of the Deployment as it is now. */
+  /** The condition Available of the current generation. */
   readonly available: boolean;
-  /** `answer` undefined: could not be asked. */
+  /** `answer` undefined: this login may not ask. */
   readonly rights: readonly { readonly may: string; readonly answer: boolean | undefined }[];
-  /** All rights to approve and sign; undefined: one could not be asked, and none is missing. */
+  /** Whether it has all rights to approve and sign; undefined: none is missing, but at least one is unknown. */
   readonly approves: boolean | undefined;
 }
 
-export async function findRelays(cluster: Cluster, signerNames: readonly string[]): Promise<readonly Relay[]> {
-  const { api, signal } = cluster;
+export async function findRelays(cluster: ClusterClients, signerNames: readonly string[]): Promise<readonly Relay[]> {
   const labelSelector = 'app.kubernetes.io/part-of=countersign,app.kubernetes.io/name=countersign-watch-relay';
-  const found = expected(await api.list('/apis/apps/v1/deployments', { labelSelector }, signal), 'Deployments');
+  const found = await allPages(
+    (page) => cluster.apps.listDeploymentForAllNamespaces({ labelSelector, ...page }),
+    'Deployments',
+  );
   const relays: Relay[] = [];
-  for (const deployment of found) {
-    const { name, namespace, generation } = objectOf(deployment['metadata']);
-    const template = objectOf(objectOf(objectOf(deployment['spec'])['template'])['spec']);
-    const account = textOf(template['serviceAccountName']) || 'default';
-    const user = `system:serviceaccount:${textOf(namespace)}:${account}`;
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${textOf(namespace)}`, 'system:authenticated'];
-    const rights = [];
-    for (const { may, questions } of neededRights(signerNames))
-      rights.push({
-        may,
-        answer: await any(questions.map((question) => () => mayThey(cluster, { user, groups }, question))),
-      });
-    const { readyReplicas, observedGeneration, conditions } = objectOf(deployment['status']);
-    relays.push({
-      name: textOf(name),
-      namespace: textOf(namespace),
-      user,
-      ready: Number(readyReplicas ?? 0),
-      available:
-        observedGeneration === generation &&
-        listOf(conditions).some(({ type, status }) => type === 'Available' && status === 'True'),
-      rights,
-      approves: rights.some(({ answer }) => answer === false)
-        ? false
-        : rights.every(({ answer }) => answer === true) || undefined,
-    });
-  }
+  for (const deployment of found) relays.push(await viewRelay(cluster, deployment, signerNames));
   return relays;
 }
 
-/** What deploy/chart gives a relay for signers with `approval: approve`. */
+async function viewRelay(
+  cluster: ClusterClients,
+  { metadata, spec, status }: V1Deployment,
+  signerNames: readonly string[],
+): Promise<Relay> {
+  const { name = '', namespace = '', generation } = metadata ?? {};
+  const user = `system:serviceaccount:${namespace}:${spec?.template.spec?.serviceAccountName || 'default'}`;
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+  const rights = [];
+  for (const { may, questions } of neededRights(signerNames))
+    rights.push({
+      may,
+      answer: await any(questions.map((question) => () => isAllowed(cluster, { user, groups }, question))),
+    });
+  return {
+    name,
+    namespace,
+    user,
+    ready: status?.readyReplicas ?? 0,
+    available:
+      status?.observedGeneration === generation &&
+      (status?.conditions ?? []).some((condition) => condition.type === 'Available' && condition.status === 'True'),
+    rights,
+    approves: rights.some(({ answer }) => answer === false)
+      ? false
+      : rights.every(({ answer }) => answer === true) || undefined,
+  };
+}
+
+/** The rights that deploy/chart grants a relay for signers with `approval: approve`. */
 function neededRights(signerNames: readonly string[]) {
   const group = 'certificates.k8s.io';
   const resource = 'certificatesigningrequests';
@@ -64,7 +70,7 @@ function neededRights(signerNames: readonly string[]) {
     may: `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`,
     questions: [{ group, resource, verb, ...(subresource === undefined ? {} : { subresource }) }],
   });
-  // The API server asks for the signer, then for all of its domain (plugin/pkg/admission/certificates).
+  // The API server checks the signer, then the wildcard of its domain (plugin/pkg/admission/certificates).
   const signers = (verb: string, name: string) => ({
     may: `${verb} signers ${name}`,
     questions: [name, `${name.split('/')[0]}/*`].map((each) => ({ group, resource: 'signers', verb, name: each })),
@@ -78,7 +84,7 @@ function neededRights(signerNames: readonly string[]) {
   ];
 }
 
-/** The first yes; undefined where none says yes and one could not be asked. */
+/** True at the first yes; undefined if no answer is yes and at least one is unknown. */
 async function any(questions: readonly (() => Promise<boolean | undefined>)[]): Promise<boolean | undefined> {
   let answer: boolean | undefined = false;
   for (const ask of questions) {
@@ -93,7 +99,7 @@ export function canTakeOver({ ready, available, approves }: Relay): boolean {
   return ready > 0 && available && approves === true;
 }
 
-/** Of a relay that cannot, why: `not Ready`, `may not approve signers …`, `its rights were not seen`. */
+/** Whether the relay can approve and sign, and if not, why. */
 export function relayText({ ready, available, rights }: Relay): string {
   const missing = rights.filter(({ answer }) => answer === false).map(({ may }) => may);
   const unseen = rights.filter(({ answer }) => answer === undefined);

@@ -1,15 +1,18 @@
 /**
- * Does anybody but the relay answer for nodes' client certificates? Where kube-controller-manager's flags cannot be seen, a
- * request that no signer may sign shows who looks at approved ones: whoever does marks it Failed.
+ * Whether a signer other than the relay answers requests for nodes' client certificates, if the flags of kube-controller-
+ * manager cannot be seen. The probe creates and approves a request that no signer may sign; the active signer marks it Failed.
  *
- * Nobody is named on it (the API server does not keep who wrote a condition of a request), but the words tell. The request
- * breaks two rules: the in-tree signer stops at the first, ours names all.
+ * The API server does not record which client wrote a condition, but the message tells: the request breaks two rules, the
+ * in-tree signer reports the first, and the relay reports both.
  *
- * Harmless by construction: neither common name nor organization are a node's, the key is forgotten before the request is
- * sent, and the request is deleted at the end.
+ * The probe is harmless: neither the common name nor the organization is a node's, the key is discarded before the request
+ * is sent, and the request is deleted at the end.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { V1CertificateSigningRequest } from '@kubernetes/client-node';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
+import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
 import {
   bitString,
   explicit,
@@ -20,15 +23,12 @@ import {
   utf8String,
 } from '../../core/encoding/der-writer.ts';
 import { toPem } from '../../core/encoding/pem.ts';
-import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import type { SeenController } from './controller-manager.ts';
-import { expected, listOf, objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { expected } from './object-answers.ts';
 
-const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
-/** The in-tree signer answers within a second; what is slower than this is not running. */
+/** The in-tree signer answers within a second. */
 const waitMilliseconds = 10_000;
 const pollMilliseconds = 250;
 const rulesBroken = [
@@ -37,20 +37,19 @@ const rulesBroken = [
 ];
 
 /** `suffix` makes the name unique. */
-export async function probeSigner({ api, signal }: Cluster, suffix: string): Promise<SeenController> {
+export async function probeSigner({ certificates }: ClusterClients, suffix: string): Promise<SeenController> {
   const name = `countersign-probe-${suffix}`;
-  const object = {
-    apiVersion: 'certificates.k8s.io/v1',
-    kind: 'CertificateSigningRequest',
-    metadata: { name },
-    spec: {
-      request: Buffer.from(unsignableRequest(name)).toString('base64'),
-      signerName,
-      usages: ['digital signature', 'client auth'],
-      expirationSeconds: 600,
-    },
+  const spec = {
+    request: Buffer.from(unsignableRequest(name)).toString('base64'),
+    signerName,
+    usages: ['digital signature', 'client auth'],
+    expirationSeconds: 600,
   };
-  const created = expected(await api.create(path, object, signal), 'the probe could not be made');
+  const body = { metadata: { name }, spec };
+  const created = await expected(
+    certificates.createCertificateSigningRequest({ body }),
+    'the probe could not be created',
+  );
   try {
     const condition = {
       type: 'Approved',
@@ -58,45 +57,45 @@ export async function probeSigner({ api, signal }: Cluster, suffix: string): Pro
       reason: 'CountersignProbe',
       message: 'approved by countersign cluster harden --probe, to see who would sign; it must not be signed',
     };
-    const approved = await api.replace(
-      `${path}/${name}/approval`,
-      { ...created, status: { conditions: [condition] } },
-      signal,
-    );
-    // A relay that approves or denies may have been faster: then nobody can be asked in this way.
-    if (!approved.ok)
-      return { state: 'not seen', seen: [`the probe was answered before it could be approved: ${approved.message}`] };
-
+    try {
+      created.status = { conditions: [condition] };
+      await certificates.replaceCertificateSigningRequestApproval({ name, body: created });
+    } catch (error) {
+      // A relay that approves or denies may have been faster. Then the probe shows nothing about other signers.
+      if (error instanceof ApiRefused)
+        return { state: 'not seen', seen: [`the probe was answered before it could be approved: ${error.message}`] };
+      throw error;
+    }
     for (let waited = 0; waited < waitMilliseconds; waited += pollMilliseconds) {
       await sleep(pollMilliseconds);
-      const answer = answerTo(expected(await api.get(`${path}/${name}`, signal), 'the probe'));
-      if (answer === undefined) continue;
-      return rulesBroken.every((rule) => answer.includes(rule))
-        ? { state: 'not seen', seen: ['the relay answered the probe, before anybody else would have'] }
-        : {
-            state: 'on',
-            seen: [`an approved request for ${signerName} was answered, and not by the relay: ${printable(answer)}`],
-          };
+      const answer = answerTo(await expected(certificates.readCertificateSigningRequest({ name }), 'the probe'));
+      if (answer !== undefined) return judged(answer);
     }
     return {
       state: 'off',
-      seen: [`nobody answered an approved request for ${signerName} in ${waitMilliseconds / 1_000} s`],
+      seen: [`no signer answered an approved request for ${signerName} in ${waitMilliseconds / 1_000} s`],
     };
   } finally {
-    // Without `expected`: what is left over is deleted by the cluster's own cleaner after an hour.
-    await api.remove(`${path}/${name}`, {}, signal).catch(() => {});
+    // The cluster's own cleaner deletes after an hour what this fails to delete.
+    await certificates.deleteCertificateSigningRequest({ name }).catch(() => {});
   }
 }
 
-/** The words of whoever answered; undefined while nobody has. */
-function answerTo(request: JsonObject): string | undefined {
-  const status = objectOf(request['status']);
-  if (textOf(status['certificate']) !== '') return 'it was signed';
-  const failed = listOf(status['conditions']).find(({ type }) => type === 'Failed');
-  return failed === undefined ? undefined : textOf(failed['message']);
+function judged(answer: string): SeenController {
+  if (rulesBroken.every((rule) => answer.includes(rule)))
+    return { state: 'not seen', seen: ['the relay answered the probe before another signer could'] };
+  const seen = `a signer other than the relay answered an approved request for ${signerName}: ${printable(answer)}`;
+  return { state: 'on', seen: [seen] };
 }
 
-/** PKCS #10 (RFC 2986 §4) of a new key with nothing but a common name. */
+/** What the signer answered; undefined while there is no answer. */
+function answerTo({ status }: V1CertificateSigningRequest): string | undefined {
+  if (status?.certificate) return 'it was signed';
+  const failed = (status?.conditions ?? []).find(({ type }) => type === 'Failed');
+  return failed === undefined ? undefined : (failed.message ?? '');
+}
+
+/** PKCS #10 (RFC 2986 §4) of a new key, with only a common name. */
 function unsignableRequest(commonName: string): Buffer {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const attribute = sequence(objectIdentifier('2.5.4.3'), utf8String(commonName));

@@ -1,4 +1,4 @@
-/** `countersign token reconcile`: the rules are those of token-rotation.ts. */
+/** `countersign token reconcile`; token-rotation.ts has the rules. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addClusterAccess, announce, withObjects } from './cluster-objects.ts';
 import type { ClusterAccessFlags } from './cluster-objects.ts';
@@ -18,24 +18,22 @@ interface ReconcileFlags extends ClusterAccessFlags {
 export function reconcileCommand(io: Io, finish: (code: ExitCode) => void): Command {
   return addClusterAccess(new Command('reconcile'))
     .description(
-      'extend or delete the tokens made with --machine and --pool: until the Machine’s node is Ready, for the life of the pool',
+      'extend or delete tokens created with --machine or --pool: extend until the Machine’s node is Ready, or while the pool exists',
     )
-    .option('--management-kubeconfig <file>', 'where Machines and MachinePools are (default: the same cluster)')
+    .option('--management-kubeconfig <file>', 'cluster with the Machines and MachinePools (default: the same cluster)')
     .option('--management-context <name>', 'context of the kubeconfig of Machines and MachinePools')
     .addOption(
-      new Option('--ttl <duration>', 'how long a token lives from each extension on')
-        .argParser(ownTtl)
-        .default(3_600, '1h'),
+      new Option('--ttl <duration>', 'lifetime of a token after each extension').argParser(ownTtl).default(3_600, '1h'),
     )
-    .option('--dry-run', 'say what would be done')
+    .option('--dry-run', 'only print what would be done')
     .addOption(outputOption('table', 'json'))
     .addHelpText(
       'after',
       `
-Says first which clusters it works on. Where no Machine and no MachinePool of any token is found it deletes nothing and ends with 4:
-the wrong management cluster may have been asked. A token that cannot be looked up is left as it is, and the others go on.
+Prints first which clusters it works on. If it finds no Machine and no MachinePool of any token, it deletes nothing and
+ends with 4, since this may be the wrong management cluster. A token whose owner cannot be looked up is left as it is.
 
-The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl: what has expired is gone.
+The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl, or tokens expire.
 
 Examples:
   countersign token reconcile
@@ -47,10 +45,10 @@ Examples:
       const done = await withObjects(flags, io, async (cluster) => {
         await announce(cluster, io, 'tokens: ');
         const management = managementOf(flags);
-        if (management === undefined) return reconcileTokens(cluster, cluster.api, options);
+        if (management === undefined) return reconcileTokens(cluster, cluster, options);
         return withObjects(management, io, async (machines) => {
           await announce(machines, io, 'Machines: ');
-          return reconcileTokens(cluster, machines.api, options);
+          return reconcileTokens(cluster, machines, options);
         });
       });
       io.out(
@@ -62,11 +60,11 @@ Examples:
     });
 }
 
-/** Where Cluster API runs; nothing: in the cluster of the tokens. */
+/** The cluster in which Cluster API runs; undefined: the cluster of the tokens. */
 function managementOf(flags: ReconcileFlags): ClusterAccessFlags | undefined {
   const { managementKubeconfig, managementContext, kubeconfig } = flags;
   if (managementKubeconfig === undefined && managementContext === undefined) return undefined;
-  // Another context of the same file.
+  // --management-context alone names another context of the same file.
   const file = managementKubeconfig ?? kubeconfig;
   return {
     ...(file === undefined ? {} : { kubeconfig: file }),
@@ -76,12 +74,12 @@ function managementOf(flags: ReconcileFlags): ClusterAccessFlags | undefined {
 
 export function goDuration(text: string): number {
   const seconds = goSeconds(text);
-  if (seconds === undefined) throw new InvalidArgumentError('It looks like 30m, 24h or 1h30m.');
+  if (seconds === undefined) throw new InvalidArgumentError('It must look like 30m, 24h or 1h30m.');
   return seconds;
 }
 
 function ownTtl(text: string): number {
   const seconds = goDuration(text);
-  if (seconds < shortestTtlSeconds) throw new InvalidArgumentError('At least 5m.');
+  if (seconds < shortestTtlSeconds) throw new InvalidArgumentError('It must be at least 5m.');
   return seconds;
 }

@@ -1,52 +1,53 @@
 /**
  * How long a token made for a Machine or a MachinePool lives (Cluster API's kubelet authentication proposal, "Changes
- * to token rotation"). Where nodes must prove themselves a token may live longer than where it alone makes a node:
+ * to token rotation"). With attestation a token may live longer, since it alone gives no certificate:
  *
  *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
  *   MachinePool   extended for as long as the pool is there; then deleted
  *
- * What cannot be found out changes nothing: a token is deleted only when the API says so in so many words, and says of at least one
- * other token that its Machine or MachinePool is there. Otherwise the wrong cluster may have been asked.
+ * A token whose owner cannot be looked up is left as it is. A token is deleted for a missing owner only if the owner of at
+ * least one other token exists. Otherwise the command may be looking at the wrong cluster.
  */
-import type { ObjectApi } from '../../adapters/kubernetes/objects.ts';
+import type { V1Node, V1Secret } from '@kubernetes/client-node';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { ownerLabel, rfc3339, tokenOfSecret, tokenSecretType } from '../../core/kubernetes/bootstrap-token.ts';
 import type { TokenOwner, TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
-import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
-import { expected, ifFound, listOf, objectOf, textOf } from './object-answers.ts';
-import type { Cluster } from './object-answers.ts';
+import { allPages, expected, ifFound, unlessRefused } from './object-answers.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export type TokenFate =
   | { readonly fate: 'extend'; readonly why: string }
   | { readonly fate: 'delete'; readonly why: string }
-  /** Nothing is known, or nothing is due. */
+  /** The owner is unknown, or nothing is due. */
   | { readonly fate: 'leave'; readonly why: string };
 
-/** What is known of whom a token is for. `undefined`: it is not there. */
-export interface OwnerFacts {
-  readonly owner: JsonObject | undefined;
-  /** The Node its nodeRef names; only for Machines. */
-  readonly node: JsonObject | undefined;
+/** The fields of a Machine or a MachinePool that matter here. */
+export interface OwnerObject {
+  readonly metadata?: { readonly deletionTimestamp?: string };
+  readonly spec?: { readonly providerID?: string };
+  readonly status?: { readonly nodeRef?: { readonly name?: string } };
 }
 
-/** The proposal's rules, and nothing else. */
+/** The owner of a token and its Node. `undefined`: the object does not exist. */
+export interface OwnerFacts {
+  readonly owner: OwnerObject | undefined;
+  /** The Node its nodeRef names; only for Machines. */
+  readonly node: Pick<V1Node, 'status'> | undefined;
+}
+
+/** The proposal's rules. */
 export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): TokenFate {
   if (owner === undefined) return { fate: 'delete', why: `the ${kind} is gone` };
-  if (textOf(objectOf(owner['metadata'])['deletionTimestamp']) !== '')
-    return { fate: 'delete', why: `the ${kind} is being deleted` };
+  if (owner.metadata?.deletionTimestamp) return { fate: 'delete', why: `the ${kind} is being deleted` };
   if (kind === 'pool') return { fate: 'extend', why: 'the pool is there' };
-  const registered = textOf(objectOf(objectOf(owner['status'])['nodeRef'])['name']) !== '';
-  if (!registered) return { fate: 'extend', why: 'the machine has no node yet' };
-  // Of a machine without one nobody could say later which machine the node is.
-  if (textOf(objectOf(owner['spec'])['providerID']) === '')
-    return { fate: 'extend', why: 'the machine has no provider ID yet' };
-  const ready = listOf(objectOf(node?.['status'])['conditions']).some(
-    (condition) => condition['type'] === 'Ready' && condition['status'] === 'True',
-  );
+  if (!owner.status?.nodeRef?.name) return { fate: 'extend', why: 'the machine has no node yet' };
+  // Without a provider ID it could not be found out later which machine the node is.
+  if (!owner.spec?.providerID) return { fate: 'extend', why: 'the machine has no provider ID yet' };
+  const ready = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
   return ready
     ? { fate: 'delete', why: 'the machine’s node is Ready' }
     : { fate: 'extend', why: 'the machine’s node is not Ready yet' };
@@ -55,7 +56,7 @@ export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): To
 export interface Reconciled {
   readonly id: string;
   readonly for: string;
-  /** `failed`: it could not be looked up or changed; it is as it was. */
+  /** `failed`: the owner could not be looked up or the token not changed; the token is as it was. */
   readonly done: 'extended' | 'deleted' | 'left' | 'failed';
   readonly why: string;
   readonly expires?: string;
@@ -63,7 +64,7 @@ export interface Reconciled {
 
 export interface Reconciliation {
   readonly tokens: readonly Reconciled[];
-  /** Of the first token that failed; `notFound` where no Machine and no MachinePool of any token is there. */
+  /** Exit code of the first token that failed; `notFound` if no Machine and no MachinePool of any token exists. */
   readonly exit: ExitCode;
 }
 
@@ -73,37 +74,41 @@ export interface ReconcileOptions {
   readonly now: Instant;
 }
 
-const secretsPath = '/api/v1/namespaces/kube-system/secrets';
+const namespace = 'kube-system';
+const group = 'cluster.x-k8s.io';
 const resources = { machine: 'machines', pool: 'machinepools' } as const;
 
-/** A token, and what became of looking up whom it is for. */
+/** A token, and the result of looking up its owner. */
 interface LookedUp {
-  readonly secret: JsonObject;
+  readonly secret: V1Secret;
   readonly record: TokenRecord & { readonly owner: TokenOwner };
   readonly facts: OwnerFacts | CommandFailure | 'no such API';
 }
 
-/** `machines` is where Cluster API runs: this cluster, or the one that manages it. Each token succeeds or fails alone. */
+/** `machines`: the cluster in which Cluster API runs, which may be the same one. A failure ends one token, not the others. */
 export async function reconcileTokens(
-  { api, signal }: Cluster,
-  machines: ObjectApi,
+  cluster: ClusterClients,
+  machines: ClusterClients,
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
   const query = { labelSelector: ownerLabel, fieldSelector: `type=${tokenSecretType}` };
-  const secrets = expected(await api.list(secretsPath, query, signal), 'bootstrap tokens');
+  const secrets = await allPages(
+    (page) => cluster.core.listNamespacedSecret({ namespace, ...query, ...page }),
+    'bootstrap tokens',
+  );
   if (secrets.length === 0) return { tokens: [], exit: exitCodes.ok };
-  const known = await clusterApi(machines, signal);
+  const known = await clusterApi(machines);
 
-  // All are looked up before the first is deleted: that nothing at all is there says more about the cluster than about the Machines.
+  // All owners are looked up before the first deletion: if none exists, this is probably the wrong cluster.
   const looked: LookedUp[] = [];
   for (const secret of secrets) {
     const record = tokenOfSecret(secret);
     if ('problem' in record || record.owner === undefined) continue;
     const { owner } = record;
-    // A 404 for the object is an answer only where there are such objects: MachinePools may be switched off.
+    // A 404 means "deleted" only if the API serves the resource: MachinePools may be switched off.
     const facts =
       known?.resources.has(resources[owner.kind]) === true
-        ? await failing(() => factsOf(owner, { api, machines, version: known.version, signal }))
+        ? await failing(() => factsOf(owner, cluster, machines, known.version))
         : 'no such API';
     looked.push({ secret, record: { ...record, owner }, facts });
   }
@@ -121,7 +126,7 @@ export async function reconcileTokens(
     const done =
       each.facts instanceof CommandFailure
         ? each.facts
-        : await failing(() => settle(each, strange && isGone(each), { api, signal }, options));
+        : await failing(() => settle(each, strange && isGone(each), cluster, options));
     if (done instanceof CommandFailure) {
       tokens.push({ ...named, done: 'failed', why: done.message });
       if (exit === exitCodes.ok) exit = done.code;
@@ -130,7 +135,7 @@ export async function reconcileTokens(
   return { tokens, exit };
 }
 
-/** What ends one token's turn and not the command: no answer, or no right. */
+/** Catches what fails one token and not the command: no answer, or a missing right. */
 async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
   try {
     return await work();
@@ -145,26 +150,24 @@ async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
 async function settle(
   { secret, record: { owner, expires }, facts }: LookedUp,
   isStrange: boolean,
-  { api, signal }: Cluster,
+  { core }: ClusterClients,
   { ttlSeconds, dryRun, now }: ReconcileOptions,
 ): Promise<Omit<Reconciled, 'id' | 'for'>> {
   const { fate, why } = isStrange ? inAnotherCluster : fateOf(owner, facts);
-  const { name, uid, resourceVersion } = objectOf(secret['metadata']);
-  const path = `${secretsPath}/${encodeURIComponent(textOf(name))}`;
+  const { name = '', uid = '', resourceVersion = '' } = secret.metadata ?? {};
   if (fate === 'delete') {
-    // Only as it was read: it may have been made anew for another Machine meanwhile.
-    const only = { uid: textOf(uid), resourceVersion: textOf(resourceVersion) };
-    const gone = dryRun || settled(await api.remove(path, only, signal), path);
+    // Only the Secret that was read: the token may have been made again for another Machine meanwhile.
+    const body = { preconditions: { uid, resourceVersion } };
+    const gone = dryRun || (await unlessChanged(core.deleteNamespacedSecret({ namespace, name, body }), name));
     return { done: gone ? 'deleted' : 'left', why: gone ? why : 'it changed meanwhile' };
   }
   const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
-  // At three quarters of its life, so that a run that fails is no accident yet.
+  // Extended once a quarter of its life is over, so that one failed run does not let it expire.
   if (fate === 'leave' || left > ttlSeconds * 750)
     return { done: 'left', why, ...(expires === undefined ? {} : { expires: rfc3339(expires) }) };
   const until = rfc3339(now + ttlSeconds * 1_000);
-  const data = { ...objectOf(secret['data']), expiration: Buffer.from(until).toString('base64') };
-  const kept =
-    dryRun || settled(await api.replace(path, { apiVersion: 'v1', kind: 'Secret', ...secret, data }, signal), path);
+  secret.data = { ...secret.data, expiration: Buffer.from(until).toString('base64') };
+  const kept = dryRun || (await unlessChanged(core.replaceNamespacedSecret({ namespace, name, body: secret }), name));
   return { done: kept ? 'extended' : 'left', why: kept ? why : 'it changed meanwhile', expires: until };
 }
 
@@ -174,17 +177,15 @@ function fateOf(owner: TokenOwner, facts: LookedUp['facts']): TokenFate {
   return tokenFate(owner, facts);
 }
 
-/** With the wrong cluster asked, every Machine is "gone". The token of the last Machine of a cluster expires by itself. */
+/** In the wrong cluster no Machine exists. The token of a cluster's last Machine is left to expire. */
 const inAnotherCluster: TokenFate = {
   fate: 'leave',
   why: 'no Machine and no MachinePool of any token is there: is it the right management cluster?',
 };
 
-/** Another client was faster: the next run sees what came of it. */
-function settled(answer: Awaited<ReturnType<ObjectApi['remove']>>, path: string): boolean {
-  if (!answer.ok && (answer.why === 'Conflict' || answer.why === 'NotFound')) return false;
-  expected(answer, path);
-  return true;
+/** Whether the write took place; false when another client changed the Secret first, which the next run sees. */
+async function unlessChanged(write: Promise<object>, name: string): Promise<boolean> {
+  return (await expected(unlessRefused(write, 'Conflict', 'NotFound'), name)) !== undefined;
 }
 
 interface ClusterApi {
@@ -192,35 +193,38 @@ interface ClusterApi {
   readonly resources: ReadonlySet<string>;
 }
 
-async function clusterApi(machines: ObjectApi, signal: AbortSignal): Promise<ClusterApi | undefined> {
-  const group = ifFound(await machines.get('/apis/cluster.x-k8s.io', signal), 'the API group cluster.x-k8s.io');
-  const version = textOf(objectOf(group?.['preferredVersion'])['version']);
-  if (version === '') return undefined;
-  const found = ifFound(await machines.get(`/apis/cluster.x-k8s.io/${version}`, signal), 'what cluster.x-k8s.io has');
-  return { version, resources: new Set(listOf(found?.['resources']).map(({ name }) => textOf(name))) };
+async function clusterApi({ apis, custom }: ClusterClients): Promise<ClusterApi | undefined> {
+  const { groups } = await expected(apis.getAPIVersions(), 'the API groups');
+  const version = groups.find(({ name }) => name === group)?.preferredVersion?.version;
+  if (version === undefined) return undefined;
+  const found = await ifFound(custom.getAPIResources({ group, version }), `what ${group} has`);
+  return { version, resources: new Set((found?.resources ?? []).map(({ name }) => name)) };
 }
 
 async function factsOf(
-  { kind, namespace, name }: TokenOwner,
-  from: {
-    readonly api: ObjectApi;
-    readonly machines: ObjectApi;
-    readonly version: string;
-    readonly signal: AbortSignal;
-  },
+  { kind, ...of }: TokenOwner,
+  { core }: ClusterClients,
+  { custom }: ClusterClients,
+  version: string,
 ): Promise<OwnerFacts> {
-  const { api, machines, version, signal } = from;
-  // Annotations are any text: a `..` in one would ask for something else.
-  const path = `/apis/cluster.x-k8s.io/${version}/namespaces/${segment(namespace)}/${resources[kind]}/${segment(name)}`;
-  const owner = ifFound(await machines.get(path, signal), `${kind} ${printable(namespace)}/${printable(name)}`);
-  const node = textOf(objectOf(objectOf(owner?.['status'])['nodeRef'])['name']);
-  if (kind === 'pool' || node === '') return { owner, node: undefined };
-  return { owner, node: ifFound(await api.get(`/api/v1/nodes/${encodeURIComponent(node)}`, signal), `node ${node}`) };
+  // Annotations are any text: a `..` in one would make a URL of another object.
+  const found = custom.getNamespacedCustomObject({
+    group,
+    version,
+    namespace: segment(of.namespace),
+    plural: resources[kind],
+    name: segment(of.name),
+  }) as Promise<OwnerObject>;
+  const owner = await ifFound(found, `${kind} ${printable(of.namespace)}/${printable(of.name)}`);
+  const node = owner?.status?.nodeRef?.name;
+  if (kind === 'pool' || !node) return { owner, node: undefined };
+  return { owner, node: await ifFound(core.readNode({ name: segment(node) }), `node ${node}`) };
 }
 
 function segment(name: string): string {
-  if (name === '.' || name === '..') throw new CommandFailure(exitCodes.refused, `${name} is no name of an object`);
-  return encodeURIComponent(name);
+  if (name === '.' || name === '..')
+    throw new CommandFailure(exitCodes.refused, `${name} is not the name of an object`);
+  return name;
 }
 
 export function reconciledText({ tokens }: Reconciliation): string {
@@ -233,12 +237,12 @@ export function reconciledText({ tokens }: Reconciliation): string {
     .join('');
 }
 
-/** Seconds of what Go writes as a duration, in whole seconds: `24h0m0s`, `90m`, `0`. */
+/** Seconds of a Go duration in whole seconds: `24h0m0s`, `90m`, `0`. */
 export function goSeconds(text: string): number | undefined {
   const [whole, hours = 0, minutes = 0, seconds = 0] =
     /^(?=.)(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/.exec(text === '0' ? '0s' : text) ?? [];
   return whole === undefined ? undefined : Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
 }
 
-/** A token that expires before the next run is no token. */
+/** A shorter-lived token would expire before the next run. */
 export const shortestTtlSeconds = 300;

@@ -30,23 +30,23 @@ interface AdoptFlags extends RegisterFlags {
 export function adoptCommand(io: Io, finish: (code: ExitCode) => void): Command {
   return addRegisterOptions(new Command('adopt'))
     .description(
-      'enrol machines that run already, from what EC2 says of them: nobody else gets their names any more.\n' +
-        'Shows what it would do; --yes does it. Exit code 6: a name or machine is on record otherwise.',
+      'enrol running machines, by their facts in EC2, so that no other machine gets their node names.\n' +
+        'Shows what it would do; --yes does it. Exit code 6: a name or machine has a different record.',
     )
     .option('--config <file>', 'countersign.yaml with attestation.aws [COUNTERSIGN_CONFIG]')
-    .option('--node <name>', 'one machine, by this name: for names that no rule but a pattern gives')
+    .option('--node <name>', 'one machine, by this node name: for names that only a pattern permits')
     .option('--identity <id>', 'that machine, such as aws#aws/123456789012/eu-central-1/i-0123456789abcdef0')
-    .option('--name-rule <rule>', 'the rule of attestation.aws.nodeName that names them, where several do')
+    .option('--name-rule <rule>', 'the rule of attestation.aws.nodeName that names the machines, if several do')
     .addOption(reasonOption())
-    .option('--dry-run', 'write nothing: the default')
+    .option('--dry-run', 'write nothing (the default)')
     .option('--yes', 'write the records')
     .addOption(outputOption('table', 'json', 'yaml'))
     .addHelpText(
       'after',
       `
-It is the instances that pass attestation.aws of countersign.yaml, with your own login to AWS
-(ec2:DescribeInstances, sts:AssumeRole of the roles under accounts). They get a record without a key: the
-node's next renewal, with its full proof, puts it there.
+Adopts the instances that pass attestation.aws of countersign.yaml, with your AWS login (ec2:DescribeInstances,
+sts:AssumeRole of the roles under accounts). They get a record without a key. The node's next renewal, with full
+evidence, adds the key.
 
 Examples:
   countersign tofu adopt --cluster prod --config countersign.yaml
@@ -110,14 +110,14 @@ async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: str
   return { name: cluster.name, aws };
 }
 
-/** Which facts name them. A machine that may have either of two names has one of them only, and we cannot see which. */
+/** The rules that name the machines. If two rules permit different names, EC2 does not show which one the machine uses. */
 function nameRules({ nodeName }: AwsAttestation, wanted: string | undefined): readonly NodeNameRule[] {
   if (wanted === undefined) return nodeName;
   const chosen = nodeName.filter((rule) => ruleText(rule) === wanted);
   if (chosen.length > 0) return chosen;
   throw new CommandFailure(
     exitCodes.usage,
-    `--name-rule ${wanted} is none of attestation.aws.nodeName`,
+    `--name-rule ${wanted} is not a rule of attestation.aws.nodeName`,
     `it has ${nodeName.map(ruleText).join(', ')}`,
   );
 }
@@ -146,7 +146,7 @@ async function allMachines(
   try {
     for (const place of placesOf(aws))
       for await (const instance of ec2.listInstances(place, filters))
-        // The filter said so as well, a moment ago.
+        // The filter already selected by this, a moment ago.
         if (instance.state === 'running') found.push(foundMachine(aws, place, instance, rules));
   } catch (error) {
     throw awsFailure('EC2', error);
@@ -183,7 +183,7 @@ async function one(aws: AwsAttestation, identity: string, io: Io): Promise<reado
   return [{ ...machine, violations: [stopped, ...machine.violations] }];
 }
 
-/** Of many, those that policy does not let in are no surprise; the one that was named is. */
+/** A machine that policy refuses is an error if the operator named it, and expected in a list of all machines. */
 function exitCode(adoptions: readonly Adoption[], single: boolean): ExitCode {
   const some = (...decisions: readonly Adoption['decision'][]): boolean =>
     adoptions.some(({ decision }) => decisions.includes(decision));

@@ -30,13 +30,11 @@ interface InitFlags extends ShowFlags {
 }
 
 export function caCommand(io: Io): Command {
-  const ca = new Command('ca').description(
-    'make and look at a CA whose key lies in KMS, or in a folder of this machine',
-  );
+  const ca = new Command('ca').description('create and show a CA whose key is in KMS, or in a folder of this machine');
 
   ca.command('init')
     .description(
-      'make a CA: its self-signed certificate, and with --data its key. What is there is never overwritten (exit code 6)',
+      'create a CA: its self-signed certificate, and with --data its key. An existing CA is never overwritten (exit code 6)',
     )
     .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]; with --config one of that file')
     .addOption(functionOption())
@@ -47,13 +45,13 @@ export function caCommand(io: Io): Command {
     .option('--key-spec <spec>', 'P-256, P-384, P-521, RSA-2048, RSA-3072 or RSA-4096 (default: P-256)')
     .option('--signature-algorithm <name>', 'as in countersign.yaml (default: the one that fits the key)')
     .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
-    .option('--path-len <n>', 'how many CAs may stand below this one (default: 0)')
-    .option('--config <file>', 'take all this from the CA of that name in a countersign.yaml')
+    .option('--path-len <n>', 'how many CAs may be below this one (default: 0)')
+    .option('--config <file>', 'take all of this from the CA of that name in a countersign.yaml')
     .addOption(outputOption('table', 'json', 'pem'))
     .addHelpText(
       'after',
       `
-What a deployed CA is like stands in the countersign.yaml it was deployed with; its key was made by the deployment.
+The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.
 
 Examples:
   countersign ca init --cluster prod
@@ -83,7 +81,7 @@ Examples:
 }
 
 function functionOption(): Option {
-  return new Option('--function <name>', 'its ca function, where that has another name than the deployment gave it');
+  return new Option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it');
 }
 
 function regionOption(): Option {
@@ -97,8 +95,8 @@ async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
   if (!created)
     throw new CommandFailure(
       exitCodes.conflict,
-      `there is a CA ${ca.name} in ${flags.data} already; it was left as it is`,
-      `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name makes another CA`,
+      `there already is a CA ${ca.name} in ${flags.data}; it was left as it is`,
+      `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name creates another CA`,
     );
   return shownCa(authority);
 }
@@ -108,7 +106,7 @@ async function show(flags: ShowFlags, io: Io): Promise<ShownCa> {
   return shownCa(await usable(() => loadEmbeddedCa(flags.data, flags.name)));
 }
 
-/** Flags that belong to one of the two kinds only are an error with the other: they would be read and not obeyed. */
+/** A flag of the other kind is an error, since it would have no effect. */
 function isEmbedded<Flags extends ShowFlags>(flags: Flags): flags is EmbeddedFlags<Flags> {
   if (flags.data === undefined) return false;
   const { config }: InitFlags = flags;
@@ -144,7 +142,7 @@ function shownCa({ name, certificate, signer }: Authority): ShownCa {
   return { name, certificate, keyId: signer.keyId, signatureAlgorithm: signer.algorithm };
 }
 
-/** A CA that is not there, or not whole, is something an operator can act on; anything else is a fault of ours. */
+/** The operator can act on a missing or incomplete CA. Every other error is a bug. */
 async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -204,7 +202,7 @@ function flagText(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** A folder is named after it: only what countersign.yaml accepts as a name, and nothing with a slash in it. */
+/** A folder gets this name, so it must be a name that countersign.yaml accepts, without a slash. */
 function caName(text: string): string {
   const checked = caConfiguration(text, { subject: { commonName: 'x' } });
   if (checked.ok) return text;
@@ -218,7 +216,7 @@ const subjectKeys: Readonly<Record<string, string>> = {
   C: 'country',
 };
 
-/** RFC 4514's form, as far as a CA needs it: a comma inside a value is written `\,`. */
+/** RFC 4514, as far as a CA needs it: a comma inside a value is written `\,`. */
 function subjectOf(text: string): Readonly<Record<string, string>> {
   const parts = text.split(/(?<!\\),/).map((part) => part.trim().replaceAll('\\,', ','));
   const subject: Record<string, string> = {};

@@ -95,7 +95,7 @@ function signersOf({ clusters }: Configuration) {
   );
 }
 
-/** One cluster's chapters as they are; of several clusters each under its own title. */
+/** The pages of one cluster, or of several clusters with a title each. */
 async function documents(argument: string | undefined, flags: ClusterFlags, io: Io): Promise<string> {
   const file = configurationFile(argument ?? flags.config, io);
   if (file === undefined || flags.cluster !== undefined) {

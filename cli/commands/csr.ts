@@ -13,7 +13,6 @@ import { explain } from '../output/explanation.ts';
 import type { Explanation } from '../output/explanation.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { objectOf, textOf } from '../cluster/object-answers.ts';
 import { commaList, json, outputOption, table, yaml } from '../output/output.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
@@ -32,7 +31,7 @@ export function csrCommand(io: Io, finish: (code: ExitCode) => void): Command {
 
   addClusterOptions(csr.command('explain'))
     .description(
-      'say what the signer would do with a request, and why: every check with the value seen.\n' +
+      'say what the signer would do with a request, and why: each check with the value that it saw.\n' +
         'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',
     )
     .addArgument(
@@ -70,7 +69,7 @@ async function explainCommand(source: string, flags: ExplainFlags, io: Io): Prom
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
 
-/** `certificate`: status.certificate as it stands; empty without one. */
+/** `certificate`: status.certificate as in the object; empty without one. */
 async function loadRequest(
   source: string,
   flags: ExplainFlags,
@@ -79,8 +78,7 @@ async function loadRequest(
   const isFile = source === '-' || io.fileExists(source) || /[/\\]|\.(json|ya?ml|pem|csr)$/i.test(source);
   const raw = isFile ? fromText(await readText(source, io), source, flags) : await fromCluster(source, flags, io);
   const decoded = decodeRequestObject(raw);
-  if (decoded.ok)
-    return { object: decoded.object, certificate: textOf(objectOf(objectOf(raw)['status'])['certificate']) };
+  if (decoded.ok) return { object: decoded.object, certificate: certificateOf(raw) };
   throw new CommandFailure(
     exitCodes.refused,
     `${source}: ${decoded.message}`,
@@ -127,7 +125,7 @@ const refusalHints: Readonly<Partial<Record<ApiRefusal, string>>> = {
   Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
 };
 
-/** A bare PEM has no object around it: what the signer needs besides comes from the flags. */
+/** A bare PEM has no object around it, so the rest of the request comes from flags. */
 function fromText(text: string, source: string, flags: ExplainFlags): unknown {
   if (!text.trimStart().startsWith('-----BEGIN')) return fromObject(text, source, flags);
   const { signerName, usages, expirationSeconds } = flags;
@@ -145,7 +143,7 @@ function fromText(text: string, source: string, flags: ExplainFlags): unknown {
   };
 }
 
-/** Stands in for what the API server gives an object when it is created. */
+/** In place of the fields that the API server sets when an object is created. */
 const notCreated = { name: 'not-created-yet', uid: 'not-created-yet' };
 
 function fromObject(text: string, source: string, flags: ExplainFlags): unknown {
@@ -165,7 +163,7 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
   const { value } = document;
   if (isObject(value) && value['kind'] === 'List')
     throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
-  // A manifest that was never created has no UID yet: its rules can be explained all the same.
+  // A manifest that was never created has no UID, and can be explained all the same.
   return isObject(value)
     ? { ...value, metadata: { ...notCreated, ...(isObject(value['metadata']) ? value['metadata'] : {}) } }
     : value;
@@ -201,4 +199,10 @@ function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster)
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Not a whole number.');
   return Number(text);
+}
+
+/** The certificate of a request object that decoded; its status may be of any type. */
+function certificateOf(request: unknown): string {
+  const { status } = request as { readonly status?: { readonly certificate?: unknown } | null };
+  return typeof status?.certificate === 'string' ? status.certificate : '';
 }

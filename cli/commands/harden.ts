@@ -1,14 +1,15 @@
 /**
- * `countersign cluster harden`: takes away the ways to a node's certificate that lead around attestation. kubeadm makes two
- * of them: anybody with a bootstrap token, and any node, has requests approved by kube-controller-manager unseen.
+ * `countersign cluster harden`: removes the ways to a node's certificate that bypass attestation. kubeadm creates two: kube-
+ * controller-manager approves every request of a client with a bootstrap token, and every renewal of a node.
  *
- * It says which cluster this is, shows what it saw and how, changes nothing without --yes, and nothing at all unless a relay
- * certainly takes over.
+ * The command prints which cluster it works on and what it saw. It changes nothing without --yes, and nothing at all unless
+ * a relay certainly takes over.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RbacV1Subject } from '@kubernetes/client-node';
 import { Command, Option } from 'commander';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { defaultTokenGroup } from '../../core/kubernetes/bootstrap-token.ts';
-import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
 import type { ClusterAccessFlags, Whereabouts } from '../cluster/cluster-objects.ts';
@@ -19,8 +20,7 @@ import type { ExitCode } from '../runtime/exit.ts';
 import { closingText, notSeen, openWays, planText, viewText } from '../cluster/harden-view.ts';
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
-import { expected, listOf, mayThey, objectOf, textOf } from '../cluster/object-answers.ts';
-import type { Cluster } from '../cluster/object-answers.ts';
+import { allPages, expected, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
 import { commaList, json, outputOption } from '../output/output.ts';
 import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
@@ -33,7 +33,7 @@ interface HardenFlags extends ClusterAccessFlags {
   readonly output: string;
 }
 
-/** What the in-tree approver asks before it approves by itself (pkg/controller/certificates/approver/sarapprove.go). */
+/** What the in-tree approver checks before it approves (pkg/controller/certificates/approver/sarapprove.go). */
 const bypasses = [
   {
     role: 'system:certificates.k8s.io:certificatesigningrequests:nodeclient',
@@ -42,41 +42,37 @@ const bypasses = [
       user: 'system:bootstrap:aaaaaa',
       groups: ['system:bootstrappers', defaultTokenGroup, 'system:authenticated'],
     },
-    means: 'anybody with a bootstrap token becomes any node',
+    means: 'a client with a bootstrap token can become any node',
   },
   {
     role: 'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
     subresource: 'selfnodeclient',
     who: { user: 'system:node:aaaaaa', groups: ['system:nodes', 'system:authenticated'] },
-    means: 'whoever has a node’s certificate renews it on any machine',
+    means: 'a client with a node’s certificate can renew it on any machine',
   },
 ] as const;
 type Bypass = (typeof bypasses)[number];
 
-const bindingsPath = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
-
 export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const cluster = new Command('cluster').description(
-    'look at, and close, what a cluster leaves open beside the signer',
-  );
+  const cluster = new Command('cluster').description('find and close ways to certificates that bypass the signer');
   addClusterAccess(cluster.command('harden'))
     .description(
-      'find what gives nodes certificates without a proof: kube-controller-manager’s signer and approver, and the bindings\n' +
-        'that make it approve. Shows them; --yes removes the bindings. Exit code with --check: 1 there is something, 5 not all was seen.',
+      'find what gives nodes certificates without evidence: kube-controller-manager’s signer and approver, and the bindings\n' +
+        'that make it approve. --yes removes the bindings. Exit code with --check: 1 something is open, 5 not all was seen.',
     )
     .option('--yes', 'remove the bindings')
     .option(
       '--check',
-      'change nothing; exit code 1 when something was found, 5 when something was not seen: for a job after every upgrade',
+      'change nothing; exit code 1 if something is open, 5 if not everything could be seen: for a job after every upgrade',
     )
     .option(
       '--probe',
-      'also ask: makes, approves and deletes a request that every signer must refuse, and sees who does',
+      'also create, approve and delete a request that every signer must refuse, to see which signer answers',
     )
     .addOption(
       new Option(
         '--signer-name <list>',
-        'signers of which the relay must be able to approve and sign, before --yes removes',
+        'signers that the relay must be able to approve and sign for before --yes removes anything',
       )
         .argParser(commaList)
         .default(['kubernetes.io/kube-apiserver-client-kubelet'], 'kubernetes.io/kube-apiserver-client-kubelet'),
@@ -87,7 +83,7 @@ export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Comman
       `
 --yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.
 
-kubeadm upgrade makes the bindings anew: run --check after it.
+kubeadm upgrade creates the bindings again: run --check after it.
 
 Examples:
   countersign cluster harden
@@ -101,7 +97,7 @@ Examples:
 
 async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
   if (flags.yes === true && flags.check === true)
-    throw new CommandFailure(exitCodes.usage, '--check changes nothing, --yes does: one of them');
+    throw new CommandFailure(exitCodes.usage, '--check changes nothing and --yes does: use one of them');
   return withObjects(flags, io, async (cluster) => {
     const whereabouts = await announce(cluster, io);
     const probed =
@@ -119,7 +115,7 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
     if (before.bindings.length > 0) mustBeReplaceable(before, flags.signerName);
     const removed = await removeBindings(cluster, before.bindings, (text) => (asJson ? undefined : io.out(text)));
     let after = await lookAgain();
-    // The authorizer of an API server learns of a removed binding by a watch: a moment later it may still say yes.
+    // The API server's authorizer learns of a removed binding by a watch, so for a moment it may still say yes.
     for (let tries = 0; removed.length > 0 && tries < 10 && openWays(after).length > 0; tries += 1) {
       await sleep(300);
       after = await lookAgain();
@@ -134,19 +130,19 @@ function withFindings(view: HardenView): object {
   return { ...view, open: openWays(view), notSeen: notSeen(view) };
 }
 
-/** A gate: what was not seen is no pass. */
+/** The exit code of --check: only what was seen and is closed passes. */
 function verdict(view: HardenView): ExitCode {
   if (openWays(view).length > 0) return exitCodes.refused;
   const unseen = notSeen(view);
   if (unseen.length === 0) return exitCodes.ok;
   throw new CommandFailure(
     exitCodes.temporary,
-    `nothing open was seen, but this is no pass, since not everything could be seen: ${unseen.join('; ')}`,
-    '--probe asks who signs where the flags of kube-controller-manager cannot be read; rights to look are in docs/join.md',
+    `nothing open was seen, but the check does not pass because not everything could be seen: ${unseen.join('; ')}`,
+    '--probe finds out whether kube-controller-manager signs if its flags cannot be read; docs/join.md lists the rights that this command needs',
   );
 }
 
-/** Ends the command unless a relay certainly does what the bindings made kube-controller-manager do. */
+/** Ends the command unless a relay certainly approves in place of kube-controller-manager. */
 function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readonly string[]): void {
   if (relays.some(canTakeOver)) return;
   const nothing = 'nothing was changed: without these bindings no node would get or renew a certificate';
@@ -155,7 +151,7 @@ function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readon
   if (relays.length === 0)
     throw new CommandFailure(exitCodes.refused, `no relay was found by the labels of the chart; ${nothing}`, hint);
   const why = relays.map((relay) => `${relayName(relay)}: ${relayText(relay)}`).join('. ');
-  // Of a relay that lacks nothing else, only its rights are not known: another login may see them.
+  // If only the relay's rights are unknown, another login may see them.
   const unseen = relays.some(({ ready, available, approves }) => ready > 0 && available && approves === undefined);
   throw new CommandFailure(
     unseen ? exitCodes.temporary : exitCodes.refused,
@@ -164,24 +160,24 @@ function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readon
   );
 }
 
-/** Only as they were shown: what another user changed meanwhile was not agreed to. */
+/** Removes bindings exactly as they were shown; one that changed meanwhile is a conflict. */
 async function removeBindings(
-  { api, signal }: Cluster,
+  { rbac }: ClusterClients,
   bindings: readonly Binding[],
   say: (text: string) => void,
 ): Promise<readonly string[]> {
   const removed: string[] = [];
   for (const { name, uid, resourceVersion } of bindings) {
-    const gone = await api.remove(`${bindingsPath}/${encodeURIComponent(name)}`, { uid, resourceVersion }, signal);
-    if (gone.ok || gone.why === 'NotFound') removed.push(name);
-    else expected(gone, `ClusterRoleBinding ${printable(name)}`);
+    const removal = rbac.deleteClusterRoleBinding({ name, body: { preconditions: { uid, resourceVersion } } });
+    await expected(unlessRefused(removal, 'NotFound'), `ClusterRoleBinding ${printable(name)}`);
+    removed.push(name);
     say(`removed ClusterRoleBinding ${printable(name)}\n`);
   }
   return removed;
 }
 
 async function look(
-  cluster: Cluster,
+  cluster: ClusterClients,
   probed: SeenController | undefined,
   signerNames: readonly string[],
 ): Promise<Omit<HardenView, keyof Whereabouts>> {
@@ -194,8 +190,8 @@ async function look(
       subresource,
     };
     const may = `create certificatesigningrequests/${subresource}`;
-    // kube-controller-manager asks with version *; RBAC does not look at it.
-    rights.push({ user: who.user, may, answer: await mayThey(cluster, who, { ...resource, version: '*' }) });
+    // kube-controller-manager sends version *, which RBAC ignores.
+    rights.push({ user: who.user, may, answer: await isAllowed(cluster, who, { ...resource, version: '*' }) });
   }
   return {
     controllerManager: withProbe(await viewControllerManager(cluster), probed),
@@ -205,7 +201,7 @@ async function look(
   };
 }
 
-/** Flags that were seen count for all replicas, a probe for whoever answered: either one's yes is a yes. */
+/** Flags describe all replicas, a probe only the signer that answered it. It is on if either shows it on. */
 function withProbe(view: ControllerManagerView, probed: SeenController | undefined): ControllerManagerView {
   if (probed === undefined) return view;
   const { state, seen } = view.csrsigning;
@@ -214,30 +210,19 @@ function withProbe(view: ControllerManagerView, probed: SeenController | undefin
 }
 
 /** By what they give, not by their names: Kubernetes' own documentation has people make the same under other names. */
-async function bypassBindings({ api, signal }: Cluster) {
-  const all = expected(await api.list(bindingsPath, {}, signal), 'ClusterRoleBindings');
-  return all.flatMap((binding) => {
-    const role = textOf(objectOf(binding['roleRef'])['name']);
-    const bypass: Bypass | undefined = bypasses.find((known) => known.role === role);
-    const subjects = listOf(binding['subjects']).map(subjectText);
+async function bypassBindings({ rbac }: ClusterClients) {
+  const all = await allPages((page) => rbac.listClusterRoleBinding({ ...page }), 'ClusterRoleBindings');
+  return all.flatMap(({ metadata, roleRef, subjects = [] }) => {
+    const bypass: Bypass | undefined = bypasses.find(({ role }) => role === roleRef.name);
     if (bypass === undefined || subjects.length === 0) return [];
-    const { name, uid, resourceVersion } = objectOf(binding['metadata']);
-    return [
-      {
-        name: textOf(name),
-        uid: textOf(uid),
-        resourceVersion: textOf(resourceVersion),
-        role,
-        subjects,
-        means: bypass.means,
-      },
-    ];
+    const { name = '', uid = '', resourceVersion = '' } = metadata ?? {};
+    const { role, means } = bypass;
+    return [{ name, uid, resourceVersion, role, subjects: subjects.map(subjectText), means }];
   });
 }
 
-function subjectText({ kind, namespace, name }: JsonObject): string {
-  return [kind, namespace, name]
-    .map(textOf)
+function subjectText({ kind, namespace, name }: RbacV1Subject): string {
+  return [kind, namespace ?? '', name]
     .filter((word) => word !== '')
     .map(printable)
     .join(' ');

@@ -1,4 +1,4 @@
-/** Bars a node or a machine from every certificate at once, and lets it in again. docs/lock.md */
+/** Locks a node or a machine, so that it gets no certificate, and unlocks it. docs/lock.md */
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
@@ -18,16 +18,16 @@ interface ChangeFlags extends RegisterFlags {
 
 export function lockCommand(io: Io): Command {
   return addRegisterOptions(new Command('lock'))
-    .description('refuse every certificate of a node or machine from now on; exit code 6: it is locked already')
+    .description('refuse every certificate to a node or machine from now on; exit code 6: it is already locked')
     .addArgument(subjectArgument())
     .addOption(mandatoryReason())
     .addOption(outputOption('table', 'json', 'yaml'))
     .addHelpText(
       'after',
       `
-Locks the node name, and the machine that has it if one is on record. Attest and sign refuse each request that the node
-makes, that a pod on it makes, or whose certificate is for it, whichever signer it is for. Certificates that it has stay
-valid until they expire: the command prints how to end what they can do, and docs/lock.md has the details.
+Locks the node name, and the machine that has it if one is on record. For every signer, attest and sign refuse requests of
+the node, requests of pods on it, and requests for a certificate with its name. Certificates that it already has stay
+valid until they expire: the command prints what to do about them, and docs/lock.md has the details.
 
 Examples:
   countersign lock worker-3 --cluster prod --reason 'stolen, ticket 4711'
@@ -46,8 +46,8 @@ export function unlockCommand(io: Io): Command {
     .addHelpText(
       'after',
       `
-Ends the whole lock: that of the node name and of its machine, if both were locked at once. Requests that were refused
-meanwhile stay refused; the node makes new ones.
+Ends the whole lock: of the node name and of its machine, if one command locked both. Requests that were refused
+meanwhile stay refused; the node creates new ones.
 
 Examples:
   countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'`,
@@ -75,7 +75,7 @@ function subjectArgument(): Argument {
   );
 }
 
-/** Refuses what no request could ever match: such a lock would seem to hold and would not. */
+/** Refuses what no request could match: such a lock would appear to work and would refuse nothing. */
 function subject(text: string): LockSubject {
   if (text.includes('#')) {
     if (/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,500}$/.test(text)) return lockOfMachine(text);
@@ -92,7 +92,7 @@ async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<vo
       const both = await withRecord(wanted, open);
       const found = await Promise.all(subjectsOf(both).map((each) => open.store.findLock(each)));
       if (found.every((each) => each !== undefined)) throw lockedAlready(wanted, found[0]);
-      // What another lock bars already keeps that lock: each is ended by itself.
+      // A subject of another lock keeps that lock, since each lock is ended separately.
       const left = new Set(subjectsOf(both).filter((_, index) => found[index] === undefined));
       const about = {
         ...(both.nodeName !== undefined && left.has(lockOfNode(both.nodeName)) ? { nodeName: both.nodeName } : {}),
@@ -142,7 +142,7 @@ async function unlock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<
   for (const each of remaining) io.err(`countersign: ${subjectText(each)} is still locked, by another lock\n`);
 }
 
-/** The machine that has this node name, or the node name that this machine has, where there is one on record. */
+/** The machine that has this node name, or the node name that this machine has, if it is on record. */
 async function withRecord(wanted: LockSubject, { store }: OpenRegister): Promise<Pick<Lock, 'nodeName' | 'identity'>> {
   if (wanted.startsWith('node#')) {
     const nodeName = wanted.slice('node#'.length);
@@ -151,13 +151,13 @@ async function withRecord(wanted: LockSubject, { store }: OpenRegister): Promise
   }
   const identity = wanted.slice('id#'.length);
   const record = await store.findIdentity(identity);
-  // The name of a retired machine is another machine's by now.
+  // The name of a retired machine may belong to another machine by now.
   return { identity, ...(record === undefined || record.state === 'retired' ? {} : { nodeName: record.nodeName }) };
 }
 
 function lockedAlready(wanted: LockSubject, found: Lock | undefined): CommandFailure {
   const who = found === undefined ? '' : ` by ${longText(found.by)}: ${longText(found.reason)}`;
-  return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is locked already${who}`);
+  return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is already locked${who}`);
 }
 
 function lockedText(lock: Lock): string {
@@ -166,6 +166,6 @@ function lockedText(lock: Lock): string {
 
 function onlyText({ nodeName }: Lock): string {
   return nodeName === undefined
-    ? 'no node name was locked: this machine has none on record, or it is locked already'
-    : 'no machine was locked: none is on record under this node name, or it is locked already';
+    ? 'no node name was locked: this machine has none on record, or it is already locked'
+    : 'no machine was locked: none is on record under this node name, or it is already locked';
 }

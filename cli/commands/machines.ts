@@ -28,7 +28,7 @@ export function machinesCommand(io: Io): Command {
     });
 
   addRegisterOptions(machines.command('allow'))
-    .description('put a machine, or a pattern of machines, on the list; an entry that is there is replaced')
+    .description('put a machine, or a pattern of machines, on the list; an existing entry is replaced')
     .addArgument(entryArgument())
     .addOption(mandatoryReason())
     .addHelpText(
@@ -43,13 +43,13 @@ Examples:
     .action(async (name: string, flags: ChangeFlags) => io.out(await allow(name, flags, io)));
 
   addRegisterOptions(machines.command('remove'))
-    .description('take an entry off the list; exit code 4: it is not there')
+    .description('take an entry off the list; exit code 4: there is no such entry')
     .addArgument(entryArgument())
     .addOption(mandatoryReason())
     .addHelpText(
       'after',
       `
-Whoever joined already stays on record and renews no more with evidence: countersign lock ends it at once.
+A machine that has joined stays on record, but its evidence no longer passes. countersign lock refuses its requests at once.
 
 Examples:
   countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'`,
@@ -62,7 +62,7 @@ function entryArgument(): Argument {
   return new Argument('<entry>', 'such as aws#i-0123456789abcdef0').argParser(entryName);
 }
 
-/** Whatever a provider may ask for one day, but nothing that could never match. */
+/** Accepts names of any provider, but nothing that could never match. */
 function entryName(text: string): string {
   if (/^i-[0-9a-f]*$/.test(text)) throw new InvalidArgumentError(`It begins with its provider: aws#${text}`);
   if (!/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,200}$/.test(text))

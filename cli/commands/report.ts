@@ -1,4 +1,4 @@
-/** `countersign report`: who would be refused today if audit mode ended, by what attest concluded in the last 25 hours. */
+/** `countersign report`: which nodes would be denied if audit mode ended, by attest's verdicts of the last 25 hours. */
 import { Command } from 'commander';
 import { evidenceAnnotation } from '../../core/attest.ts';
 import type { IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
@@ -22,7 +22,7 @@ interface ReportFlags extends RegisterFlags {
 export interface ReportRow {
   readonly node: string;
   readonly signerName?: string;
-  /** `unknown`: it asked for nothing of late, and no machine is on record under its name. */
+  /** `unknown`: the node sent no request in that time, and no machine is on record under its name. */
   readonly wouldBe: 'approved' | 'denied' | 'unknown';
   readonly reason?: string;
   readonly message?: string;
@@ -32,17 +32,20 @@ export interface ReportRow {
 export function reportCommand(io: Io, finish: (code: ExitCode) => void): Command {
   return addRegisterOptions(new Command('report'))
     .description(
-      'say who would be denied if audit mode ended today: of each node and signer the latest request of the last 25 h;\n' +
-        'and how many nodes proved themselves with which version of evidence.\n' +
-        'Exit code 0: nobody. 1: those in the table.',
+      'list which nodes would be denied if audit mode ended today, by the latest request of each node and signer in the\n' +
+        'last 25 h, and count the nodes by the version of their evidence.\n' +
+        'Exit code 0: no node would fail. 1: some would.',
     )
-    .option('--kubeconfig <file>', 'also tell nodes of this cluster that nothing is known of (list on nodes)')
+    .option(
+      '--kubeconfig <file>',
+      'also list the nodes of this cluster without a request or a record (needs list on nodes)',
+    )
     .option('--context <name>', 'context of that kubeconfig')
     .addOption(outputOption('table', 'json', 'yaml'))
     .addHelpText(
       'after',
       `
-Nodes renew their certificates seldom: one that did not ask within 25 h is told only with --kubeconfig.
+Nodes renew their certificates rarely. A node without a request in the last 25 h is listed only with --kubeconfig.
 
 Examples:
   countersign report --cluster prod
@@ -53,7 +56,7 @@ Examples:
 
 async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
   if (flags.context !== undefined && flags.kubeconfig === undefined)
-    throw new CommandFailure(exitCodes.usage, '--context is of a --kubeconfig');
+    throw new CommandFailure(exitCodes.usage, '--context needs --kubeconfig');
   const nodes = flags.kubeconfig === undefined ? [] : await nodeNames(flags.kubeconfig, flags, io);
   const { verdicts, records } = await withRegister(flags, io, async ({ register }) => ({
     verdicts: await gather(register.listVerdicts(io.now())),
@@ -74,7 +77,7 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
   return counts.failing === 0 ? exitCodes.ok : exitCodes.refused;
 }
 
-/** Names of the nodes by the version of evidence that let them in: whether an older one can be ended. */
+/** Node names by the version of the evidence that they passed with: shows whether an older version can be switched off. */
 function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string, readonly string[]>> {
   const nodes = new Map<string, Set<string>>();
   for (const { annotations, nodeName = '' } of verdicts) {
@@ -85,7 +88,7 @@ function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string
   return Object.fromEntries(versions.map((version) => [longText(version), [...(nodes.get(version) ?? [])].toSorted()]));
 }
 
-/** Those that fail first. */
+/** Nodes that would fail come first. */
 export function reportRows(
   verdicts: readonly Verdict[],
   records: readonly IdentityRecord[],
@@ -93,7 +96,7 @@ export function reportRows(
 ): readonly ReportRow[] {
   const latest = new Map<string, Verdict>();
   for (const verdict of verdicts) {
-    // What was enforced is told to whoever asked, and in the log.
+    // An enforced verdict was answered to the requester and is in the log.
     if (verdict.mode !== 'audit') continue;
     const key = `${verdict.signerName} ${verdict.nodeName ?? ''}`;
     const before = latest.get(key);
@@ -115,7 +118,7 @@ const unknown = {
 function rowOf({ nodeName = '', signerName, violations, decidedAt }: Verdict): ReportRow {
   const about = { node: nodeName, signerName, seen: instantText(decidedAt) };
   if (violations === undefined) return { ...about, wouldBe: 'approved' };
-  const message = violations.map(({ code, message: said }) => `${said} [${code}]`).join('; ');
+  const message = violations.map(({ code, message: text }) => `${text} [${code}]`).join('; ');
   return { ...about, wouldBe: 'denied', reason: refusalReason(violations), message };
 }
 

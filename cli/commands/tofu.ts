@@ -27,7 +27,7 @@ interface ChangeFlags extends OneFlags {
 
 export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
   const tofu = new Command('tofu').description(
-    'trust on first use: which machine a node name belongs to, and what operators did about it',
+    'trust on first use: which machine each node name belongs to, and what operators changed',
   );
 
   addRegisterOptions(tofu.command('list'))
@@ -41,7 +41,7 @@ export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
     .action(async (flags: ListFlags) => io.out(await list(flags, io)));
 
   addOneOptions(tofu.command('show'))
-    .description('show one machine, and all that was ever done to it or to its node name; exit code 4: none on record')
+    .description('show one machine, with all changes of it and of its node name; exit code 4: it is not on record')
     .addOption(outputOption('table', 'json', 'yaml'))
     .addHelpText(
       'after',
@@ -50,14 +50,14 @@ export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
     .action(async (flags: OneFlags) => finish(await show(flags, io)));
 
   addOneOptions(tofu.command('reset'))
-    .description('forget a machine: whoever comes next under its name, or as this machine, is a first use')
+    .description('forget a machine: the next machine with its node name, or this machine again, is a first use')
     .addOption(mandatoryReason())
     .addOption(outputOption('table', 'json', 'yaml'))
     .addHelpText(
       'after',
       `
-For a machine that was installed anew, or one that will not come back. What it was goes into the audit item.
-A reset bars no machine, and ends no lock: that is countersign lock and unlock.
+For a machine that was reinstalled, or one that will not come back. The audit item keeps its record.
+A reset neither locks a machine nor ends a lock: see countersign lock and unlock.
 
 Examples:
   countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'`,
@@ -125,8 +125,6 @@ function resetText({ record, audit }: { record: IdentityRecord; audit: AuditItem
   return `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
 }
 
-// ── Which one ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
 type Wanted = { readonly node: string } | { readonly identity: string };
 
 function oneOf({ node, identity }: OneFlags): Wanted {
@@ -139,7 +137,7 @@ function find(wanted: Wanted, { store }: OpenRegister): Promise<IdentityRecord |
   return 'node' in wanted ? store.findNode(wanted.node) : store.findIdentity(wanted.identity);
 }
 
-/** All about the name, and about the machine that has it or is asked for. */
+/** Whether an audit item concerns the node name or the machine. */
 function isAbout({ subject, nodeName }: AuditItem, wanted: Wanted, record: IdentityRecord | undefined): boolean {
   return 'node' in wanted ? nodeName === wanted.node || subject === record?.identity : subject === wanted.identity;
 }

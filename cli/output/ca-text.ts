@@ -1,4 +1,4 @@
-/** How a CA is shown, wherever its key lies. */
+/** How a CA is shown, with its key in KMS or in a folder. */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
@@ -12,7 +12,7 @@ export interface ShownCa {
   readonly signatureAlgorithm: string;
 }
 
-/** Facts for people and programs, or the certificate itself. */
+/** A table, JSON or YAML, or the certificate as PEM. */
 export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa, output: string): string {
   if (output === 'pem') return toPem('CERTIFICATE', certificate);
   const facts = certificateFacts(certificate);

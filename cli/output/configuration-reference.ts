@@ -1,7 +1,7 @@
 /** Every key of countersign.yaml as Markdown, from the schema itself: docs/configuration.md ends with it. */
 import { configurationSchema } from '../../core/configuration/parse.ts';
 
-/** The part of JSON Schema that ours uses. */
+/** The part of JSON Schema that the schema of countersign.yaml uses. */
 interface Schema {
   readonly description?: string;
   readonly type?: string;
@@ -25,7 +25,7 @@ function sections(path: string, schema: Schema): string[] {
   const list = (prefix: string, { properties = {} }: Schema): void => {
     for (const [key, value] of Object.entries(properties)) {
       rows.push(row(`${prefix}${key}`, value));
-      // What `defaults` can hold is what a cluster can hold: told once, there.
+      // `defaults` has the keys of a cluster, which are documented there.
       if (path === '' && key === 'defaults') continue;
       const named = typeof value.additionalProperties === 'object' ? value.additionalProperties : {};
       if (named.properties !== undefined)

@@ -1,6 +1,6 @@
 /**
- * The dry run of core/issue.ts for one request: every check in the order of the story, with what was seen. It asks the
- * same functions; only the ledger and the key are left out, so an earlier answer to the same UID is not known here.
+ * A dry run of core/issue.ts for one request: each check in its order, with the value that it saw. It calls the same
+ * functions, without the ledger and the key, so it does not know an earlier answer to the same UID.
  */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { decodeRequest } from '../../core/x509/certificate-request.ts';
@@ -19,7 +19,7 @@ import type { GivenCertificate } from './given-certificate.ts';
 
 export interface Check {
   readonly check: string;
-  /** `wait`: not yet, and nobody's fault. */
+  /** `wait`: not decided yet, and nothing is wrong. */
   readonly result: 'pass' | 'fail' | 'wait';
   readonly seen: string;
   readonly violations: readonly Violation[];
@@ -28,7 +28,7 @@ export interface Check {
 export interface Explanation {
   readonly name: string;
   readonly uid: string;
-  /** Empty when none is named and the request is unreadable. */
+  /** Empty if the request is unreadable and no signer was named. */
   readonly signerName: string;
   readonly cluster: string;
   /** What the signer would do now. */
@@ -36,31 +36,31 @@ export interface Explanation {
     | 'issue'
     | 'wait'
     | 'refuse'
-    /** It has its certificate; `foreign`: one that this cluster's CA did not issue. */
+    /** The request has its certificate; `foreign`: a certificate that this cluster's CA did not issue. */
     | 'issued'
     | 'foreign'
-    /** Settled before, by this signer or by whoever may write the condition. */
+    /** Denied or Failed before, by this signer or by another client that may write the condition. */
     | 'failed'
     | 'denied'
-    /** No profile of this cluster has its signer name. */
+    /** No profile of this cluster has the request's signer name. */
     | 'ignore';
-  /** The sentence for it; for `refuse` the text of the Failed condition. */
+  /** A sentence for people; for `refuse` the message of the Failed condition. */
   readonly message: string;
   /** For `refuse`: the reason of the Failed condition. */
   readonly reason?: string;
   readonly checks: readonly Check[];
-  /** The certificate's validity if it were signed now; the CA's own end may cut it. */
+  /** The certificate's validity if it were signed now; it ends with the CA's at the latest. */
   readonly validity?: { readonly notBefore: string; readonly notAfter: string };
-  /** Of a request that has one. */
+  /** Set if the request has a certificate. */
   readonly certificate?: GivenCertificate;
   /** Requested extensions, by object identifier, that the certificate will not carry. */
   readonly droppedExtensions: readonly string[];
 }
 
-/** The one requested extension that reaches the certificate. */
+/** The only requested extension that the certificate takes over. */
 const subjectAltNameType = '2.5.29.17';
 
-/** Of `status.certificate`; `caIsConfigured`: a countersign.yaml says what the cluster's CA is called. */
+/** `caIsConfigured`: a countersign.yaml names the cluster's CA. */
 export interface CertificateStatus {
   /** base64 of PEM. */
   readonly certificate: string;
@@ -76,7 +76,7 @@ export function explain(
   const decoded = decodeRequest(object.request);
   const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
   const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
-  // A pending request is judged ahead of time, as if it were approved.
+  // A pending request is checked as if it were approved.
   const pending = triage(object) === 'NotApproved';
 
   const checks = [
@@ -117,7 +117,7 @@ export function explain(
     : { ...signed, outcome: 'issue', message: 'it would be signed' };
 }
 
-/** Nothing will be done about it any more: by what it was settled. */
+/** The condition that made the request terminal. */
 function ofSettled(
   why: NonNullable<ReturnType<typeof triagePending>>,
   { conditions }: RequestObject,
@@ -154,7 +154,7 @@ function ofSettled(
   }
 }
 
-/** `: <reason>: <message>` of the condition. Whoever may write the status chose the words. */
+/** `: <reason>: <message>` of the condition: untrusted text of the client that wrote the status. */
 function saidBy(conditions: RequestObject['conditions'], type: string): string {
   const { reason = '', message = '' } = conditions.find((condition) => condition.type === type) ?? {};
   const words = [printable(reason), printableUpTo(500, message)].filter((word) => word !== '');

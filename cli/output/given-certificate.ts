@@ -1,13 +1,13 @@
-/** What `status.certificate` of a request holds. The issuer's name is compared, not a signature: the ledger alone knows more. */
+/** What `status.certificate` of a request holds. It compares the issuer's name and verifies no signature; the ledger is the authority. */
 import { encodeCaSubject } from '../../core/x509/ca-certificate.ts';
 import { certificateFacts, CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
 import { decodePem } from '../../core/encoding/pem.ts';
 
 export interface GivenCertificate {
-  /** `unknown`: it cannot be read, or no countersign.yaml says what the cluster's CA is called. */
+  /** `unknown`: the certificate is unreadable, or no countersign.yaml names the cluster's CA. */
   readonly issuedBy: 'this CA' | 'another CA' | 'unknown';
-  /** Of a certificate that can be read. */
+  /** Set if the certificate is readable. */
   readonly facts?: {
     readonly issuer: string;
     readonly serial: string;
@@ -17,7 +17,7 @@ export interface GivenCertificate {
   };
 }
 
-/** `encoded` as in the object: base64 of PEM, the leaf first. `ca`: the one that the signer's profile names. */
+/** `encoded` as in the object: base64 of PEM, the leaf first. `ca`: the CA of the signer's profile. */
 export function givenCertificate(encoded: string, ca: CaConfiguration | undefined): GivenCertificate {
   const blocks = decodePem(Buffer.from(encoded, 'base64'), ['CERTIFICATE']);
   const [leaf] = 'problem' in blocks ? [] : blocks;

@@ -1,4 +1,4 @@
-/** What `countersign lock`, `unlock` and `locks` print. Names and reasons were chosen by others. */
+/** What `countersign lock`, `unlock` and `locks` print. Names and reasons are untrusted text. */
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { table } from './output.ts';
@@ -34,7 +34,7 @@ export function locksTable(locks: readonly Lock[]): string {
   ]);
 }
 
-/** A lock ends what is issued, not what was issued: the operator has to hear that now, and what to do about it. */
+/** A lock does not revoke certificates that were issued, so the operator reads here what to do about those. */
 export function afterLockText({ nodeName }: Lock): string {
   const node = nodeName === undefined ? '<its node name>' : longText(nodeName);
   return `No new certificate: attest and sign refuse its requests. A signature under way may still end, within 25 seconds.

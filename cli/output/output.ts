@@ -1,9 +1,9 @@
-/** How results look: tables for people, JSON and YAML for programs. */
+/** Output formats: tables for people, JSON and YAML for programs. */
 import { InvalidArgumentError, Option } from 'commander';
 import { stringify } from 'yaml';
 import { withoutHidden } from '../../core/outcome/printable-text.ts';
 
-/** Columns as wide as their widest cell, two blanks between; the last one is not padded. */
+/** Each column is as wide as its widest cell, with two blanks between columns; the last column is not padded. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows)
@@ -16,12 +16,12 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** What a terminal would obey, or would not show, is escaped as JSON allows: programs read the same value. */
+/** Control and invisible characters are written as JSON escapes, so that programs read the same value and terminals obey nothing. */
 export function json(value: unknown): string {
   return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
-/** Likewise. Only a text in double quotes may hold escapes. */
+/** Escaped in the same way. YAML allows escapes only in double quotes. */
 export function yaml(value: unknown): string {
   const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
   const text = stringify(value, options);
@@ -39,7 +39,7 @@ export function outputOption(...formats: readonly [string, ...string[]]): Option
   return new Option('-o, --output <format>', 'how to print the result').choices(formats).default(formats[0]);
 }
 
-/** For people: the largest unit that leaves no rest. */
+/** In the largest unit that leaves no remainder. */
 export function durationText(seconds: number): string {
   const units = [
     [86_400, 'd'],
@@ -50,7 +50,7 @@ export function durationText(seconds: number): string {
   return `${seconds / size}${unit}`;
 }
 
-/** `a, b,c` → three words; commander shows the message beside the option's name. */
+/** `a, b,c` → three words. */
 export function commaList(text: string): string[] {
   const words = text.split(',').map((word) => word.trim());
   if (words.includes('')) throw new InvalidArgumentError('A list looks like: first,second');

@@ -1,9 +1,9 @@
-/** How records of machines are shown. Names and reasons were chosen by others: nothing of them may steer a terminal. */
+/** Text and JSON of machine records. Names and reasons are untrusted text that must not control a terminal. */
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { table } from './output.ts';
 
-/** For programs. Instants are written out, and what people call differently in a table has that name here too. */
+/** For programs. Instants are RFC 3339 text, and fields have the names of the table's columns. */
 export function shownRecord(record: IdentityRecord): object {
   const { nodeName: node, identity, state, firstSeen, lastSeen, startedAt, spkiSha256, previousSpkis } = record;
   const { uses, renewals, providerId, addresses, lastUid, rev } = record;
@@ -81,17 +81,17 @@ export function auditTable(items: readonly AuditItem[]): string {
   ]);
 }
 
-/** Without milliseconds: people compare them with logs. */
+/** Without milliseconds, as in logs. */
 export function instantText(instant: number): string {
   return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** Whole, since it is copied into the next command. */
+/** In full, since operators copy it into the next command. */
 export function identityText(identity: string): string {
   return longText(identity);
 }
 
-/** `printable` cuts: that is for what a requester chose, not for what an operator has to read. */
+/** `printable` shortens text of requesters; operators need this text in full. */
 export function longText(text: string): string {
   return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
 }

@@ -1,21 +1,21 @@
-/** How a command ends; scripts branch on these numbers (docs/cli.md). */
+/** Exit codes of commands, for scripts (docs/cli.md). */
 export const exitCodes = {
   ok: 0,
-  /** The answer is no. */
+  /** The command worked, and its answer is no. */
   refused: 1,
   /** The command line is wrong. */
   usage: 2,
-  /** countersign.yaml, or something else that was configured, is wrong. */
+  /** countersign.yaml, a login or another setting is wrong. */
   configuration: 3,
   notFound: 4,
-  /** Something did not answer; the same command may work later. */
+  /** A service did not answer; the same command may work later. */
   temporary: 5,
-  /** It exists already, or others change it meanwhile; nothing is overwritten. */
+  /** The object exists already or was changed at the same time; nothing was overwritten. */
   conflict: 6,
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Ends a command with a sentence that says what is wrong and, where there is one, what to do next. */
+/** Ends a command. `message`: what is wrong; `hint`: what to do next, if there is something to do. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
   readonly code: ExitCode;

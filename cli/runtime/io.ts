@@ -13,39 +13,40 @@ export type RegisterPlace =
 export interface OpenRegister {
   readonly register: AttestationAdmin;
   readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock'>;
-  /** Who changes things here, for the audit items: an ARN, or a user name of this machine. */
+  /** The author of changes, for the audit items: an ARN, or a user name of this machine. */
   by(): Promise<string>;
   close(): void;
 }
 
 export interface FunctionCall {
   readonly functionName: string;
-  /** Left out: as everywhere in AWS's tools (AWS_REGION, the profile). */
+  /** Default: as for the aws command line (AWS_REGION, the profile). */
   readonly region?: string;
   readonly request: object;
 }
 
+/** Everything outside the program that commands use. world.ts has the real one, tests pass their own. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
   readonly environment: Readonly<Record<string, string | undefined>>;
   now(): Instant;
-  /** Cryptographically strong. */
+  /** From a cryptographically secure source. */
   randomBytes(count: number): Uint8Array;
-  /** Of whoever runs this, as the operating system knows him. */
+  /** The operating system's name of the user who runs the command. */
   userName(): string;
   fileExists(path: string): boolean;
-  /** `-` is standard input. Rejects with Node's error when it cannot be read, with code EFBIG beyond `maxInputBytes`. */
+  /** `-` is standard input. Rejects with Node's error if the file cannot be read, with code EFBIG if it is larger than `maxInputBytes`. */
   read(path: string): Promise<Uint8Array>;
-  /** One request object of a cluster. Throws CommandFailure for an unusable login, anything else when the cluster does not answer. */
+  /** One CertificateSigningRequest of a cluster. Throws CommandFailure for an unusable login, another error if the cluster does not answer. */
   fetchRequest(name: string, login: ClusterLogin): Promise<ApiAnswer<JsonObject>>;
-  /** What a Lambda function gave. Throws CommandFailure when it cannot be called or failed. */
+  /** The result of a Lambda function. Throws CommandFailure if the call is not possible or the function fails. */
   callFunction(call: FunctionCall): Promise<unknown>;
-  /** Names of all nodes of a cluster; fails as `fetchRequest` does. */
+  /** The names of all nodes of a cluster. Throws as `fetchRequest` does. */
   fetchNodeNames(login: ClusterLogin): Promise<ApiAnswer<readonly string[]>>;
-  /** What attestation remembers of a cluster. Throws CommandFailure when it is not there. */
+  /** The attestation records of a cluster. Throws CommandFailure if they do not exist. */
   openRegister(place: RegisterPlace): Promise<OpenRegister>;
-  /** EC2 as seen by the operator who is logged in to AWS here. */
+  /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
 }
 
@@ -54,10 +55,10 @@ export interface ClusterLogin {
   readonly context?: string;
 }
 
-/** An object of a cluster is 3 MiB at most; a device or a pipe may never end. */
+/** The API server accepts objects of up to 3 MiB. The bound is for devices and pipes, which may never end. */
 export const maxInputBytes = 8 * 1_048_576;
 
-/** Where kubectl looks: the flag, then the first file of KUBECONFIG, then ~/.kube/config. */
+/** The same order as kubectl: the flag, then the first file of KUBECONFIG, then ~/.kube/config. */
 export function kubeconfigPath(flag: string | undefined, { environment }: Io): string {
   const fromEnvironment = environment['KUBECONFIG']?.split(':').find((path) => path !== '');
   return flag ?? fromEnvironment ?? join(homedir(), '.kube', 'config');

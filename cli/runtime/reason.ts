@@ -1,4 +1,4 @@
-/** Every change of the register has a reason and an author, in an audit item that nobody can take away. */
+/** The reason and the author of a change of the attestation records. The operators' IAM policy (lib/attest.ts) permits no deletion of audit items. */
 import { InvalidArgumentError, Option } from 'commander';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
@@ -11,22 +11,22 @@ export function reasonOption(): Option {
   return new Option('--reason <text>', 'why, for the audit item').argParser(reasonText);
 }
 
-/** Commander ends the command with exit code 2 where it is missing. */
+/** Commander ends the command with exit code 2 if it is missing. */
 export function mandatoryReason(): Option {
   return reasonOption().makeOptionMandatory();
 }
 
 function reasonText(text: string): string {
   const reason = text.trim();
-  if (reason === '') throw new InvalidArgumentError('It must say something.');
-  if (reason.length > longest) throw new InvalidArgumentError(`It may have ${longest} characters.`);
-  if (/\p{Cc}/u.test(reason)) throw new InvalidArgumentError('It is one line of plain text.');
+  if (reason === '') throw new InvalidArgumentError('It must not be empty.');
+  if (reason.length > longest) throw new InvalidArgumentError(`It may have at most ${longest} characters.`);
+  if (/\p{Cc}/u.test(reason)) throw new InvalidArgumentError('It must be one line of plain text.');
   return reason;
 }
 
 export interface Change {
   readonly action: AuditItem['action'];
-  /** The identity, or the entry of the list of machines. */
+  /** The identity, or the entry of the machine list. */
   readonly subject: string;
   readonly nodeName?: string;
   readonly before?: IdentityRecord;
@@ -37,11 +37,15 @@ export function auditItem(change: Change, { by, reason }: { by: string; reason: 
   return { id: ulid(at, io.randomBytes(10)), at, by, reason, ...change };
 }
 
-/** A change holds only for what was read. What others changed meanwhile is looked at once more, and then left alone. */
+/** A change is conditional on the records it was decided on. If they changed meanwhile, the command reads them once more and then gives up. */
 export async function twice<T>(attempt: () => Promise<T | 'changed'>, what: string): Promise<T> {
   for (let tries = 0; tries < 2; tries += 1) {
     const answer = await attempt();
     if (answer !== 'changed') return answer;
   }
-  throw new CommandFailure(exitCodes.conflict, `${what} changes while it is looked at; nothing was done`, 'try again');
+  throw new CommandFailure(
+    exitCodes.conflict,
+    `${what} was changed by another command at the same time; this one changed nothing`,
+    'try again',
+  );
 }

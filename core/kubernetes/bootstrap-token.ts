@@ -126,7 +126,8 @@ export function secretOfToken({ token, description, expires, usages, groups, own
 }
 
 /** Read as kubeadm and the API server read it; whatever one of them would not take is a problem. */
-export function tokenOfSecret(secret: JsonObject): TokenRecord | Problem {
+export function tokenOfSecret(object: object): TokenRecord | Problem {
+  const secret = objectOf(object);
   const metadata = objectOf(secret['metadata']);
   const name = textOr(metadata['name']);
   const data = new Map(Object.entries(objectOf(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));

@@ -3,7 +3,7 @@
  * other commands, so that neither AWS nor anything that signs is in the image.
  */
 import { parseArgs } from 'node:util';
-import { connectObjects } from '../../adapters/kubernetes/objects.ts';
+import { connectClients } from '../../adapters/kubernetes/clients.ts';
 import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
 import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
 import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/cluster/token-rotation.ts';
@@ -22,14 +22,13 @@ async function main(): Promise<number> {
     process.stderr.write('token-reconcile: --ttl is a duration of at least 5m\n');
     return exitCodes.usage;
   }
-  const api = connectObjects({ kind: 'inCluster' });
+  const cluster = connectClients({ kind: 'inCluster' }, AbortSignal.timeout(timeoutMilliseconds));
   try {
-    const cluster = { api, signal: AbortSignal.timeout(timeoutMilliseconds) };
-    const done = await reconcileTokens(cluster, api, { ttlSeconds, dryRun: false, now: Date.now() });
+    const done = await reconcileTokens(cluster, cluster, { ttlSeconds, dryRun: false, now: Date.now() });
     process.stdout.write(withoutHidden(reconciledText(done)));
     return done.exit;
   } finally {
-    api.close();
+    cluster.close();
   }
 }
 

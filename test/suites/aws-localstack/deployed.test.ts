@@ -95,7 +95,7 @@ function defineDeployment(world: World): void {
     const { signer } = world();
     const [before, calls] = [await signer.caPem(), signer.kms.count(signOperation)];
     const { status, out } = await countersign('ca', 'init', '--cluster', 'demo');
-    expect(out).toContain('has a CA ca already');
+    expect(out).toContain('already has a CA ca');
     expect(status).toBe(6);
     expect(await signer.caPem()).toBe(before);
     expect(signer.kms.count(signOperation)).toBe(calls);

@@ -133,7 +133,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     const shown = await harden();
     expect(shown.code).toBe(0);
     for (const name of kubeadms) expect(shown.out).toContain(`✗ ClusterRoleBinding ${name}`);
-    expect(shown.out).toContain('anybody with a bootstrap token becomes any node');
+    expect(shown.out).toContain('a client with a bootstrap token can become any node');
     expect(shown.out).toMatch(/^csrsigning +not seen/m);
     expect(shown.out).toMatch(/^relay +none found/m);
     expect(shown.out).toContain(`--yes removes: ${kubeadms.join(', ')}`);
@@ -276,11 +276,11 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     const others = (await bindings()).filter((name) => !name.includes('autoapprove') && !name.includes('auto-approve'));
     const done = await harden('--yes');
     expect(done.code).toBe(0);
-    expect(done.out).toContain('kubeadm upgrade makes these bindings anew');
+    expect(done.out).toContain('kubeadm upgrade creates these bindings again');
     expect(await bindings()).toEqual(others);
     expect(await harden('--check')).toMatchObject({
       code: 0,
-      out: expect.stringContaining('Nothing that leads around attestation was found') as unknown,
+      out: expect.stringContaining('Nothing that bypasses attestation was found') as unknown,
     });
     // Again: nothing to do, and no complaint.
     expect(await view('--yes')).toMatchObject({ code: 0, removed: [], open: [] });
@@ -295,9 +295,9 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     const blind = await harden('--check');
     expect(blind).toMatchObject({
       code: 5,
-      out: expect.stringContaining('Not seen, so neither open nor closed:\n  ? csrsigning was not seen') as unknown,
+      out: expect.stringContaining('Not seen, so it may be open or closed:\n  ? csrsigning was not seen') as unknown,
       err: expect.stringContaining(
-        'this is no pass, since not everything could be seen: csrsigning was not seen',
+        'the check does not pass because not everything could be seen: csrsigning was not seen',
       ) as unknown,
     });
     expect(await view('--check')).toMatchObject({
@@ -337,7 +337,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     test('sees that nobody signs', async () => {
       expect(await probe()).toEqual({
         state: 'off',
-        seen: [expect.any(String), expect.stringMatching(/^nobody answered .* in 10 s$/)],
+        seen: [expect.any(String), expect.stringMatching(/^no signer answered .* in 10 s$/)],
       });
       expect(await leftOver()).toBe('');
       // What was not shown was found out: a pass.
@@ -357,7 +357,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
           state: 'on',
           seen: [
             expect.any(String),
-            'an approved request for kubernetes.io/kube-apiserver-client-kubelet was answered, and not by the relay: subject organization is not system:nodes',
+            'a signer other than the relay answered an approved request for kubernetes.io/kube-apiserver-client-kubelet: subject organization is not system:nodes',
           ],
         });
         expect(await view('--probe', '--check')).toMatchObject({

@@ -120,7 +120,7 @@ describe.skipIf(skip)('countersign token', () => {
       ['usages', ['--usages', 'signing,sleeping'], 'invalid bootstrap token usage string: sleeping'],
       ['groups', ['--groups', 'system:masters'], 'bootstrap group "system:masters" is invalid'],
       ['a token', ['ABCDEF.0123456789abcdef'], 'the bootstrap token was not of the form'],
-      ['a ttl', ['--ttl', 'soon'], 'It looks like 30m, 24h or 1h30m.'],
+      ['a ttl', ['--ttl', 'soon'], 'It must look like 30m, 24h or 1h30m.'],
       ['no audience', [], 'which deployment do machines prove themselves to?'],
       ['a machine and a pool', ['--machine', 'a', '--pool', 'b'], 'cannot be used with'],
       ['an address', ['--audience', audience, '--server', 'https://x'], '--server is <host>:<port>'],
@@ -191,7 +191,7 @@ describe.skipIf(skip)('countersign token', () => {
         try {
           await patch(info, { data: { kubeconfig: kubeconfig.replace(/certificate-authority-data: \S+/, '') } });
           expect(await attempt('--server', cluster.endpoint)).toEqual(
-            none(3, 'is of no use (data does not contain any valid'),
+            none(3, 'is not usable (data does not contain any valid'),
           );
           await patch(info, { data: { kubeconfig: null } });
           expect(await attempt('--server', cluster.endpoint)).toEqual(none(4, 'there is no ConfigMap cluster-info'));

@@ -1,10 +1,11 @@
 /** What `token reconcile` does when the cluster it asks is the wrong one, or answers for some Machines only. */
 import { describe, expect, test } from 'vitest';
-import type { ObjectApi } from '../../../../adapters/kubernetes/objects.ts';
+import { clientsOver } from '../../../../adapters/kubernetes/clients.ts';
+import type { HttpCall, HttpResult } from '../../../../adapters/kubernetes/transport.ts';
 import { reconcileTokens, reconciledText } from '../../../../cli/cluster/token-rotation.ts';
 import { secretOfToken } from '../../../../core/kubernetes/bootstrap-token.ts';
 import type { TokenOwner } from '../../../../core/kubernetes/bootstrap-token.ts';
-import type { ApiAnswer, JsonObject } from '../../../../core/ports/kubernetes-api.ts';
+import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import { now } from '../run.ts';
 
 type Found = JsonObject | 'gone' | 'forbidden' | 'silent';
@@ -26,36 +27,28 @@ async function reconcile(machines: Readonly<Record<string, Found>>, owner: Parti
     });
     return { ...secret, metadata: { ...(secret['metadata'] as object), uid: `uid-${index}`, resourceVersion: '1' } };
   });
-  const answers = (path: string): Promise<ApiAnswer<JsonObject>> => {
-    asked.push(path);
-    if (path === '/apis/cluster.x-k8s.io')
-      return Promise.resolve({ ok: true, value: { preferredVersion: { version: 'v1' } } });
+  const answer = (status: number, object: object): HttpResult => ({ status, text: JSON.stringify(object) });
+  const lookUp = (path: string): HttpResult => {
+    if (path === '/apis')
+      return answer(200, { groups: [{ name: 'cluster.x-k8s.io', versions: [], preferredVersion: { version: 'v1' } }] });
     if (path === '/apis/cluster.x-k8s.io/v1')
-      return Promise.resolve({ ok: true, value: { resources: [{ name: 'machines' }, { name: 'machinepools' }] } });
+      return answer(200, { resources: [{ name: 'machines' }, { name: 'machinepools' }] });
+    if (path.endsWith('/secrets')) return answer(200, { items: secrets });
     const found = machines[decodeURIComponent(path.split('/').at(-1) ?? '')];
-    if (found === 'silent') return Promise.reject(new Error('no answer in 30 s'));
-    if (found === 'forbidden') return Promise.resolve({ ok: false, why: 'Forbidden', message: 'HTTP 403: no' });
-    if (found === 'gone' || found === undefined)
-      return Promise.resolve({ ok: false, why: 'NotFound', message: 'HTTP 404' });
-    return Promise.resolve({ ok: true, value: found });
+    if (found === 'silent') throw new Error('no answer in 30 s');
+    if (found === 'forbidden') return answer(403, { message: 'no' });
+    return found === 'gone' || found === undefined ? answer(404, {}) : answer(200, found);
   };
-  const change = (path: string): Promise<ApiAnswer<JsonObject>> => {
+  const call = async ({ method, path }: HttpCall): Promise<HttpResult> => {
+    if (method === 'GET') {
+      asked.push(path);
+      return lookUp(path);
+    }
     changed.push(path.split('/').at(-1) ?? '');
-    return Promise.resolve({ ok: true, value: {} });
+    return answer(200, {});
   };
-  const api = {
-    server: '',
-    context: '',
-    user: '',
-    list: () => Promise.resolve({ ok: true, value: secrets }),
-    get: answers,
-    create: () => Promise.reject(new Error('it makes nothing')),
-    replace: change,
-    remove: change,
-    close: () => {},
-  } satisfies ObjectApi;
-  const cluster = { api, signal: new AbortController().signal };
-  const done = await reconcileTokens(cluster, api, { ttlSeconds: 3_600, dryRun: false, now });
+  const cluster = clientsOver(call, new AbortController().signal);
+  const done = await reconcileTokens(cluster, cluster, { ttlSeconds: 3_600, dryRun: false, now });
   return { ...done, changed, asked, outcomes: done.tokens.map((token) => token.done) };
 }
 

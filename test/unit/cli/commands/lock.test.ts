@@ -31,7 +31,7 @@ describe('lock', () => {
     ])
       expect(ran.out).toContain(said);
     expect(ran.err).toBe(
-      `${announced(folder.path)}countersign: no machine was locked: none is on record under this node name, or it is locked already\n`,
+      `${announced(folder.path)}countersign: no machine was locked: none is on record under this node name, or it is already locked\n`,
     );
   });
 
@@ -56,7 +56,7 @@ describe('lock', () => {
       expect(again).toEqual({
         code: 6,
         out: '',
-        err: `${announced(folder.path)}countersign: node worker-1 is locked already by ${by}: ${reason}\n`,
+        err: `${announced(folder.path)}countersign: node worker-1 is already locked by ${by}: ${reason}\n`,
       });
     }
   });
@@ -145,7 +145,7 @@ describe('lock', () => {
       },
     };
     const ran = await run(['lock', 'worker-1', '--data', folder.path, ...why], { world });
-    const said = `countersign: node worker-1 is locked already by eve: ${reason}\n`;
+    const said = `countersign: node worker-1 is already locked by eve: ${reason}\n`;
     expect([ran.code, ran.err]).toEqual([6, `${announced(folder.path)}${said}`]);
   });
 });

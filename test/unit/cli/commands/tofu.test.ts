@@ -156,7 +156,10 @@ describe('reset', () => {
       if (record !== undefined) await renew(folder, record);
     });
     const ran = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why], { world });
-    expect([ran.code, ran.err]).toEqual([6, expect.stringContaining('changes while it is looked at')]);
+    expect([ran.code, ran.err]).toEqual([
+      6,
+      expect.stringContaining('was changed by another command at the same time'),
+    ]);
     expect(await folder.store.findNode('worker-1')).toMatchObject({ state: 'active', rev: 3 });
     expect(await audited(folder)).toEqual([]);
   });

@@ -1,0 +1,12 @@
+import type { ApiRefusal } from '../../core/ports/kubernetes-api.ts';
+
+/** A definite "no" of the API server, as the typed clients (clients.ts) report it. Loads nothing of the library. */
+export class ApiRefused extends Error {
+  override readonly name = 'ApiRefused';
+  readonly why: ApiRefusal;
+
+  constructor(why: ApiRefusal, message: string) {
+    super(message);
+    this.why = why;
+  }
+}

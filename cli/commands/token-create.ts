@@ -1,0 +1,246 @@
+/** `countersign token create`: a bootstrap token, and the command with which a machine joins. */
+import { Command, Option } from 'commander';
+import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
+import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
+import {
+  defaultTokenGroup,
+  generateBootstrapToken,
+  groupProblem,
+  parseBootstrapToken,
+  secretOfToken,
+  tokenSecretName,
+  tokenText,
+  tokenUsages,
+  usageProblem,
+} from '../../core/kubernetes/bootstrap-token.ts';
+import type { TokenOwner, TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
+import { addClusterOptions, chooseCluster } from '../cluster/cluster-choice.ts';
+import type { ClusterFlags } from '../cluster/cluster-choice.ts';
+import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import { findJoinPlace, isEndpoint, unsigned, waitForSignature } from '../cluster/join-line.ts';
+import { expected, isAllowed } from '../cluster/object-answers.ts';
+import { goDuration } from '../cluster/token-reconcile.ts';
+import { commaList, json, outputOption } from '../output/output.ts';
+import { shownToken } from '../output/token-text.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io } from '../runtime/io.ts';
+
+const namespace = 'kube-system';
+
+interface CreateFlags extends ClusterAccessFlags, ClusterFlags {
+  readonly ttl?: number;
+  readonly usages: readonly string[];
+  readonly groups: readonly string[];
+  readonly description: string;
+  readonly machine?: string;
+  readonly pool?: string;
+  readonly namespace: string;
+  readonly audience?: string;
+  readonly provider: string;
+  readonly server?: string;
+  readonly output: string;
+}
+
+export function createCommand(io: Io): Command {
+  const create = new Command('create').argument('[token]', 'the token to write (default: a random one)');
+  return addClusterOptions(addClusterAccess(create))
+    .description('create a bootstrap token and print the command with which a machine joins')
+    .option(
+      '--ttl <duration>',
+      'until it expires, such as 30m or 24h; 0: never (24h; 1h with --machine or --pool)',
+      goDuration,
+    )
+    .addOption(
+      new Option('--usages <list>', 'what it may be used for')
+        .argParser(commaList)
+        .default(['signing', 'authentication'], 'signing,authentication'),
+    )
+    .addOption(
+      new Option('--groups <list>', 'groups of a client that authenticates with it')
+        .argParser(commaList)
+        .default([defaultTokenGroup], defaultTokenGroup),
+    )
+    .option('--description <text>', 'a note for people', '')
+    .addOption(
+      new Option(
+        '--machine <name>',
+        'for one Machine of Cluster API: countersign token reconcile keeps it until the node is Ready',
+      ).conflicts('pool'),
+    )
+    .option('--pool <name>', 'for a MachinePool: countersign token reconcile keeps it as long as the pool exists')
+    .option('--namespace <name>', 'namespace of the Machine or MachinePool', 'default')
+    .option('--audience <name>', 'the deployment that checks the machine’s evidence (default: as in countersign.yaml)')
+    .addOption(
+      new Option('--provider <name>', 'provider of the machine’s evidence').choices(['aws', 'insecure']).default('aws'),
+    )
+    .option(
+      '--server <host:port>',
+      'where machines find the API server (default: as in cluster-info, unless that is a loopback address)',
+    )
+    .addOption(outputOption('command', 'token', 'json'))
+    .addHelpText(
+      'after',
+      `
+If the signer demands attestation, the token alone gives no certificate: the machine must also prove its identity.
+Before it creates the token, the command checks cluster-info, the CA's hash, the address and the token's rights, so that
+it only prints a command that join accepts. -o token skips these checks.
+
+Examples:
+  countersign token create --config countersign.yaml --cluster prod
+  countersign token create --audience 123456789012/eu-central-1/prod --ttl 30m --description 'rack 7'
+  countersign token create --cluster prod --machine worker-3 --namespace fleet
+  countersign token create --cluster prod --pool workers -o token`,
+    )
+    .action(async (text: string | undefined, flags: CreateFlags) => createToken(text, flags, io));
+}
+
+async function createToken(text: string | undefined, flags: CreateFlags, io: Io): Promise<void> {
+  const owner = ownerOf(flags);
+  const record = recordOf(text, flags, owner, io);
+  const wantsCommand = flags.output !== 'token';
+  const audience = wantsCommand ? await audienceOf(flags, io) : undefined;
+  if (wantsCommand && record.usages.length < tokenUsages.length)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `no join command can be printed for a token without the usages ${tokenUsages.join(' and ')}`,
+      '-o token creates it without a command',
+    );
+  if (flags.server !== undefined && !isEndpoint(flags.server))
+    throw new CommandFailure(
+      exitCodes.usage,
+      '--server is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443',
+    );
+  await withObjects(flags, io, async (cluster) => {
+    await announce(cluster, io);
+    // Everything that join checks is checked before the token exists.
+    const place = wantsCommand ? await findJoinPlace(cluster, flags.server) : undefined;
+    const warnings = await tokenWarnings(cluster, record, wantsCommand);
+    const uid = await writeToken(cluster, record);
+    for (const warning of [...warnings, ...(place?.warning === undefined ? [] : [place.warning])])
+      io.err(`warning: ${warning}\n`);
+    if (place === undefined) return io.out(`${tokenText(record.token)}\n`);
+    if (!(await waitForSignature(cluster, record.token.id))) {
+      const name = tokenSecretName(record.token.id);
+      await cluster.core.deleteNamespacedSecret({ namespace, name, body: { preconditions: { uid } } });
+      throw unsigned(record.token.id);
+    }
+    const { endpoint, pins } = place;
+    const command = [
+      `kubelet-authenticator join ${endpoint}`,
+      `--token ${tokenText(record.token)}`,
+      ...pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`),
+      ...(audience === undefined ? [] : [`--audience ${audience.audience}`]),
+      ...(audience?.clusterName === undefined ? [] : [`--cluster-name ${audience.clusterName}`]),
+      `--provider ${flags.provider}`,
+    ].join(' ');
+    if (flags.output === 'command') io.out(`${command}\n`);
+    else
+      io.out(
+        json({
+          token: tokenText(record.token),
+          ...shownToken(record, io.now()),
+          endpoint,
+          caCertHashes: pins,
+          command,
+        }),
+      );
+  });
+}
+
+/** The UID of the new Secret. */
+async function writeToken({ core }: ClusterClients, record: TokenRecord): Promise<string> {
+  const made = core.createNamespacedSecret({ namespace, body: secretOfToken(record) }).catch((error: unknown) => {
+    if (error instanceof ApiRefused && error.why === 'Conflict')
+      throw new CommandFailure(exitCodes.conflict, `a token with id "${record.token.id}" already exists`);
+    throw error;
+  });
+  return (await expected(made, 'the token could not be created')).metadata?.uid ?? '';
+}
+
+function ownerOf({ machine, pool, namespace }: CreateFlags): TokenOwner | undefined {
+  const name = machine ?? pool;
+  if (name === undefined) return undefined;
+  if (![name, namespace].every((word) => /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(word)))
+    throw new CommandFailure(exitCodes.usage, '--machine, --pool and --namespace are names of Kubernetes objects');
+  return { kind: machine === undefined ? 'pool' : 'machine', namespace, name };
+}
+
+function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwner | undefined, io: Io): TokenRecord {
+  const token =
+    text === undefined ? generateBootstrapToken((count) => io.randomBytes(count)) : parseBootstrapToken(text);
+  if ('problem' in token) throw new CommandFailure(exitCodes.usage, token.problem);
+  const { usages, groups, description } = flags;
+  const authenticates = usages.includes('authentication');
+  const problem =
+    usageProblem(usages) ??
+    groupProblem(groups) ??
+    (/\p{Cc}/u.test(description) ? '--description is one line of plain text' : undefined);
+  if (problem !== undefined) throw new CommandFailure(exitCodes.usage, problem);
+  const seconds = flags.ttl ?? (owner === undefined ? 86_400 : 3_600);
+  return {
+    token,
+    description:
+      description === '' && owner !== undefined ? `for ${owner.kind} ${owner.namespace}/${owner.name}` : description,
+    ...(seconds === 0 ? {} : { expires: io.now() + seconds * 1_000 }),
+    usages,
+    // kubeadm: groups cannot be specified unless the usages include authentication.
+    groups: authenticates ? groups : [],
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
+async function audienceOf(flags: CreateFlags, io: Io): Promise<{ audience: string; clusterName?: string }> {
+  if (flags.audience !== undefined) {
+    if (!/^[\w./:-]{1,255}$/.test(flags.audience))
+      throw new CommandFailure(exitCodes.usage, '--audience is not a name');
+    const clusterName = flags.cluster;
+    return { audience: flags.audience, ...(clusterName === undefined ? {} : { clusterName }) };
+  }
+  const { cluster, file } = await chooseCluster(flags, io);
+  if (cluster.attestation === undefined)
+    throw new CommandFailure(
+      exitCodes.usage,
+      `which deployment do machines prove themselves to? ${file === undefined ? 'The default rules do' : `${file} does`} not say`,
+      '--audience names it, or --config and --cluster a cluster whose profiles demand attestation',
+    );
+  return { audience: cluster.attestation.audience, clusterName: cluster.name };
+}
+
+/**
+ * Warns of what keeps a machine with this token from joining, or lets it join without evidence. If a join command is
+ * wanted that certainly cannot work, it throws CommandFailure.
+ */
+async function tokenWarnings(
+  cluster: ClusterClients,
+  { token, usages, groups }: TokenRecord,
+  wantsCommand: boolean,
+): Promise<string[]> {
+  const warnings: string[] = [];
+  if (!usages.includes('signing'))
+    warnings.push('without the usage signing the token cannot be used for discovery, only with --discovery-file');
+  if (!usages.includes('authentication'))
+    return [...warnings, 'without the usage authentication no client can log in with it'];
+  const who = {
+    user: `system:bootstrap:${token.id}`,
+    groups: ['system:bootstrappers', ...groups, 'system:authenticated'],
+  };
+  const resource = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests', verb: 'create' };
+  const may = await isAllowed(cluster, who, resource);
+  if (may === undefined)
+    warnings.push(
+      'it is not known whether the token may create CertificateSigningRequests: this login may not create SubjectAccessReviews',
+    );
+  if (may === false) {
+    const problem = 'the token may not create CertificateSigningRequests';
+    const mend = `kubectl create clusterrolebinding kubeadm:kubelet-bootstrap --clusterrole=system:node-bootstrapper --group=${groups[0] ?? 'system:bootstrappers'}`;
+    if (wantsCommand)
+      throw new CommandFailure(exitCodes.configuration, `no join command can be printed: ${problem}`, mend);
+    warnings.push(`${problem}: ${mend}`);
+  }
+  if (may === true && (await isAllowed(cluster, who, { ...resource, subresource: 'nodeclient' })) === true)
+    warnings.push(
+      'kube-controller-manager approves requests of this token without evidence: countersign cluster harden prevents that',
+    );
+  return warnings;
+}

@@ -1,0 +1,59 @@
+/** What the probe concludes from each answer to its request, and that it always deletes the request. */
+import { expect, test, vi } from 'vitest';
+import { clientsOver } from '../../../../adapters/kubernetes/clients.ts';
+import type { HttpCall } from '../../../../adapters/kubernetes/transport.ts';
+import { probeSigner } from '../../../../cli/cluster/signer-probe.ts';
+
+// The probe waits ten seconds for an answer.
+vi.mock('node:timers/promises', () => ({ setTimeout: () => Promise.resolve() }));
+
+/** A cluster whose request has this status when it is read; and the calls that it received. */
+async function probe(status: object, approval = { status: 200, text: '{}' }) {
+  const calls: HttpCall[] = [];
+  const call = async (sent: HttpCall) => {
+    calls.push(sent);
+    if (sent.path.endsWith('/approval')) return approval;
+    const object = { ...(sent.body as object | undefined), metadata: { name: 'p', uid: 'u', resourceVersion: '1' } };
+    return { status: 200, text: JSON.stringify(sent.method === 'GET' ? { ...object, status } : object) };
+  };
+  const seen = await probeSigner(clientsOver(call, new AbortController().signal), 'x');
+  return { ...seen, calls, methods: calls.map(({ method }) => method) };
+}
+const failed = (message: string) => ({ conditions: [{ type: 'Failed', status: 'True', message }] });
+
+test.each<[string, object, string, RegExp]>([
+  ['a certificate', { certificate: 'TFM=' }, 'on', /other than the relay answered .*: it was signed$/],
+  ['the in-tree signer', failed('subject organization is not system:nodes'), 'on', /: subject organization is not/],
+  [
+    'the relay, which names every rule',
+    failed('subject organization is not system:nodes; subject common name does not begin with system:node:'),
+    'not seen',
+    /the relay answered/,
+  ],
+  ['no answer', { conditions: [{ type: 'Approved', status: 'True' }] }, 'off', /no signer answered .* in 10 s$/],
+])('%s', async (_, status, state, words) => {
+  const { seen, methods, calls, ...probed } = await probe(status);
+  expect(probed.state).toBe(state);
+  expect(seen).toEqual([expect.stringMatching(words)]);
+  expect([...methods.slice(0, 3), methods.at(-1)]).toEqual(['POST', 'PUT', 'GET', 'DELETE']);
+  expect(calls[1]?.body).toMatchObject({
+    metadata: { uid: 'u', resourceVersion: '1' },
+    status: { conditions: [{ type: 'Approved', status: 'True', reason: 'CountersignProbe' }] },
+  });
+});
+
+test('an approver that was faster leaves nothing to see', async () => {
+  const { state, seen, methods } = await probe({}, { status: 409, text: '{"message":"modified"}' });
+  expect({ state, methods }).toEqual({ state: 'not seen', methods: ['POST', 'PUT', 'DELETE'] });
+  expect(seen).toEqual(['the probe was answered before it could be approved: HTTP 409: modified']);
+});
+
+test('a temporary failure ends the probe, and the request is deleted all the same', async () => {
+  const calls: string[] = [];
+  const call = async ({ method, body }: HttpCall) => {
+    calls.push(method);
+    return method === 'POST' ? { status: 201, text: JSON.stringify(body) } : { status: 500, text: '{}' };
+  };
+  await expect(probeSigner(clientsOver(call, new AbortController().signal), 'x')).rejects.toThrow('HTTP 500');
+  expect(calls).toEqual(['POST', 'PUT', 'DELETE']);
+});
