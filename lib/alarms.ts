@@ -1,6 +1,6 @@
 /**
- * When somebody is called. Each alarm says in its description where docs/runbook.md tells what to do; a test holds the
- * two together, and another the filters to the lines that the functions write.
+ * The CloudWatch alarms of a cluster. Each description names its section of docs/runbook.md. One test compares the two,
+ * and another runs the filters over log lines that the functions write.
  */
 import { Duration } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
@@ -23,20 +23,19 @@ export interface AlarmOptions {
   readonly ca: ServiceFunction;
   readonly attest?: ServiceFunction;
   readonly authorizer?: ServiceFunction;
-  /** Counts answers of 500 and above, by way in. */
+  /** The count of answers with status 500 and above, by front door. */
   readonly serverErrors: ReadonlyMap<string, IMetric>;
 }
 
-/** Long enough to count in, short enough to be woken by. */
 export const period = Duration.minutes(5);
 
-/** How often the ca function says how long its CAs last. */
+/** How often the ca function logs the days that its CAs have left. */
 export const caStatusInterval = Duration.hours(6);
 
-/** `first`: one is news. `many`: the configured number of refusals. `lasting`: what comes and goes, if it stays. */
+/** `first`: one event alarms. `many`: the configured number of refusals. `lasting`: a state that often ends by itself, if it lasts. */
 type Threshold = 'first' | 'many' | 'lasting';
 
-/** In five minutes. `first` where a well-behaved client never causes one; complete by its type. */
+/** Refusals within one period. `first` for a refusal that a correct client never causes. */
 const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   SignerValidationFailure: 'many',
   RequestMalformed: 'many',
@@ -64,7 +63,7 @@ const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
   NameNotOwned: 'first',
 };
 
-/** Nobody refuses for these where no machine proves itself. */
+/** Refusals that only occur with attestation. */
 const attestationCodes: ReadonlySet<RefusalCode> = new Set([
   'AttestationMissing',
   'AttestationInvalid',
@@ -86,13 +85,13 @@ function codesOf({ attestation, profiles }: ClusterConfiguration): readonly Refu
   );
 }
 
-/** Gives back what must be there before the ca function first writes what it watches. */
+/** Returns the metric filters that must exist before the ca function first logs. */
 export function createAlarms(stack: Stack, options: AlarmOptions): readonly MetricFilter[] {
   const { cluster, alarms, sign, ca, attest, authorizer, serverErrors } = options;
   const namespace = `Countersign/${cluster.name}`;
   const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn)));
 
-  /** `section` is a heading of the runbook, `of` tells apart the alarms that share one. */
+  /** `section` is a heading of the runbook; `of` distinguishes the alarms that share it. */
   function alarm(section: string, of: string | undefined, meaning: string, props: AlarmProps): void {
     const name = of === undefined ? section : `${section}-${of}`;
     const made = new Alarm(stack, `Alarm-${name}`, {
@@ -116,7 +115,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     });
   }
 
-  /** Functions write one JSON object for each line. Metrics have no dimensions but one: what alarms watch is one number each. */
+  /** Functions write one JSON object per line. Only CallersRefused has a dimension, since each alarm watches one number. */
   function filter(
     metricName: string,
     logGroup: LogGroup,
@@ -145,7 +144,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   const error = '$.level = "error"';
   const slow = 'crashed or took longer than 25 s';
 
-  /** What the sign and the attest function have in common: `depends` on what, and what they do not do without it. */
+  /** The alarms that sign and attest share. `depends`: the services they call; `keeps`: what they cannot do when they fail. */
   function serves(section: 'sign' | 'attest', of: ServiceFunction, depends: string, keeps: string): void {
     const prefix = section === 'sign' ? 'Sign' : 'Attest';
     counted(`${section}-errors`, `the ${section} function ${slow}`, of.function.metricErrors({ period }), 'first');
@@ -178,15 +177,15 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   // The first code is the reason of the whole refusal (core/outcome/outcome.ts).
   for (const code of codesOf(cluster)) {
     const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
-    // What the relay denies never comes to be signed: it is told in the other log, and counted together.
+    // The relay denies by attest's verdict, so sign never sees these requests. Attest's log counts into the same metric.
     if (attest !== undefined)
       filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, { kind: 'Verdict' });
     counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code]);
   }
-  // Counted to be looked at, and nobody is called: audit is for a cluster that is known not to pass yet.
+  // A metric without an alarm: audit mode is for clusters that are known not to pass yet.
   if (attest !== undefined) filter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
 
-  // By caller, so that the notification names the one: each is a time series of its own, a contributor to the alarm.
+  // One time series per caller, so that the notification names the caller as the alarm's contributor.
   // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/multi-time-series-alarm.html
   for (const [of, { logGroup }] of [
     ['Sign', sign],
@@ -249,7 +248,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
         comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD,
         evaluationPeriods: 4,
         datapointsToAlarm: 4,
-        // Silence is no good news here: whoever should look does not.
+        // Without data the ca function does not run, and nothing watches the CA's end.
         treatMissingData: TreatMissingData.BREACHING,
       },
     );

@@ -1,4 +1,4 @@
-/** What `cdk` runs: countersign.yaml in, templates out. It calls nobody and needs no credentials. */
+/** The program that `cdk` runs: it reads countersign.yaml and writes templates. It calls no service and needs no credentials. */
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseConfiguration } from '../core/configuration/parse.ts';
@@ -8,7 +8,7 @@ import { errorMessage } from '../core/outcome/error-message.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
-/** `--or FILE` names what to take where there is no file of one's own: only `npm run synth` does, nothing that deploys. */
+/** `--or FILE` names the file to use if there is no countersign.yaml. Only `npm run synth` passes it, never a deployment. */
 function configurationFile(): string | undefined {
   const named = process.env['COUNTERSIGN_CONFIG'];
   if (named !== undefined && named !== '') return named;
@@ -17,8 +17,8 @@ function configurationFile(): string | undefined {
   return flag === '--or' ? fallback : undefined;
 }
 
-/** As compilers print it. */
-function told({ file, line, column, path, message }: Problem): string {
+/** In the format of compilers. */
+function problemText({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}\n`;
 }
 
@@ -35,8 +35,8 @@ try {
   fail(`${file} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)})\n`);
 }
 const parsed = parseConfiguration(text, file, { toDeploy: true });
-if (!parsed.ok) fail(parsed.problems.map(told).join(''));
-process.stderr.write(parsed.warnings.map((warning) => `warning: ${told(warning)}`).join(''));
+if (!parsed.ok) fail(parsed.problems.map(problemText).join(''));
+process.stderr.write(parsed.warnings.map((warning) => `warning: ${problemText(warning)}`).join(''));
 
 try {
   createApplication({
@@ -44,6 +44,6 @@ try {
     sources: { root, entries, sourceMaps: false },
   }).synth();
 } catch (error) {
-  // What went wrong is in the message; where in CDK it was noticed helps nobody.
+  // The message says what is wrong; a stack trace of CDK does not help the operator.
   fail(`${errorMessage(error)}\n`);
 }

@@ -1,4 +1,4 @@
-/** All stacks of one countersign.yaml: two for each cluster, made by the same code and sharing nothing. */
+/** All stacks of one countersign.yaml: two per cluster, which share nothing with other clusters. */
 import { App, Validations } from 'aws-cdk-lib';
 import recommendedFlags from 'aws-cdk-lib/recommended-feature-flags.json' with { type: 'json' };
 import { AwsSolutionsChecks } from 'cdk-nag';
@@ -10,7 +10,7 @@ import { createStateStack } from './state-stack.ts';
 export interface ApplicationOptions {
   readonly configuration: Configuration;
   readonly sources: Sources;
-  /** Of the cloud assembly; default: what the CDK command line says, or a temporary one. */
+  /** Folder of the cloud assembly; default: the one of the CDK command line, or a temporary one. */
   readonly outdir?: string;
 }
 
@@ -21,19 +21,19 @@ export const entries: Sources['entries'] = {
   authorizer: 'lambdas/authorizer/index.ts',
 };
 
-/** CDK's newer behaviours. Here and not in cdk.json, so that templates do not depend on what runs this. */
+/** CDK feature flags. Here and not in cdk.json, so that the templates do not depend on the program that runs this. */
 const featureFlags = {
   ...recommendedFlags,
-  // An export that is imported cannot be taken away: the state stack cannot lose what the service stack lives on.
+  // CloudFormation refuses to remove an imported export, so the state stack cannot lose what the service stack uses.
   '@aws-cdk/core:defaultCrossStackReferences': 'strong',
-  // Statements stay as they are written, so that what was reviewed is what is deployed.
+  // Statements are not merged, so that the deployed policies are the reviewed ones.
   '@aws-cdk/aws-iam:minimizePolicies': false,
 };
 
 export function createApplication({ configuration, sources, outdir }: ApplicationOptions): App {
   const app = new App({
     context: featureFlags,
-    // Templates are what was reviewed, and nothing is sent anywhere.
+    // No metadata resource: the templates are the reviewed ones, and nothing is reported to CDK.
     analyticsReporting: false,
     ...(outdir === undefined ? {} : { outdir }),
   });

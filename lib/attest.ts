@@ -1,6 +1,6 @@
 /**
- * The function that finds out which machine asks, and who else may touch what it remembers. It has no right to any key:
- * what it concludes is a record, and the sign function believes the record, not the answer.
+ * The attest function, and the rights of others on the attestations table. Attest has no right to any key: it writes its
+ * verdict into the table, and the sign function reads it from there.
  */
 import { Token, Validations } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
@@ -56,8 +56,8 @@ export function createAttest(stack: Stack, options: AttestOptions): ServiceFunct
 }
 
 /**
- * JSON: certificates (DER, base64) by region, so that the function reads no file and asks nobody for them. They verify
- * identity documents, so where aws/v1 has ended there are none, and a region that AWS opened yesterday needs none.
+ * JSON: the certificates that verify instance identity documents (DER, base64), by region, so that the function reads no
+ * file and calls no service for them. Empty if aws/v1 is switched off, so that a new region works without an update.
  */
 function regionCertificates(aws: AwsAttestation | undefined): string {
   const byRegion =
@@ -69,7 +69,7 @@ function regionCertificates(aws: AwsAttestation | undefined): string {
   );
 }
 
-/** Each with its reason in adapters/dynamodb/table.ts. A transaction needs the rights of the writes in it. */
+/** adapters/dynamodb/table.ts has the reason for each. A transaction needs the rights of its writes. */
 function rememberStatements({ tableArn }: Table): readonly PolicyStatement[] {
   const on = (sid: string, action: string, prefixes: readonly string[]): PolicyStatement =>
     new PolicyStatement({
@@ -80,17 +80,17 @@ function rememberStatements({ tableArn }: Table): readonly PolicyStatement[] {
     });
   return [
     on('ReadAttestations', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
-    // Not the list of machines and not the locks: who may join is the operator's to say.
+    // Neither the machine list nor the locks: only operators decide which machines may join.
     on('WriteAttestations', 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
     on('RecallRequests', 'BatchGetItem', ['verdict', 'refused']),
     on('ChangeIdentities', 'UpdateItem', ['id', 'refused']),
     on('CheckNodes', 'ConditionCheckItem', ['node']),
-    // Nothing that was spent or concluded can be taken back: only the addresses of a machine that is gone.
+    // Attest may delete only the addresses of a terminated machine, never a verdict or a used challenge.
     on('FreeAddresses', 'DeleteItem', ['once#address']),
   ];
 }
 
-/** What is seen of instances: in the accounts and regions of the file, and nothing besides. */
+/** Rights to describe instances, in the configured accounts and regions only. */
 function lookStatements(aws: AwsAttestation | undefined): readonly PolicyStatement[] {
   if (aws === undefined) return [];
   const roles = [...aws.accounts.values()].flatMap(({ assumeRole }) => assumeRole ?? []);
@@ -124,7 +124,7 @@ function acknowledgeLook(policy: Policy | ManagedPolicy, aws: AwsAttestation | u
     });
 }
 
-/** For the people who run `countersign lock`, `countersign tofu` and `countersign machines`: attach it to a role of theirs. */
+/** The rights for `countersign lock`, `tofu` and `machines`. Operators attach this policy to their role. */
 export function createOperatorPolicy(
   stack: Stack,
   { name, attestation }: ClusterConfiguration,
@@ -142,15 +142,15 @@ export function createOperatorPolicy(
     description: `Operates locks and attestation of cluster ${name}`,
     statements: [
       on('ReadRegister', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
-      // A scan has no leading keys. Nothing in the table is secret from who decides about it.
+      // IAM cannot restrict a scan by leading keys. Operators may read the whole table.
       new PolicyStatement({ sid: 'ListRegister', actions: ['dynamodb:Scan'], resources: [table.tableArn] }),
-      // No verdicts: what attest concluded, nobody makes up. Audit items are added and never taken away.
+      // Operators cannot write verdicts, so they cannot forge attest's decision. They can add audit items and delete none.
       on('WriteRegister', 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
       on('ChangeRegister', 'UpdateItem', ['machine']),
       on('ClearRegister', 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
-      // Running nodes are adopted by what EC2 says of them.
+      // countersign tofu adopt reads the running instances.
       ...lookStatements(attestation?.aws),
-      // The commands are told a cluster, and its table has no name that could be known beforehand.
+      // The table has a generated name, which the commands read from the outputs of the cluster's stack.
       new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
     ],
   });
@@ -166,7 +166,7 @@ export function createOperatorPolicy(
   return policy;
 }
 
-/** What the sign function may read of it: locks; and where machines prove themselves, what was concluded. */
+/** What the sign function may read in the table: locks, and with attestation also verdicts. */
 export function readStatement({ tableArn }: Table, attested: boolean): PolicyStatement {
   return new PolicyStatement({
     sid: attested ? 'ReadLocksAndVerdicts' : 'ReadLocks',
@@ -176,7 +176,7 @@ export function readStatement({ tableArn }: Table, attested: boolean): PolicySta
   });
 }
 
-/** Where machines prove themselves, sign has a request judged that nobody had judged before. */
+/** With attestation, sign invokes attest for a request without a verdict. */
 export function askStatement(attest: ServiceFunction): PolicyStatement {
   return new PolicyStatement({
     sid: 'AskAttest',

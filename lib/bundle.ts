@@ -1,6 +1,6 @@
 /**
- * One function's code as one file: its own modules and nothing of its neighbours. Made in memory and the same for the
- * same sources, so that a deployment changes a function only when its code or its rules changed.
+ * Bundles the code of one function into one file. The same sources give the same bytes, so that a deployment changes a
+ * function only if its code or its rules changed.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -9,22 +9,22 @@ import { buildSync } from 'esbuild';
 import type { BuildFailure, BuildOptions } from 'esbuild';
 
 export interface BundleOptions {
-  /** Where the sources are: the checkout. */
+  /** The checkout. */
   readonly root: string;
   /** Relative to `root`; exports `handler`. */
   readonly entry: string;
-  /** Global constants that the code reads, as text. */
+  /** Global constants of the code, as JavaScript text. */
   readonly constants: Readonly<Record<string, string>>;
-  /** Stack traces with names and lines, for a larger file and a slower start. */
+  /** Adds source maps: readable stack traces, a larger file and a slower start. */
   readonly sourceMap?: boolean;
 }
 
 export interface Bundle {
   /** `index.js`, and its source map if there is one. */
   readonly files: ReadonlyMap<string, Uint8Array>;
-  /** Of all files: the same sources, constants and build tool give the same. */
+  /** Hash of all files; equal for equal sources, constants and build tool. */
   readonly hash: string;
-  /** What went in, relative to `root`. */
+  /** The bundled sources, relative to `root`. */
   readonly inputs: readonly string[];
 }
 
@@ -60,11 +60,13 @@ export function bundle({ root, entry, constants, sourceMap = false }: BundleOpti
     for (const [name, contents] of files) hash.update(`${name}\0${contents.length}\0`).update(contents);
     return { files, hash: hash.digest('hex'), inputs: Object.keys(metafile.inputs) };
   } catch (error) {
-    throw isBuildFailure(error) ? new Error(`${entry} cannot be bundled:\n${told(error)}`, { cause: error }) : error;
+    throw isBuildFailure(error)
+      ? new Error(`${entry} cannot be bundled:\n${buildErrors(error)}`, { cause: error })
+      : error;
   }
 }
 
-/** Lambda would find out at the first call; who deploys should. */
+/** Checked at synthesis, since Lambda would only fail at the first call. */
 function checkHandler(entry: string, options: BuildOptions & { readonly metafile: true; readonly write: false }): void {
   const { outputs } = buildSync({ ...options, outfile: 'index.js', bundle: false, format: 'esm' }).metafile;
   const names = Object.values(outputs).flatMap((output) => output.exports);
@@ -75,7 +77,7 @@ function isBuildFailure(error: unknown): error is BuildFailure {
   return error instanceof Error && Array.isArray((error as Partial<BuildFailure>).errors);
 }
 
-function told({ errors }: BuildFailure): string {
+function buildErrors({ errors }: BuildFailure): string {
   return errors
     .map(({ text, location }) =>
       location === null ? text : `${location.file}:${location.line}:${location.column + 1}: ${text}`,

@@ -1,6 +1,6 @@
 /**
- * How callers reach the sign and attest functions, and who they are. Nothing here is open: each way in has an authorizer of its own,
- * on an endpoint of its own, and each opens this one cluster.
+ * How callers reach the sign and attest functions, and how they authenticate. Each front door has its own endpoint and its
+ * own authorizer, and leads to this cluster only.
  */
 import { Aws, Duration, Fn, RemovalPolicy } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
@@ -22,14 +22,14 @@ import type { ClusterConfiguration } from '../core/configuration/model/cluster.t
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 
-/** One route of a handler (lambdas/<to>/handler.ts); literal, since IAM is asked about the path that was called. */
+/** One route of a handler (lambdas/<to>/handler.ts). Literal paths, since IAM authorizes the called path. */
 interface Route {
   readonly method: HttpMethod;
   readonly path: string;
   readonly to: 'sign' | 'attest';
 }
 
-/** All that is about one cluster. The sign handler's root health check is left out: it is about none. */
+/** The routes of one cluster. The sign handler's root health check belongs to no cluster and is left out. */
 export function routesOf({ name, cas, attestation }: ClusterConfiguration): Route[] {
   const base = `/v1/clusters/${name}`;
   const get = (path: string): Route => ({ method: HttpMethod.GET, path: `${base}/${path}`, to: 'sign' });
@@ -45,27 +45,27 @@ export function routesOf({ name, cas, attestation }: ClusterConfiguration): Rout
 export interface HttpApiOptions {
   readonly cluster: ClusterConfiguration;
   readonly sign: LambdaFunction;
-  /** Where machines prove themselves. */
+  /** Only with attestation. */
   readonly attest?: LambdaFunction | undefined;
   readonly throttle: NonNullable<DeploymentConfiguration['limits']['throttle']>;
   readonly logRetention: RetentionDays;
 }
 
-/** Callers who sign with AWS credentials (SigV4). */
+/** For callers that sign with AWS credentials (SigV4). */
 export function createIamApi(stack: Stack, options: HttpApiOptions): HttpApi {
   return createHttpApi(stack, 'IamApi', new HttpIamAuthorizer(), options, {
     caller: '$context.identity.userArn',
   });
 }
 
-/** Callers who bring a service-account token. */
+/** For callers with a service account token. */
 export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: HttpApiOptions): HttpApi {
   const checked = new HttpLambdaAuthorizer('JwtAuthorizer', authorizer, {
     authorizerName: `countersign-${options.cluster.name}`,
     responseTypes: [HttpLambdaResponseType.SIMPLE],
-    // Without the header API Gateway says 401 by itself.
+    // Without the header API Gateway answers 401 itself.
     identitySource: ['$request.header.Authorization'],
-    // A token that has expired or whose key was withdrawn is refused at once, not when a cache forgets it.
+    // No cache, so that an expired token or a withdrawn key is refused at once.
     resultsCacheTtl: Duration.seconds(0),
   });
   return createHttpApi(stack, 'JwtApi', checked, options, {
@@ -96,21 +96,21 @@ function createHttpApi(
     api.addRoutes({ methods: [method], path, integration, authorizer });
   }
   const accessLog = new LogGroup(stack, `${id}AccessLog`, {
-    // API Gateway writes to groups under this prefix without one more entry in the account's one log policy. The end
-    // makes a stack that is deployed again another log, since this one is kept.
+    // Under this prefix API Gateway needs no further entry in the account's log policy. The suffix gives a stack that is
+    // deployed again another log group, since this one is kept.
     logGroupName: `/aws/vendedlogs/countersign/${cluster.name}/${id}-${Fn.select(2, Fn.split('/', Aws.STACK_ID))}`,
     retention: logRetention,
     removalPolicy: RemovalPolicy.RETAIN,
   });
   new HttpStage(stack, `${id}Stage`, {
     httpApi: api,
-    // The stage that adds nothing to the path.
+    // The $default stage adds nothing to the path.
     stageName: '$default',
     autoDeploy: true,
     throttle: { rateLimit: throttle.rate, burstLimit: throttle.burst },
     accessLogSettings: {
       destination: new LogGroupLogDestination(accessLog),
-      // Who, when and with what result. Neither bodies nor headers: tokens are in those.
+      // The caller, the time and the result. No bodies and no headers, which hold tokens.
       format: AccessLogFormat.custom(
         JSON.stringify({
           time: '$context.requestTime',
@@ -131,19 +131,19 @@ function createHttpApi(
 }
 
 /**
- * The role that relays assume, in other accounts too. It may call this endpoint and do nothing else, so what a stolen
- * relay credential is good for is written here in full.
+ * The role that relays assume, also from other accounts. It may call this endpoint and nothing else, so these are all
+ * rights of a stolen relay credential.
  */
 export function createCallerRole(stack: Stack, cluster: ClusterConfiguration, principals: readonly string[]): Role {
   return new Role(stack, 'CallerRole', {
     roleName: callerRoleName(cluster.name),
     description: `Calls the sign endpoint of cluster ${cluster.name}`,
-    // With session tags: EKS Pod Identity passes its own along, and AssumeRole fails where they are not permitted.
+    // With sts:TagSession: EKS Pod Identity passes session tags, and AssumeRole fails without the right.
     assumedBy: new CompositePrincipal(...principals.map((arn) => new ArnPrincipal(arn))).withSessionTags(),
   });
 }
 
-/** The API's stage, each route by itself. */
+/** One ARN per route of the API's stage. */
 export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: ClusterConfiguration): void {
   new Policy(stack, 'CallerPolicy', {
     roles: [role],
@@ -159,7 +159,7 @@ export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: Cluste
   });
 }
 
-/** Written by hand, not `grantInvokeUrl`: the condition's value must be text to be understood everywhere. */
+/** Not `grantInvokeUrl`, whose condition value is not a string, which some implementations do not accept. */
 export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFunction[]): void {
   const resources = functions.map(({ functionArn }) => functionArn);
   new Policy(stack, 'CallerPolicy', {
@@ -175,14 +175,14 @@ export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFu
         sid: 'OnlyByUrl',
         actions: ['lambda:InvokeFunction'],
         resources,
-        // Invoking the function itself would let the caller make up the whole event, who it is included.
+        // Invoking the function directly would let the caller forge the whole event, including its identity.
         conditions: { Bool: { 'lambda:InvokedViaFunctionUrl': 'true' } },
       }),
     ],
   });
 }
 
-/** A function URL is one function's: where machines prove themselves there are two. */
+/** Each function has its own URL: one for sign, and with attestation one for attest. */
 export function createFunctionUrl(stack: Stack, id: string, of: LambdaFunction): FunctionUrl {
   return new FunctionUrl(stack, id, { function: of, authType: FunctionUrlAuthType.AWS_IAM });
 }

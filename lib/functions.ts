@@ -1,6 +1,6 @@
 /**
- * The functions of one cluster. Each has a role of its own, a log group made beforehand (so that none may make one), and
- * code that holds only its own rules.
+ * The functions of one cluster. Each has its own role, a log group that exists before it runs (so that it needs no right to
+ * create one), and code that holds only its cluster's rules.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,13 +18,13 @@ import type { Bundle } from './bundle.ts';
 
 export type Service = Parameters<typeof functionName>[1];
 
-/** Where functions come from, the same for all of them. */
+/** The source of the functions, the same for all. */
 export interface Sources {
   readonly root: string;
   readonly sourceMaps: boolean;
   /** Entry points by service, relative to the root. */
   readonly entries: Readonly<Record<Service, string>>;
-  /** Only for tests: functions that obey AWS_ENDPOINT_URL and its kind, which others refuse (adapters/lambda/redirects.ts). */
+  /** Only for tests: functions that follow AWS_ENDPOINT_URL…, which others refuse (adapters/lambda/redirects.ts). */
   readonly emulatedAws?: true;
 }
 
@@ -33,12 +33,12 @@ export interface FunctionOptions {
   readonly service: Service;
   readonly description: string;
   readonly role: Role;
-  /** What its role may, besides writing its own log. */
+  /** Rights of its role, besides writing its own log. */
   readonly statements: readonly PolicyStatement[];
   readonly environment: Readonly<Record<string, string>>;
-  /** What the code finds as `__COUNTERSIGN_CLUSTER__`. */
+  /** The value of `__COUNTERSIGN_CLUSTER__` in the code. */
   readonly rules: string;
-  /** Further constants that its code reads, as text. */
+  /** Further constants of its code, as JavaScript text. */
   readonly constants?: Readonly<Record<string, string>>;
   readonly reservedConcurrency: number;
   readonly logRetention: RetentionDays;
@@ -48,18 +48,18 @@ export interface FunctionOptions {
 export interface ServiceFunction {
   readonly function: LambdaFunction;
   readonly logGroup: LogGroup;
-  /** What its role may, but for what key policies say. */
+  /** Rights of its role, except those in key policies. */
   readonly policy: Policy;
 }
 
-/** Under the lease of 30 s that keeps a second function off a begun request, and under the 29 s of API Gateway. */
+/** Less than the lease of 30 s on a request, and less than API Gateway's limit of 29 s. */
 const timeout = Duration.seconds(25);
 
 export function createFunction(stack: Stack, id: string, options: FunctionOptions): ServiceFunction {
   const { cluster, service, description, role, environment, reservedConcurrency, sources } = options;
   const logGroup = new LogGroup(stack, `${id}Log`, {
     retention: options.logRetention,
-    // Who deletes a cluster's functions may still have to answer for what they did.
+    // The log is kept for audits after the functions are deleted.
     removalPolicy: RemovalPolicy.RETAIN,
   });
   const policy = new Policy(stack, `${id}Policy`, {
@@ -68,7 +68,7 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
       new PolicyStatement({
         sid: 'WriteOwnLog',
         actions: ['logs:CreateLogStream', 'logs:PutLogEvents'],
-        // Ends in `:*`: its streams, whose names Lambda makes up.
+        // The ARN ends in `:*`: the streams of the group, which Lambda names.
         resources: [logGroup.logGroupArn],
       }),
       ...options.statements,
@@ -101,17 +101,17 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
         logGroup,
       }),
   );
-  // Nothing calls a function before its role may do what it needs.
+  // No invocation before the role has its rights.
   made.node.addDependency(policy);
   return { function: made, logGroup, policy };
 }
 
-/** Assets are folders. This one is copied to the cloud assembly while the function is made. */
+/** CDK assets are folders. CDK copies this one to the cloud assembly when the function is created. */
 function withFolder<T>({ files, hash }: Bundle, make: (code: Code) => T): T {
   const folder = mkdtempSync(join(tmpdir(), 'countersign-bundle-'));
   try {
     for (const [name, contents] of files) writeFileSync(join(folder, name), contents);
-    // By content alone: a checkout elsewhere, or on another day, deploys nothing new.
+    // By content only, so that another checkout of the same sources deploys nothing new.
     return make(Code.fromAsset(folder, { assetHash: hash, assetHashType: AssetHashType.CUSTOM }));
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /**
- * Who may do what with a CA key: three parties, none of which can do the others' part. The policy is the whole truth:
- * IAM of the account can hand out administration only, since nothing else is delegated to it.
+ * The policy of a CA key, with separate rights for three parties. It delegates only administration to IAM, so IAM policies
+ * of the account cannot grant the use of the key.
  */
 import {
   AccountRootPrincipal,
@@ -15,8 +15,8 @@ import type { CaConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 
 /**
- * What CloudFormation needs to look after a key, and people to switch it off or stop its deletion. Not CreateGrant,
- * which could hand the use of the key to anybody past this policy, and nothing that signs or destroys.
+ * What CloudFormation needs to manage a key, and operators to disable it or cancel its deletion. Without CreateGrant, which
+ * could grant the use of the key past this policy, and without any action that signs or destroys.
  */
 const administration = [
   'kms:DescribeKey',
@@ -46,12 +46,12 @@ export function caKeyPolicy(
       sid,
       principals: [...principals],
       actions: [...actions],
-      // In a key policy: this key.
+      // In a key policy * means this key.
       resources: ['*'],
       conditions,
     });
   const arns = (list: readonly string[]): IPrincipal[] => list.map((arn) => new ArnPrincipal(arn));
-  /** A digest of the one kind that the CA's certificates say: the key cannot be made to sign a message, or otherwise. */
+  /** Only digests, with the signature algorithm of the CA: KMS refuses to sign raw messages or with another algorithm. */
   const asTheCa = {
     StringEquals: { 'kms:SigningAlgorithm': ca.signatureAlgorithm, 'kms:MessageType': 'DIGEST' },
   };
@@ -74,7 +74,7 @@ export function caKeyPolicy(
               'kms:DescribeKey',
             ]),
           ]),
-      // Said twice: whatever else is ever allowed above, nobody but these ends a CA.
+      // An explicit Deny, so that no later Allow lets another principal delete a CA key.
       denyDeletion(deleters),
     ],
   });

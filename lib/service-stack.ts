@@ -1,4 +1,4 @@
-/** What a cluster can be given anew at any time: functions, ways in, alarms. */
+/** The part of a cluster that can be deleted and deployed again at any time: functions, front doors, alarms. */
 import { CfnOutput, CustomResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
 import { Rule, RuleTargetInput, Schedule } from 'aws-cdk-lib/aws-events';
@@ -62,7 +62,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   return stack;
 }
 
-/** Whom sign and attest answer, whomever else the account's policies let through a front door. */
+/** The callers that sign and attest answer, even if IAM policies of the account let others through a front door. */
 function callersOf({ cluster, deployment: { access } }: ServiceOptions): CallersAllowed {
   return {
     cluster: cluster.name,
@@ -90,17 +90,17 @@ function createAttestation(stack: Stack, options: ServiceOptions): ServiceFuncti
     cluster,
     state: state.attestation,
     callers: callersOf(options),
-    // Each certificate needs a proof first: as many at once.
+    // Each certificate needs a verdict first, so attest gets the same concurrency as sign.
     reservedConcurrency: deployment.limits.reservedConcurrency,
     logRetention: retention(deployment),
     sources,
   });
 }
 
-/** What it may do with the keys is in their policies (lib/key-policy.ts), and nowhere else. */
+/** Its rights on the CA keys are in the key policies only (lib/key-policy.ts). */
 function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFunction | undefined): ServiceFunction {
   const { cluster, deployment, state, sources } = options;
-  // What is only audited is signed for without anybody's verdict.
+  // In audit mode sign needs no verdict.
   const enforced = [...cluster.profiles.values()].some((profile) => profile.attestation?.mode === 'enforce');
   const asks = !enforced || attest === undefined ? undefined : { attest };
   const freshKeys = [...cluster.profiles.values()].some((profile) => profile.freshKeys === true);
@@ -120,7 +120,7 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
         sid: 'WriteRequests',
         actions: ['dynamodb:PutItem', 'dynamodb:UpdateItem'],
         resources: [state.table.tableArn],
-        // It signs for CAs, and cannot make itself believe in another one.
+        // Sign reads CA items and cannot write them, so it cannot replace a CA.
         conditions: onItems(['uid']),
       }),
       ...(freshKeys
@@ -149,7 +149,7 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
   });
 }
 
-/** No way in leads here: it is called by CloudFormation, by its schedule, and by operators whom IAM lets. */
+/** No front door leads to it. CloudFormation, its schedule and operators with the IAM right invoke it. */
 function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
   const { cluster, deployment, state, sources } = options;
   const ca = createFunction(stack, 'Ca', {
@@ -167,7 +167,7 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
     ],
     environment: environment(stack, options),
     rules: bundleCluster(cluster),
-    // One at a time: what a second one would do, it finds done.
+    // One at a time. A second invocation then finds the CAs created.
     reservedConcurrency: 1,
     logRetention: retention(deployment),
     sources,
@@ -180,15 +180,15 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
   return ca;
 }
 
-/** Has the CA certificates made while the stack is deployed; those that are there stay as they are. */
+/** Creates missing CA certificates while the stack is deployed. */
 function createCas(stack: Stack, ca: ServiceFunction, { cas }: ClusterConfiguration): CustomResource {
   return new CustomResource(stack, 'Cas', {
     resourceType: 'Custom::CountersignCas',
     serviceToken: ca.function.functionArn,
     serviceTimeout: Duration.minutes(5),
-    // A CA is never taken back, so there is nothing to call it for.
+    // Deleting the stack deletes no CA, so there is nothing to invoke.
     removalPolicy: RemovalPolicy.RETAIN,
-    // Calls it again when there is another one to be made.
+    // Changes, and so invokes the function again, when a CA is added.
     properties: { cas: [...cas.keys()].sort() },
   });
 }
@@ -254,7 +254,7 @@ function createFrontDoor(
     statements: [],
     environment: {},
     rules: bundleAccess({ cluster: cluster.name, jwt: access.jwt }),
-    // A call is looked at before it is signed for: as many at once.
+    // The authorizer runs before each call, so it gets the same concurrency.
     reservedConcurrency: limits.reservedConcurrency,
     logRetention: retention(deployment),
     sources,

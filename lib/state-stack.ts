@@ -1,7 +1,6 @@
 /**
- * What a cluster must not lose: its CA keys, its certificates table, and what it remembers of its machines. And the roles
- * that others trust, since a policy that names a role holds on to that very role: one made later under the same name
- * would get nothing.
+ * What a cluster must not lose: its CA keys, its certificates table and its attestation records. Also the roles that other
+ * policies name, since AWS resolves such a name to the role's ID: a role created later with the same name gets no right.
  */
 import { CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
@@ -18,18 +17,18 @@ export interface ClusterState {
   readonly table: Table;
   /** By CA name. */
   readonly keys: ReadonlyMap<string, Key>;
-  /** They may use the keys; what else they may is said in the service stack. */
+  /** The roles that may use the keys. The service stack grants their other rights. */
   readonly signRole: Role;
   readonly caRole: Role;
-  /** Locks; and where machines prove themselves, all that is known of them. */
+  /** Locks, and with attestation all records. */
   readonly attestations: Table;
-  /** Only where machines prove themselves. */
+  /** Only with attestation. */
   readonly attestation?: AttestationState;
 }
 
 export interface AttestationState {
   readonly table: Table;
-  /** No key trusts it; roles of other accounts do, to have their instances looked at. */
+  /** No key policy names it. Roles of other accounts trust it, so that attest can describe their instances. */
   readonly attestRole: Role;
 }
 
@@ -62,7 +61,7 @@ export function createStateStack(
   return { ...state, attestation: { table: attestations, attestRole } };
 }
 
-/** In the words of KMS. A curve goes with one digest there, as in our configuration. */
+/** KMS's names. Each curve has one digest, as in countersign.yaml. */
 const keySpecs: Readonly<Record<CaConfiguration['keySpec'], KeySpec>> = {
   'P-256': KeySpec.ECC_NIST_P256,
   'P-384': KeySpec.ECC_NIST_P384,
@@ -83,7 +82,7 @@ function createKey(
     keySpec: keySpecs[ca.keySpec],
     keyUsage: KeyUsage.SIGN_VERIFY,
     policy: caKeyPolicy(ca, deployment.keys, { signRole, caRole }),
-    // A CA taken out of the configuration leaves its key: certificates it signed are still trusted somewhere.
+    // Removing a CA from the configuration keeps its key, since clients may still trust its certificates.
     removalPolicy: RemovalPolicy.RETAIN,
   });
 }
@@ -97,7 +96,7 @@ const kept = {
   removalPolicy: RemovalPolicy.RETAIN,
 } as const;
 
-/** Encrypted with DynamoDB's own key: what is in it is in certificates, and those are public. */
+/** Encrypted with DynamoDB's own key, since it only holds what is in certificates, which are public. */
 function createTable(stack: Stack): Table {
   const { partitionKey, indexes } = certificatesTable;
   const table = new Table(stack, 'Certificates', { ...kept, partitionKey: string(partitionKey) });
@@ -113,7 +112,7 @@ function createTable(stack: Stack): Table {
   return table;
 }
 
-/** Likewise: instance ids, node names and hashes. Losing it would make every machine new, and every name anybody's. */
+/** Encrypted with DynamoDB's own key: instance IDs, node names and hashes. Without it every machine is a first use, for any node name. */
 function createAttestationsTable(stack: Stack): Table {
   const { partitionKey, timeToLive } = attestationsTable;
   return new Table(stack, 'Attestations', {

@@ -5,7 +5,7 @@
  *   dist/kubelet-authenticator-linux-x64   the same with a Node in it, for a machine that has none
  *   dist/licenses.txt, dist/SHA256SUMS
  *
- * The same sources give the same bytes, wherever the checkout lies: whoever builds them again can tell what is in them.
+ * The same sources give the same bytes, in any folder, so that a rebuild proves what is in the file.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -110,7 +110,7 @@ export function buildExecutable(out: string): Built {
       disableExperimentalSEAWarning: true,
       // V8's code cache would save a few milliseconds, and is another one each time.
       useCodeCache: false,
-      // NODE_OPTIONS is for programs that are Node to whoever starts them.
+      // NODE_OPTIONS must not affect the executable: for its users it is not a Node program.
       execArgvExtension: 'none',
     };
     writeFileSync(join(work, 'sea.json'), JSON.stringify(configuration));

@@ -1,11 +1,11 @@
 /**
- * Makes the one file an image runs:
+ * Builds the one file that an image runs:
  *
  *   node deploy/image/build.ts --out DIR                      → DIR/watch-relay.cjs, DIR/licenses.txt
  *   node deploy/image/build.ts --out DIR --token-reconcile    → DIR/token-reconcile.cjs, DIR/licenses.txt
  *
- * CommonJS, because it loads a fifth faster than the same bundle as ES module; minified syntax only, because the names
- * in a stack trace are what a bug report has.
+ * CommonJS loads a fifth faster than the same bundle as an ES module. Names are not minified, so that stack traces in bug
+ * reports are readable.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -20,13 +20,13 @@ export const tokenReconcileName = 'token-reconcile.cjs';
 export interface RelayBundle {
   readonly path: string;
   readonly bytes: number;
-  /** Files whose code is in the bundle, relative to the repository. */
+  /** Files with code in the bundle, relative to the repository. */
   readonly sources: readonly string[];
   /** `name@version` of the packages among them. */
   readonly packages: readonly string[];
 }
 
-/** What must never be in the image: keys that are files, the services behind the endpoint, everything for development. */
+/** Never in the relay's image: keys in files, the services behind the endpoint, everything for development. */
 const forbidden =
   /^(dev|test|bench|cli|lib|deploy)\/|^adapters\/(embedded|dynamodb|aws\/kms-signer)|^lambdas\/(?!watch-relay\/)|^core\/(issue|x509\/(tbs-certificate|ca-certificate))\.ts$/;
 
@@ -34,19 +34,18 @@ export function intruders(sources: readonly string[]): string[] {
   return sources.filter((source) => forbidden.test(source));
 }
 
-/** Of the command line the one command; beside it the adapters for a cluster's objects. */
+/** Only this command of the command line, and the adapters for cluster objects. */
 export function tokenReconcileIntruders(sources: readonly string[]): string[] {
   const own =
     /^(core\/|adapters\/kubernetes\/|cli\/(runtime\/exit|cluster\/(object-answers|token-rotation))\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
   return sources.filter((source) => !own.test(source));
 }
 
-/** Throws rather than write a bundle with something in it that does not belong there. */
+/** Throws, and writes nothing, if the bundle would hold a file that does not belong there. */
 export function buildRelay(out: string): Promise<RelayBundle> {
   return buildProgram(out, { entry: 'lambdas/watch-relay/index.ts', name: bundleName, strangers: intruders });
 }
 
-/** Likewise. */
 export function buildTokenReconcile(out: string): Promise<RelayBundle> {
   const entry = 'deploy/image/token-reconcile.ts';
   return buildProgram(out, { entry, name: tokenReconcileName, strangers: tokenReconcileIntruders });
@@ -59,9 +58,9 @@ interface Program {
 }
 
 /**
- * The Kubernetes client comes with a module for each kind of object and API there is, a thousand of them, of which we use
- * how it reads a kubeconfig. It does not say of itself that to load one of its modules only defines things; so it is said
- * here, and the bundler leaves out what nobody asks for: 0.5 MB, and 12 MB of memory in each process.
+ * The Kubernetes library has a thousand modules, one per object type and API; the relay only uses its kubeconfig reader.
+ * The library does not declare its modules free of side effects. With that declared here, the bundler leaves unused modules
+ * out of the relay: 0.5 MB, and 12 MB of memory per process. token-reconcile uses the typed clients and so contains them.
  */
 const withoutUnusedModels: Plugin = {
   name: 'without unused models',
@@ -88,19 +87,19 @@ async function buildProgram(out: string, { entry, name, strangers: strangersOf }
     platform: 'node',
     target: 'node24',
     format: 'cjs',
-    // The ES module variants: the CommonJS ones cannot be shaken and make the bundle half as large again.
+    // The ES module variants. Unused code in CommonJS variants cannot be removed, which makes the bundle half as large again.
     mainFields: ['module', 'main'],
     minifySyntax: true,
     minifyWhitespace: true,
     plugins: [withoutUnusedModels],
-    // Beside the bundle, with the packages' names.
+    // licenses.txt has them, with the packages' names.
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',
   });
   const sources = contained(metafile);
   const strangers = strangersOf(sources);
-  if (strangers.length > 0) throw new Error(`does not belong into ${name}: ${strangers.join(', ')}`);
+  if (strangers.length > 0) throw new Error(`these files do not belong in ${name}: ${strangers.join(', ')}`);
   const packages = packagesOf(sources);
   mkdirSync(out, { recursive: true });
   const contents = outputFiles[0]?.contents ?? new Uint8Array();
@@ -109,7 +108,7 @@ async function buildProgram(out: string, { entry, name, strangers: strangersOf }
   return { path, bytes: contents.length, sources, packages: [...packages.keys()].toSorted() };
 }
 
-/** Only what contributed code: a type, or a module of which nothing is used, is in no bundle. */
+/** The inputs that contributed code, without types and unused modules. */
 export function contained(metafile: Metafile): string[] {
   const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs));
   return inputs
@@ -124,7 +123,7 @@ export function packagesOf(sources: readonly string[]): Map<string, string> {
   for (const source of sources) {
     if (!source.includes('node_modules/')) continue;
     let folder = dirname(join(root, source));
-    // Inner package.json files only set the module type; the package's own has a version.
+    // Inner package.json files only set the module type. The package's own one has a version.
     for (; relative(root, folder) !== ''; folder = dirname(folder)) {
       const { name, version } = manifest(folder);
       if (name === undefined || version === undefined) continue;
@@ -143,7 +142,7 @@ function manifest(folder: string): { name?: string; version?: string; license?: 
   }
 }
 
-/** Their licences ask for their text to go along. */
+/** The licences require that their text is distributed with the code. */
 export function licenses(packages: ReadonlyMap<string, string>): string {
   return [...packages]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -15,7 +15,7 @@ COPY core core
 COPY adapters adapters
 COPY cli cli
 COPY deploy/image deploy/image
-# The build refuses whatever is not this one command.
+# The build fails if the bundle holds anything except this command.
 RUN ["/bin/sh", "-c", "set -eu; node=$(echo node_modules/node-linux-*/bin/node); mkdir /out; cp \"$node\" /out/node; /out/node deploy/image/build.ts --out /out --token-reconcile; /out/node /out/token-reconcile.cjs --help"]
 
 FROM ${BASE_IMAGE}
@@ -24,7 +24,7 @@ COPY --from=build --chmod=0444 /out/token-reconcile.cjs /out/licenses.txt /opt/c
 COPY --chmod=0444 LICENSE /opt/countersign/LICENSE
 USER 65532:65532
 WORKDIR /
-# As the relay's: no writing of files, no other processes, threads or native code, whoever got in.
+# As in the relay's image: even an intruder cannot write files or start processes, threads or native code.
 ENTRYPOINT ["/usr/local/bin/node", "--permission", "--allow-fs-read=*", "--max-old-space-size=96", "/opt/countersign/token-reconcile.cjs"]
 LABEL org.opencontainers.image.title="countersign-token-reconcile" \
       org.opencontainers.image.licenses="Apache-2.0"

@@ -1,6 +1,6 @@
 /**
- * What the chart's CronJob runs: countersign token reconcile as the pod's service account, and none of the command line's
- * other commands, so that neither AWS nor anything that signs is in the image.
+ * The program of the chart's CronJob: countersign token reconcile as the pod's service account. The image holds no other
+ * command, so neither AWS code nor anything that signs.
  */
 import { parseArgs } from 'node:util';
 import { connectClients } from '../../adapters/kubernetes/clients.ts';
@@ -14,7 +14,7 @@ const timeoutMilliseconds = 60_000;
 async function main(): Promise<number> {
   const { ttl, help } = parseArgs({ options: { ttl: { type: 'string' }, help: { type: 'boolean' } } }).values;
   if (help === true) {
-    process.stdout.write('usage: token-reconcile [--ttl 1h]: countersign token reconcile, as the pod it runs in\n');
+    process.stdout.write('usage: token-reconcile [--ttl 1h]: countersign token reconcile, with the pod’s service account\n');
     return exitCodes.ok;
   }
   const ttlSeconds = goSeconds(ttl ?? '1h') ?? 0;

@@ -2,7 +2,7 @@
 {{- define "relay.checks" -}}
 {{- $_ := required "endpoint.url: set it to output SignUrl (auth.method aws) or JwtSignUrl (token) of the cluster's stack" .Values.endpoint.url -}}
 {{- $_ := required "endpoint.cluster: set it to the cluster's name in countersign.yaml" .Values.endpoint.cluster -}}
-{{- $_ := required "auth.method: aws or token; the endpoint answers nobody it does not know" .Values.auth.method -}}
+{{- $_ := required "auth.method: aws or token; the endpoint only answers authenticated callers" .Values.auth.method -}}
 {{- $aws := .Values.auth.aws -}}
 {{- if eq .Values.auth.method "aws" -}}
 {{- $_ := required "auth.aws.callerRoleArn: set it to output CallerRoleArn of the cluster's stack" $aws.callerRoleArn -}}
@@ -32,7 +32,7 @@
 {{- if $proxy.enabled -}}
 {{- $_ := required "webhookProxy.tlsSecret: the proxy speaks TLS only; name a Secret of type kubernetes.io/tls" $proxy.tlsSecret -}}
 {{- if not (or $proxy.tokenSecret $proxy.clientCa) -}}
-{{- fail "webhookProxy: needs tokenSecret or clientCa; it serves nobody it does not know" -}}
+{{- fail "webhookProxy: needs tokenSecret or clientCa; it only serves authenticated callers" -}}
 {{- end -}}
 {{- if ne (empty $proxy.clientCa) (empty $proxy.clientSubject) -}}
 {{- fail "webhookProxy: clientCa and clientSubject need each other" -}}
@@ -44,7 +44,7 @@
 {{- fail "webhookProxy.from: with hostNetwork no NetworkPolicy applies, and the proxy is on the node's loopback address" -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.enabled (not .Values.hostNetwork) (not $proxy.from) (not $proxy.fromCidrs) -}}
-{{- fail "webhookProxy: name the callers in from or fromCidrs; the NetworkPolicy lets in nobody else" -}}
+{{- fail "webhookProxy: name the callers in from or fromCidrs; the NetworkPolicy admits only them" -}}
 {{- end -}}
 {{- else if or $proxy.tlsSecret $proxy.tokenSecret $proxy.clientCa $proxy.clientSubject $proxy.from $proxy.fromCidrs -}}
 {{- fail "webhookProxy: is not enabled, so what is set for it would say nothing" -}}

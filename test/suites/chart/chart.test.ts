@@ -397,7 +397,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'a proxy for everybody',
       'webhook-proxy.yaml',
       { webhookProxy: { tokenSecret: '' } },
-      'serves nobody it does not know',
+      'only serves authenticated callers',
     ],
     [
       'a CA that anybody may use',
@@ -405,7 +405,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       { webhookProxy: { clientCa: certificate('MIIB') } },
       'need each other',
     ],
-    ['a proxy nobody reaches', 'webhook-proxy.yaml', { webhookProxy: { fromCidrs: [] } }, 'lets in nobody else'],
+    ['a proxy nobody reaches', 'webhook-proxy.yaml', { webhookProxy: { fromCidrs: [] } }, 'admits only them'],
     [
       'a proxy on the port of the metrics',
       'webhook-proxy.yaml',
