@@ -14,7 +14,9 @@ const timeoutMilliseconds = 60_000;
 async function main(): Promise<number> {
   const { ttl, help } = parseArgs({ options: { ttl: { type: 'string' }, help: { type: 'boolean' } } }).values;
   if (help === true) {
-    process.stdout.write('usage: token-reconcile [--ttl 1h]: countersign token reconcile, with the pod’s service account\n');
+    process.stdout.write(
+      'usage: token-reconcile [--ttl 1h]: countersign token reconcile, with the pod’s service account\n',
+    );
     return exitCodes.ok;
   }
   const ttlSeconds = goSeconds(ttl ?? '1h') ?? 0;
