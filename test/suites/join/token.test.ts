@@ -133,12 +133,12 @@ describe.skipIf(skip)('countersign token', () => {
       );
     });
 
-    test('warns of a group that may not ask, and of one that is approved without a proof', async () => {
+    test('warns of a group that may not ask, and of one that is approved without evidence', async () => {
       const others = await token('create', '-o', 'token', '--groups', 'system:bootstrappers:others');
       expect(others).toMatchObject({ code: 0, out: expect.stringMatching(/^[a-z0-9.]{23}\n$/) as unknown });
       expect(others.err).toContain('--clusterrole=system:node-bootstrapper --group=system:bootstrappers:others');
       const ours = await create('--audience', audience);
-      expect(ours.err).toContain('approved by kube-controller-manager without a proof');
+      expect(ours.err).toContain('kube-controller-manager approves requests of this token without evidence');
       await cluster.plane.kubectl(['delete', 'clusterrolebinding', 'kubeadm:node-autoapprove-bootstrap']);
       const quiet = await create('--audience', audience);
       expect(quiet).toMatchObject({ code: 0, err: expect.stringMatching(/^countersign: server [^\n]*\n$/) as unknown });
