@@ -1,4 +1,4 @@
-/** What becomes of an object that comes by, in a list or a watch. */
+/** Handles an object of a list or watch: queues its key if there is work to do. */
 import { nodesGroup, nodeUserPrefix } from '../../core/policy/in-tree-rules.ts';
 import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
@@ -6,7 +6,7 @@ import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { decides } from './request/approval.ts';
 import type { AskedOnce } from './request/asked-once.ts';
-import { createdAt, judge, nameOf, sizeOf, uidOf, withoutManagedFields } from './objects/request-phase.ts';
+import { createdAt, classify, nameOf, sizeOf, uidOf, withoutManagedFields } from './objects/request-phase.ts';
 import type { Clock } from './runtime/clock.ts';
 import type { EventSink } from './request/events.ts';
 import type { createLineLimit, Log } from './runtime/log.ts';
@@ -37,7 +37,7 @@ export interface ArrivalPorts {
   readonly metrics: RelayMetrics;
 }
 
-/** An object came by. Only one with something to do is remembered: key in the queue, object while there is room. */
+/** Queues a request that needs work: its key in the queue, the object in the cache while there is room. */
 export function takeArrival(
   signerName: string,
   object: JsonObject,
@@ -49,46 +49,45 @@ export function takeArrival(
   const { log, metrics } = ports;
   const { queue, held, events, asked } = session;
   const size = bytes ?? sizeOf(object);
-  const judgement = judge(object, size);
-  // No approval is ever taken back: a pending state that comes after it is an old one, told again. Taken up, it would be
-  // left to whoever decides, and the request with it.
-  if (judgement.kind === 'pending' && queue.stepOf(judgement.object.uid) === 'sign') return;
-  const undecided =
-    judgement.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(judgement.object.uid);
-  if (judgement.kind === 'candidate' || undecided) {
-    const { uid, name, username: requester } = judgement.object;
+  const phase = classify(object, size);
+  // An approval is never removed, so a pending state that arrives after it is stale and must be ignored; otherwise the
+  // request would wait for an approver again.
+  if (phase.kind === 'pending' && queue.stepOf(phase.object.uid) === 'sign') return;
+  const undecided = phase.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(phase.object.uid);
+  if (phase.kind === 'approved' || undecided) {
+    const { uid, name, username: requester } = phase.object;
     const key = { uid, name, signerName };
-    if (judgement.oversized) {
+    if (phase.oversized) {
       sawOversized({ ...key, requester, bytes: size }, session, ports);
       // No client can write to an object whose name does not fit into a URL.
       if (!isAddressable(name)) return dropArrival(object, session);
       held.drop(uid);
     } else held.put(uid, withoutManagedFields(object), size);
     const proves = policies.get(signerName)?.attestation !== undefined;
-    const asks = judgement.kind === 'candidate' ? 'sign' : proves ? 'attest' : 'approve';
-    const step = judgement.oversized ? 'refuse' : asks;
+    const asks = phase.kind === 'approved' ? 'sign' : proves ? 'attest' : 'approve';
+    const step = phase.oversized ? 'refuse' : asks;
     const since = createdAt(object) ?? ports.clock.now();
-    const added = queue.add(key, arrivalOf(judgement.object, step, size, since));
+    const added = queue.add(key, arrivalOf(phase.object, step, size, since));
     if (added === 'backlogged') {
       log.warn({ ...key, requester }, 'many requests of one requester wait');
       events.backlogged(key);
     }
     return;
   }
-  if (judgement.kind === 'pending') {
-    held.drop(judgement.object.uid);
+  if (phase.kind === 'pending') {
+    held.drop(phase.object.uid);
     return;
   }
   dropArrival(object, session);
-  if (judgement.kind === 'malformed') {
+  if (phase.kind === 'malformed') {
     metrics.malformed(signerName);
     const due = session.lineLimit('malformed');
-    const fields = { signerName, name: nameOf(object), uid: uidOf(object), detail: judgement.message, ...due };
+    const fields = { signerName, name: nameOf(object), uid: uidOf(object), detail: phase.message, ...due };
     if (due !== undefined) log.error(fields, 'object malformed');
   }
 }
 
-/** Its requester made it so large, and can make a thousand: counted, and no alarm. */
+/** Counted and no alarm: a requester can create any number of oversized objects. */
 export function sawOversized(
   fields: Partial<RequestKey> & { readonly signerName: string; readonly requester?: string; readonly bytes: number },
   { lineLimit }: Arrivals,
@@ -99,7 +98,7 @@ export function sawOversized(
   if (due !== undefined) log.warn({ ...fields, ...due }, 'object too large');
 }
 
-/** The API server authenticated the user: nobody but a node of the cluster is called so and in that group. */
+/** The API server authenticated the user: only nodes of the cluster have this name and group. */
 function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: number, since: Instant): Arrival {
   const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
   // Oversized ones have a place of their own.

@@ -1,4 +1,4 @@
-/** What follows from how a try went: logs, metrics, Events, and when the request comes back. */
+/** After each try: logs, metrics, Events, and when the request is queued again. */
 import type { Attention } from './request/alarm-policy.ts';
 import { fullJitter } from './runtime/clock.ts';
 import type { Backoff } from './runtime/clock.ts';
@@ -14,14 +14,14 @@ import { approvedAt } from './objects/status.ts';
  * in-tree signer's 1 000 s, since a kubelet waits 15 minutes for its certificate and an outage may end any minute.
  */
 const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
-/** Between two looks whether a requester has been given leave: as the in-tree approver, seldom in the end. */
-const leaveBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
+/** Between two access reviews of one request, as the in-tree approver's workqueue. */
+const reviewBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
 /**
  * Between two tries to write on an object that is too large for it. Each try moves megabytes, and only another size of the
  * object, which is seen at once, or another limit of etcd can change the outcome.
  */
 const tooLargeBackoff: Backoff = { leastMilliseconds: 120_000, baseMilliseconds: 300_000, capMilliseconds: 3_600_000 };
-/** The owner of a request hears of a delay after that many tries: about a minute. */
+/** Tries before an Event reports the delay to the requester: about a minute. */
 const triesBeforeEvent = 10;
 
 export interface Endings {
@@ -33,27 +33,27 @@ type EndingPorts = Pick<RelayPorts, 'clock' | 'random' | 'log'> & { readonly met
 
 const answered: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied', 'ignored', 'invalid']);
 
-/** Whether it was the endpoint that said so, which tells how much it bears. */
+/** Whether the endpoint answered: only its answers count as successes of the limiter. */
 export function wasAnswered({ end, decision }: WorkResult & { kind: 'done' }): boolean {
   return answered.has(end) || decision !== undefined;
 }
 
 /**
  * No change of the object makes these undone: the API server keeps certificates, Failed and Denied conditions for good.
- * What was approved comes by once more, with the condition on it.
+ * An approved request arrives once more, with the condition on it.
  */
 export function isFinal(end: End): boolean {
   return end === 'issued' || end === 'refused' || end === 'denied' || end === 'gone';
 }
 
-/** The rights to write are given by signer, and for deciding and signing apart. */
+/** RBAC gives the permission to write per signer, and separately for deciding and signing. */
 function rightOf({ key, step }: Taken): string {
   return `${step} ${key.signerName}`;
 }
 
 const written: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied']);
 
-export function finish(
+export function complete(
   taken: Taken,
   { end, object, violations, decision }: WorkResult & { kind: 'done' },
   { events, attention }: Endings,
@@ -75,14 +75,14 @@ export function finish(
   else log.info({ ...key, end }, 'request done');
 }
 
-export function comeBack(
+export function requeue(
   taken: Taken,
   { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
   { queue, events, attention }: Endings,
   { random, log, metrics }: EndingPorts,
 ): void {
   const { key, failures } = taken;
-  // What the far side asks for comes on top of the jitter, not instead: it tells everybody the same.
+  // Retry-After is added to the jitter, since it is the same for all clients.
   const asked = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
   const delay = asked + fullJitter(failures, backoffOf(cause), random);
   metrics.retried(cause);
@@ -97,6 +97,6 @@ export function comeBack(
 }
 
 function backoffOf(cause: RetryCause): Backoff {
-  if (cause === 'NotPermitted') return leaveBackoff;
+  if (cause === 'NotPermitted') return reviewBackoff;
   return cause === 'ObjectTooLarge' ? tooLargeBackoff : requestBackoff;
 }

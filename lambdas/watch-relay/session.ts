@@ -1,14 +1,11 @@
-/**
- * From taking up the work to laying it down: what comes by is queued, as many as the endpoint bears are worked on at
- * once, and each ends or comes back.
- */
+/** The work of the leading replica: queue what the reflectors see, start as many tries as the limiters admit, drain. */
 import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
 import type { Arrivals } from './arrivals.ts';
 import { createAskedOnce } from './request/asked-once.ts';
 import { causes, createAttention } from './request/alarm-policy.ts';
 import { deadline } from './runtime/clock.ts';
 import type { Clock } from './runtime/clock.ts';
-import { comeBack, finish, isFinal, wasAnswered } from './ending.ts';
+import { complete, isFinal, requeue, wasAnswered } from './ending.ts';
 import type { Endings } from './ending.ts';
 import { createEventSink } from './request/events.ts';
 import type { Health } from './observe/health.ts';
@@ -28,7 +25,7 @@ import { relayRequest } from './request/work.ts';
 
 /** About 1 500 ordinary requests. */
 const heldBytes = 8 * 1_048_576;
-/** Of all that may be under way: what is not signing may have as much, or calls that hang would let nothing be signed. */
+/** Of `concurrency`, what other steps than sign may use: calls of attest that hang must not stop signing. */
 const undecidedShare = 3 / 4;
 /**
  * Oversized requests are refused one at a time with a pause between them. Each moves up to 3 MB to the API server and
@@ -39,14 +36,14 @@ const refusalPauseMilliseconds = 1_000;
 const askedUids = 100_000;
 
 interface Session extends Endings, Arrivals {
-  /** Each step asks somebody else, or has him ask somebody else: what one bears says nothing of the others. */
+  /** Each step depends on a different AWS quota, so each has its own concurrency limit. */
   readonly limiters: Readonly<Record<EndpointStep, ConcurrencyLimiter>>;
 }
 type SessionPorts = RelayPorts & { readonly health: Health; readonly metrics: RelayMetrics };
 
 /**
- * `stop`: take nothing more, finish what is under way within the grace.
- * `lost`: another replica leads, so break off at once.
+ * `stop`: start nothing more, and finish requests in flight within the grace period.
+ * `lost`: another replica leads, so abort at once.
  */
 export async function runSession(
   options: RelayOptions,
@@ -55,7 +52,7 @@ export async function runSession(
   lost: AbortSignal,
 ): Promise<void> {
   const { clock, random, log, metrics, health } = ports;
-  const calls = new AbortController(); // ends every call still under way
+  const calls = new AbortController(); // aborts all calls in flight
   const running = new Set<Promise<void>>();
   const underWay = byStep(() => 0);
   let cancelRefusalPause: (() => void) | undefined;
@@ -84,16 +81,16 @@ export async function runSession(
   }));
 
   function admits(step: Step): boolean {
-    // In addition to the others: it must not take the place of one of them, nor wait for them.
+    // Refusals run beside the other steps: they neither use their places nor wait for them.
     if (step === 'refuse') return underWay.refuse === 0 && cancelRefusalPause === undefined && queue.hasReady(step);
     const undecided = underWay.attest + underWay.approve;
     if (underWay.sign + undecided >= options.concurrency) return false;
     if (step !== 'sign' && undecided >= Math.ceil(options.concurrency * undecidedShare)) return false;
-    // Asked only where there is something to do: a limiter that is asked takes it that there is.
+    // `admits` counts as use, so it is called only if a request is ready.
     return queue.hasReady(step) && limiters[step].admits(underWay[step]);
   }
 
-  /** Starts as many as may run. Called whenever a request becomes ready, a worker free, or a pause over. */
+  /** Starts as many tries as are admitted. Called when a request becomes ready, a try ends, or a pause ends. */
   function pump(): void {
     for (;;) {
       const taken = queue.take(steps.filter(admits));
@@ -151,13 +148,13 @@ export async function runSession(
   }
   calls.abort(new Error('the relay stops'));
   await Promise.all(running);
-  // Whoever stands by has nothing under way and holds nothing: neither shown, nor kept for showing it.
+  // A standby replica reports no gauges.
   for (const step of endpointSteps) limiters[step].close();
   cancelRefusalPause?.();
   unwatch();
 }
 
-/** One try of one request, and what follows from how it went. Never rejects. */
+/** One try of one request and its consequences. Never rejects. */
 async function attend(
   taken: Taken,
   session: Session,
@@ -178,22 +175,21 @@ async function attend(
   }
   if (result.kind === 'done') {
     if (isFinal(result.end)) {
-      // Whatever came by meanwhile was on its way when we wrote: asking for it again would ask for nothing.
+      // Updates that arrived meanwhile are older than what the try wrote.
       session.held.drop(key.uid);
       session.queue.forget(key.uid);
     }
     session.queue.done(key);
-    // Only what the endpoint answered says something about the endpoint.
     if (wasAnswered(result) && taken.step !== 'refuse') session.limiters[taken.step].onSuccess();
-    finish(taken, result, session, ports);
+    complete(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
     if (taken.step !== 'refuse') slowDown(taken.step, taken.requester, result.cause, begun, session);
-    comeBack(taken, result, session, ports);
+    requeue(taken, result, session, ports);
   }
 }
 
-/** What a try without an answer says of the other requests of its step. */
+/** Lowers the limit of the step if the cause concerns its other requests. */
 function slowDown(
   step: EndpointStep,
   requester: string,

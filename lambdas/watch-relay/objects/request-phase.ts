@@ -11,18 +11,18 @@ const maxNameLength = 1_024;
 /** In the condition, and for webhook clients. */
 export const oversizedMessage = `the request object is larger than ${maxRelayedBytes / 1_024} KiB, or its name is too long`;
 
-/** What the relay makes of an object before it asks anybody. */
-export type Judgement =
-  /** Approved and unanswered: the sign function's to answer, unless it is oversized. */
-  | { readonly kind: 'candidate'; readonly object: RequestObject; readonly oversized: boolean }
-  /** Nobody has decided yet. */
+/** The phase of a request, read from its object alone. */
+export type RequestPhase =
+  /** Approved and unanswered: to be signed, or refused if it is oversized. */
+  | { readonly kind: 'approved'; readonly object: RequestObject; readonly oversized: boolean }
+  /** Neither approved nor denied. */
   | { readonly kind: 'pending'; readonly object: RequestObject; readonly oversized: boolean }
   | { readonly kind: 'settled'; readonly why: IgnoredWhy; readonly uid: string }
-  /** Not an object that the API server should have given us. */
+  /** Not a valid object. */
   | { readonly kind: 'malformed'; readonly message: string };
 
 /** `bytes` of its JSON. An object is oversized by these or by its name; the relay then refuses it by itself. */
-export function judge(json: JsonObject, bytes = 0): Judgement {
+export function classify(json: JsonObject, bytes = 0): RequestPhase {
   const name = nameOf(json) ?? '';
   const longName = name.length > maxNameLength;
   let decoded = decodeRequestObject(longName ? withName(json, name.slice(0, maxNameLength)) : json);
@@ -38,7 +38,7 @@ export function judge(json: JsonObject, bytes = 0): Judgement {
   if (why === 'NotApproved' && undecided && !decoded.object.hasCertificate)
     return { kind: 'pending', object, oversized };
   if (why !== undefined) return { kind: 'settled', why, uid: decoded.object.uid };
-  return { kind: 'candidate', object, oversized };
+  return { kind: 'approved', object, oversized };
 }
 
 /** The object's UID, if it has one: enough to forget it. */

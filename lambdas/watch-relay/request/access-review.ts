@@ -18,7 +18,7 @@ export interface Permission {
   readonly message?: string;
 }
 
-export type Leave =
+export type AccessReview =
   /** Any of them, asked in this order. */
   | { readonly kind: 'permissions'; readonly permissions: readonly Permission[]; readonly attested: boolean }
   /** The proof, or the profile's list of requesters, is enough. */
@@ -35,7 +35,7 @@ const inTreeMessages: Readonly<Record<Asks, string>> = {
   selfnodeserver: 'Auto approving self kubelet server certificate after SubjectAccessReview.',
 };
 
-export function leaveFor({ kind, attestation }: SignerPolicy, object: RequestObject): Leave {
+export function requiredReviews({ kind, attestation }: SignerPolicy, object: RequestObject): AccessReview {
   const decoded = decodeRequest(object.request);
   const attested = decoded.ok && isProof(attestation, decoded.request);
   // All other signers are approved for whom their profile names; synth insists that it names somebody.

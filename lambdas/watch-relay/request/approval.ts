@@ -1,9 +1,9 @@
 /**
- * The story of a pending request, top to bottom: may its requester have it approved at all, which machine asks, and
- * what is written down. By signer somebody else decides (`manual`) or we do (`approve`).
+ * Decides a pending request: the access review of its requester, the verdict of attest, and the decision that is
+ * written. For each signer either another approver decides (`manual`) or the relay does (`approve`).
  *
- * Attested requests are shown to the attest function as soon as they come up, whoever decides: it judges freshness on
- * arrival, and the sign function later goes by its verdict. We believe no more of it than it says of this very object.
+ * Requests with evidence are sent to the attest function as soon as they arrive, for both kinds of signers: attest checks
+ * the evidence's freshness on arrival, and the sign function later uses its verdict. A verdict counts for one object only.
  */
 import type { SignerPolicy } from '../settings/options.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
@@ -13,11 +13,11 @@ import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { AttestAnswer, AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { AskedOnce } from './asked-once.ts';
-import { judge } from '../objects/request-phase.ts';
+import { classify } from '../objects/request-phase.ts';
 import type { Clock } from '../runtime/clock.ts';
-import { accessQuestion, leaveFor } from './access-review.ts';
-import type { Leave } from './access-review.ts';
-import { judgeUnattested } from './policy-only-review.ts';
+import { accessQuestion, requiredReviews } from './access-review.ts';
+import type { AccessReview } from './access-review.ts';
+import { reviewByPolicy } from './policy-only-review.ts';
 import { done, retry, retryOf } from './result.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { Decision, WorkResult } from './result.ts';
@@ -30,7 +30,7 @@ export interface ApprovalPorts {
   readonly clock: Clock;
   /** A signer without one is `manual` and not attested. */
   readonly policies: ReadonlyMap<string, SignerPolicy>;
-  /** Attested requests that somebody else decides about, and that attest has seen in this run. */
+  /** Requests with evidence of `manual` signers that attest has answered since the relay started. */
   readonly asked: AskedOnce;
 }
 
@@ -54,19 +54,19 @@ export async function decideRequest(
   if (policy === undefined || !decides(policy)) return done('left');
   if (policy.approval === 'manual') return note(json, object, ports, signal);
 
-  // Whoever may not ask spends no proof and claims no name: the review comes first.
-  const leave = leaveFor(policy, object);
-  const granted = await askLeave(leave, json, object, ports, signal);
+  // The review comes first: a requester without the permission must not use up evidence or claim a machine's name.
+  const review = requiredReviews(policy, object);
+  const granted = await reviewAccess(review, json, object, ports, signal);
   if ('kind' in granted) return granted;
 
   const { judgedHere } = policy;
   const answer =
     judgedHere === undefined
       ? await attest(json, ports, signal)
-      : ({ kind: 'verdict', verdict: judgeUnattested(judgedHere, json, object) } as const);
+      : ({ kind: 'verdict', verdict: reviewByPolicy(judgedHere, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
-      return conclude(json, answer.verdict, leave, granted, ports, signal);
+      return conclude(json, answer.verdict, review, granted, ports, signal);
     case 'refused': {
       const reason = refusalReason(answer.violations);
       return deny(json, { reason, message: refusalMessage(answer.violations), annotations: {} }, ports, signal);
@@ -82,7 +82,7 @@ export async function decideRequest(
   }
 }
 
-/** Without a review and without attest: such a request is not approved for any requester, and sign would refuse it. */
+/** Needs neither review nor attest: the sign function would refuse such a request of any requester. */
 export async function refusePending(
   json: JsonObject,
   { uid, signerName }: RequestObject,
@@ -99,7 +99,7 @@ export async function refusePending(
   return { ...done('left'), decision: { kind: 'noted', code: reason, message } };
 }
 
-/** Somebody else decides: attest hears of it, once, and nothing is written on the object. */
+/** Another approver decides: attest is called once, and nothing is written to the object. */
 async function note(
   json: JsonObject,
   { uid }: RequestObject,
@@ -131,21 +131,21 @@ function noted(verdict: AttestVerdict): { decision?: Decision } {
   return { decision: { kind: 'noted', code, message: verdict.message } };
 }
 
-/** Which of the permissions the requester has, or why we do not go on. */
+/** The permission that the requester has. */
 interface Granted {
-  /** What the in-tree approver says of it, where it would. */
+  /** The in-tree approver's message for it, if there is one. */
   readonly message?: string;
 }
 
-async function askLeave(
-  leave: Leave,
+async function reviewAccess(
+  review: AccessReview,
   json: JsonObject,
   object: RequestObject,
   { api }: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<Granted | WorkResult> {
-  if (leave.kind !== 'permissions') return {};
-  for (const { subresource, message } of leave.permissions) {
+  if (review.kind !== 'permissions') return {};
+  for (const { subresource, message } of review.permissions) {
     const question = accessQuestion(json, object, subresource);
     if (question === undefined) return done('malformed');
     try {
@@ -158,8 +158,8 @@ async function askLeave(
       return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
     }
   }
-  // Not a refusal: a binding that is made later lets it through, as in-tree.
-  const names = leave.permissions.map(({ subresource }) => subresource).join(' and ');
+  // Not a denial: a binding that is created later lets the request through, as in-tree.
+  const names = review.permissions.map(({ subresource }) => subresource).join(' and ');
   return retry('NotPermitted', `no leave to create certificatesigningrequests/${names}`);
 }
 
@@ -178,7 +178,7 @@ async function attest(
 async function conclude(
   json: JsonObject,
   verdict: AttestVerdict,
-  leave: Leave,
+  review: AccessReview,
   granted: Granted,
   ports: ApprovalPorts,
   signal: AbortSignal,
@@ -186,7 +186,7 @@ async function conclude(
   switch (verdict.decision) {
     case 'ignore':
       return done('ignored');
-    // A node that has to answer a challenge does so with another request: this one is over.
+    // A node answers a challenge with another request, so this one is denied.
     case 'challenge':
     case 'deny':
       return deny(json, verdict, ports, signal);
@@ -195,10 +195,10 @@ async function conclude(
   }
   const { annotations } = verdict;
   const identity = annotations[identityAnnotation];
-  // Nothing was there to ask about, so nobody gave leave. The rules would not have let it through either.
-  if (leave.kind === 'unrecognised') return done('left');
-  // The other half of an attested approval: without a machine in it, it is an answer about another configuration.
-  if (leave.attested && identity === undefined)
+  // No permission was reviewed for it. The rules would not have approved it either.
+  if (review.kind === 'unrecognised') return done('left');
+  // An attested approval must name a machine; otherwise the endpoint has another configuration.
+  if (review.attested && identity === undefined)
     return retry('EndpointUnexpected', 'an attested request was approved without naming a machine');
   const message = granted.message ?? (identity === undefined ? unattestedMessage : attestedMessage(identity));
   const condition: DecisionCondition = { type: 'Approved', reason: approvedReason, message, annotations };
@@ -226,8 +226,8 @@ function deny(
 
 /**
  * Writes the decision, with its annotations, in one PUT that holds for exactly the object that was judged: its UID and
- * resourceVersion. After any change, and after an answer that was lost, nothing of this try counts any more: the next
- * one looks, asks for leave again and gets the verdict that is on record. Crash here: the object shows what is written.
+ * resourceVersion. After any change and after a lost answer this try is void: the next one reads the object, reviews
+ * access again and gets the recorded verdict. After a crash here the object shows whether the decision was written.
  */
 async function write(
   json: JsonObject,
@@ -244,7 +244,7 @@ async function write(
     return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
   }
   if (answer.ok) {
-    // Taken and thrown away, as an admission webhook can: counting it as done would leave the request pending.
+    // An admission webhook can accept and drop the update: counting it as done would leave the request pending.
     if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the decision was accepted and not stored');
     const kind = type === 'Approved' ? 'approved' : 'denied';
     return { ...done(kind), object: answer.value, decision: { kind, code, message } };
@@ -266,7 +266,7 @@ async function write(
 }
 
 function decisionOn(json: JsonObject): 'Approved' | 'Denied' | undefined {
-  const judgement = judge(json);
-  if (judgement.kind === 'candidate') return 'Approved';
-  return judgement.kind === 'settled' && judgement.why === 'Denied' ? 'Denied' : undefined;
+  const phase = classify(json);
+  if (phase.kind === 'approved') return 'Approved';
+  return phase.kind === 'settled' && phase.why === 'Denied' ? 'Denied' : undefined;
 }

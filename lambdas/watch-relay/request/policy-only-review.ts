@@ -12,7 +12,7 @@ import type { AttestVerdict } from '../../../core/ports/signing-endpoint.ts';
 import { checkProfile } from '../../../core/policy/check-profile.ts';
 import type { Profile } from '../../../core/policy/profile.ts';
 
-export function judgeUnattested(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
+export function reviewByPolicy(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
   const whole = decodeRequestObject(json);
   if (!whole.ok && whole.tooLarge === true) return denied([violation('RequestTooLarge', whole.message)]);
   const decoded = decodeRequest(object.request);

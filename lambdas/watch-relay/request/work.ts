@@ -12,7 +12,7 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
 import { decideRequest, refusePending } from './approval.ts';
 import type { ApprovalPorts } from './approval.ts';
-import { judge, oversizedMessage, sizeOf, uidOf, withoutManagedFields } from '../objects/request-phase.ts';
+import { classify, oversizedMessage, sizeOf, uidOf, withoutManagedFields } from '../objects/request-phase.ts';
 import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { RequestKey } from '../schedule/queue.ts';
@@ -37,18 +37,18 @@ export async function relayRequest(
   const found: Found | WorkResult =
     passedBy === undefined ? await read(key, ports, signal) : { kind: 'object', object: passedBy, bytes: 0 };
   if (found.kind !== 'object') return found;
-  const judgement = judge(found.object, found.bytes);
-  switch (judgement.kind) {
+  const phase = classify(found.object, found.bytes);
+  switch (phase.kind) {
     case 'settled':
     case 'malformed':
-      return done(judgement.kind);
+      return done(phase.kind);
     case 'pending':
-      return judgement.oversized
-        ? refusePending(found.object, judgement.object, oversized, ports, signal)
-        : decideRequest(found.object, judgement.object, ports, signal);
-    case 'candidate':
-      if (judgement.oversized) return write(found.object, refusedEnding(oversized, ports.clock), key, ports, signal);
-      return signRequest(key, found.object, judgement.object.request, ports, signal);
+      return phase.oversized
+        ? refusePending(found.object, phase.object, oversized, ports, signal)
+        : decideRequest(found.object, phase.object, ports, signal);
+    case 'approved':
+      if (phase.oversized) return write(found.object, refusedEnding(oversized, ports.clock), key, ports, signal);
+      return signRequest(key, found.object, phase.object.request, ports, signal);
   }
 }
 
@@ -102,8 +102,8 @@ function refusedEnding(violations: Violations, clock: Clock): Ending {
     apply: (object) => withFailed(object, violations, clock.now()),
     // Anybody's Failed will do: a request fails only once.
     isIn: (object) => {
-      const judgement = judge(object);
-      return judgement.kind === 'settled' && judgement.why === 'Failed';
+      const phase = classify(object);
+      return phase.kind === 'settled' && phase.why === 'Failed';
     },
     result: { kind: 'done', end: 'refused', violations },
   };
@@ -141,8 +141,8 @@ async function write(
     const found = await read(key, ports, signal);
     if (found.kind !== 'object') return found;
     if (ending.isIn(found.object)) return { ...ending.result, object: found.object };
-    const judgement = judge(found.object);
-    if (judgement.kind !== 'candidate') return done(judgement.kind === 'malformed' ? 'malformed' : 'settled');
+    const phase = classify(found.object);
+    if (phase.kind !== 'approved') return done(phase.kind === 'malformed' ? 'malformed' : 'settled');
     // The same again would be rejected again; later, a mended server or relay may take it.
     if (last.cause === 'ApiRejected') return last;
     current = found.object;

@@ -4,14 +4,14 @@ import type { Clock, Random } from '../runtime/clock.ts';
  * The longest pause when even one call at a time is throttled, or none is answered. Longer pauses leave a shared quota
  * unused at the end of a wave, shorter ones make more calls (docs/scale.md).
  */
-const longestPauseMilliseconds = 3_000;
+const longestPauseMilliseconds = 2_500;
 /** After this long without work the limit starts over: the endpoint's capacity may have changed. */
 const idleMilliseconds = 10_000;
 /**
  * How much a success adds while the limit is below two. It is slow, because many relays may share one quota, and each
  * of them starts with one call.
  */
-const stepBelowTwo = 0.1;
+const stepBelowTwo = 0.2;
 /**
  * For each such time without an answer one more call may start: a call that hangs says nothing about how many calls the
  * endpoint takes, and must not hold up all others.

@@ -15,7 +15,7 @@ import type { SignAnswer, SigningEndpoint } from '../../../core/ports/signing-en
 import { errorAnswer, outcomeHeader, signAnswer } from '../../../adapters/lambda/answers.ts';
 import { jsonAnswer } from '../../../adapters/lambda/http.ts';
 import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
-import { judge, oversizedMessage, sizeOf, withoutManagedFields } from '../objects/request-phase.ts';
+import { classify, oversizedMessage, sizeOf, withoutManagedFields } from '../objects/request-phase.ts';
 import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Log } from '../runtime/log.ts';
 import { withCertificate } from '../objects/status.ts';
@@ -85,13 +85,13 @@ async function forward(
     log.warn({ ...key, difference }, 'webhook: what was posted is not what the cluster has');
     return conflict('NotTheStoredRequest', `the cluster has another request of that name: ${difference} differs`);
   }
-  const judgement = judge(stored, sizeOf(stored));
-  if (judgement.kind === 'settled') return signAnswer({ kind: 'ignored', why: judgement.why }, undefined);
-  if (judgement.kind === 'pending') return signAnswer({ kind: 'ignored', why: 'NotApproved' }, undefined);
-  if (judgement.kind === 'malformed') return errorAnswer(400, 'invalid', judgement.message);
-  if (judgement.oversized) return unreadable(oversized);
+  const phase = classify(stored, sizeOf(stored));
+  if (phase.kind === 'settled') return signAnswer({ kind: 'ignored', why: phase.why }, undefined);
+  if (phase.kind === 'pending') return signAnswer({ kind: 'ignored', why: 'NotApproved' }, undefined);
+  if (phase.kind === 'malformed') return errorAnswer(400, 'invalid', phase.message);
+  if (phase.oversized) return unreadable(oversized);
   const answer = await endpoint.sign(withoutManagedFields(stored), signal);
-  return answerOf(answer, posted, judgement.object.request, key, log);
+  return answerOf(answer, posted, phase.object.request, key, log);
 }
 
 /** Conditions are not compared: the stored ones are what counts, and they may have moved on since. */

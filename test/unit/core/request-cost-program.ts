@@ -5,7 +5,7 @@ import { embeddedSigner } from '../../../adapters/embedded/signer.ts';
 import type { Authority } from '../../../core/x509/leaf-certificate.ts';
 import { issue } from '../../../core/issue.ts';
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
-import { judgeUnattested } from '../../../lambdas/watch-relay/request/policy-only-review.ts';
+import { reviewByPolicy } from '../../../lambdas/watch-relay/request/policy-only-review.ts';
 import type { AddressRange } from '../../../core/policy/patterns.ts';
 import { ranges } from '../../harness/address-ranges.ts';
 import { startCounting } from '../../harness/steps.ts';
@@ -45,7 +45,7 @@ function relay(json: ApprovedObject): string {
   const decoded = decodeRequestObject(json);
   const profile = cluster.profiles.get(worstSigner);
   if (!decoded.ok || profile === undefined) return decoded.ok ? 'no profile' : decoded.message;
-  return judgeUnattested(profile, json, decoded.object).decision;
+  return reviewByPolicy(profile, json, decoded.object).decision;
 }
 
 const counts: Record<string, number> = {};

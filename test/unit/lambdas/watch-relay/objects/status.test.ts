@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { violation } from '../../../../../core/outcome/outcome.ts';
-import { judge } from '../../../../../lambdas/watch-relay/objects/request-phase.ts';
+import { classify } from '../../../../../lambdas/watch-relay/objects/request-phase.ts';
 import {
   approvedAt,
   certificateOf,
@@ -63,20 +63,20 @@ test('times are as the API server parses them', () => {
 test('a request too large to sign is still a candidate: the sign function refuses it in its own words', () => {
   const large = object('x');
   large.spec.request = Buffer.alloc(200_000, 65).toString('base64');
-  expect(judge(large)).toMatchObject({ kind: 'candidate' });
-  expect(judge({ ...large, status: {} })).toMatchObject({ kind: 'pending' });
+  expect(classify(large)).toMatchObject({ kind: 'approved' });
+  expect(classify({ ...large, status: {} })).toMatchObject({ kind: 'pending' });
 });
 
 test.each(['groups', 'usages'])('finding 6: so is a request with too many %s', (field) => {
   const crowded = object('x');
   const spec = { ...crowded.spec, [field]: Array.from({ length: 1_025 }, () => 'a') };
-  expect(judge({ ...crowded, spec })).toMatchObject({ kind: 'candidate' });
-  expect(judge({ ...crowded, spec, status: {} })).toMatchObject({ kind: 'pending' });
+  expect(classify({ ...crowded, spec })).toMatchObject({ kind: 'approved' });
+  expect(classify({ ...crowded, spec, status: {} })).toMatchObject({ kind: 'pending' });
 });
 
 test.each([{}, { kind: 'Secret' }, { ...object('x'), spec: 3 }, { ...object('x'), status: { conditions: 'x' } }])(
   'an object the API server should not have given is malformed: %j',
   (json) => {
-    expect(judge(json)).toMatchObject({ kind: 'malformed' });
+    expect(classify(json)).toMatchObject({ kind: 'malformed' });
   },
 );

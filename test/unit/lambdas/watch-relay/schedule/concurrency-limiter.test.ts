@@ -35,7 +35,7 @@ test('slow start: slowly from one to two, then doubled with each round; never ab
     limiter.onSuccess();
     if (limiter.limit() > before) successes.push(count);
   }
-  expect(successes.slice(0, 3)).toEqual([10, 11, 12]);
+  expect(successes.slice(0, 3)).toEqual([6, 7, 8]);
   expect(successes).toHaveLength(15);
   for (let i = 0; i < 100; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(16);
@@ -83,7 +83,7 @@ async function pauseAfter(limiter: ConcurrencyLimiter, clock: VirtualClock, admi
 
 test('throttled at one call at a time: a random pause each time, then growth one by one', async () => {
   const { clock, limiter, admitted } = setUp(4);
-  for (let i = 0; i < 5; i += 1) expect(await pauseAfter(limiter, clock, admitted)).toBe(1_500);
+  for (let i = 0; i < 5; i += 1) expect(await pauseAfter(limiter, clock, admitted)).toBe(1_250);
   for (let i = 0; i < 20; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(4);
 });
@@ -115,7 +115,7 @@ test('as many calls fail as are in flight: the limit falls, then it pauses; slow
     await clock.until(() => admitted() > before);
     pauses.push(clock.monotonic() - from);
   }
-  expect(pauses).toEqual([1_500, 1_500, 1_500, 1_500]);
+  expect(pauses).toEqual([1_250, 1_250, 1_250, 1_250]);
   for (let i = 0; i < 12; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(4);
 });
@@ -149,11 +149,11 @@ test('once closed it admits nothing and leaves no timer', async () => {
   }
 });
 
-test('after a throttled call at limit one the second call is tried only after ten successes', async () => {
+test('after a throttled call at limit one the second call is tried only after six successes', async () => {
   const { clock, limiter } = setUp(16);
   for (let i = 0; i < 3; i += 1) limiter.onSuccess();
   limiter.onThrottled(clock.monotonic());
-  for (let i = 0; i < 9; i += 1) limiter.onSuccess();
+  for (let i = 0; i < 4; i += 1) limiter.onSuccess();
   expect(limiter.limit()).toBe(1);
   limiter.onSuccess();
   limiter.onSuccess();
