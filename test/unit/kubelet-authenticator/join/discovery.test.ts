@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { detachedSignature } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { caCertificates } from '../../../../core/kubernetes/cluster-info.ts';
-import { discoverByToken } from '../../../../kubelet-authenticator/join/discovery.ts';
+import { discoverByFile, discoverByToken } from '../../../../kubelet-authenticator/join/discovery.ts';
 import { maxAnswerBytes } from '../../../../kubelet-authenticator/join/server-calls.ts';
-import type { DiscoveryCall } from '../../../../kubelet-authenticator/join/server-calls.ts';
+import type { DiscoveryAnswer, DiscoveryCall } from '../../../../kubelet-authenticator/join/server-calls.ts';
 import { processDependencies } from '../../../../kubelet-authenticator/join/join.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
 import type { TestAuthority } from '../../../harness/test-certificates.ts';
@@ -145,5 +145,156 @@ describe('finding 16: an answer without an end', () => {
     });
     // What waits in the buffers of two sockets is a few MiB.
     expect(sent).toBeLessThan(maxAnswerBytes + 16 * 1_048_576);
+  });
+});
+
+/** A cluster in memory: each function answers one kind of call. Time passes only while discovery sleeps. */
+describe('each refusal', () => {
+  interface Cluster {
+    clusterInfo: (trusted: boolean, nth: number) => DiscoveryAnswer;
+    self: () => DiscoveryAnswer;
+    access: () => DiscoveryAnswer;
+  }
+  const info = (kubeconfig: string, more: Record<string, string> = {}): DiscoveryAnswer => ({
+    status: 200,
+    text: JSON.stringify({ data: { kubeconfig, ...more } }),
+  });
+  const signed = (kubeconfig = entry(), by = token): DiscoveryAnswer =>
+    info(kubeconfig, { 'jws-kubeconfig-abcdef': detachedSignature(kubeconfig, by) });
+  const answer = (status: number, value: unknown = {}): DiscoveryAnswer => ({ status, text: JSON.stringify(value) });
+  const good: Cluster = {
+    clusterInfo: () => signed(),
+    self: () => answer(201, { status: { userInfo: { username: 'system:bootstrap:abcdef' } } }),
+    access: () => answer(201, { status: { allowed: true } }),
+  };
+
+  function inMemory(changes: Partial<Cluster>) {
+    const cluster = { ...good, ...changes };
+    const log: string[] = [];
+    const bearers: boolean[] = [];
+    let now = 0;
+    let reads = 0;
+    const dependencies = {
+      async call(_: string, caPem: string | undefined, { path, bearer }: DiscoveryCall): Promise<DiscoveryAnswer> {
+        await Promise.resolve();
+        if (bearer !== undefined) bearers.push(caPem !== undefined);
+        if (path.endsWith('/cluster-info')) return cluster.clusterInfo(caPem !== undefined, (reads += 1));
+        return path.endsWith('/selfsubjectreviews') ? cluster.self() : cluster.access();
+      },
+      log: (line: string) => void log.push(line),
+      sleep: async (milliseconds: number) => void (now += milliseconds),
+      monotonic: () => now,
+    };
+    return { dependencies, log, bearers, elapsed: () => now };
+  }
+  const times = { reachMilliseconds: 60_000, signatureMilliseconds: 30_000, intervalMilliseconds: 5_000 };
+  async function join(changes: Partial<Cluster>, pins = [pin]) {
+    const world = inMemory(changes);
+    const wanted = { endpoint: '10.0.0.1:6443', discoveryToken: token, loginToken: token, pins };
+    return { ...world, found: await discoverByToken(wanted, world.dependencies, times) };
+  }
+  const tlsError = (code: string) => () => {
+    throw Object.assign(new Error('tls'), { code });
+  };
+
+  test('none for an honest cluster: the whole bundle, its pins, and no warning', async () => {
+    const { found, bearers } = await join({});
+    expect(found).toMatchObject({ ok: true, server: 'https://10.0.0.1:6443', pins: [pin], warnings: [] });
+    expect(bearers).toEqual([true, true]);
+  });
+
+  test('a token that may not create requests is a warning that names the ClusterRole', async () => {
+    const { found } = await join({ access: () => answer(201, { status: { allowed: false } }) });
+    expect(found).toMatchObject({
+      ok: true,
+      warnings: [expect.stringContaining('system:node-bootstrapper') as unknown],
+    });
+  });
+
+  test('a signature by another secret', async () => {
+    const { found, bearers } = await join({ clusterInfo: () => signed(entry(), { ...token, secret: '0'.repeat(16) }) });
+    expect(found).toMatchObject({ why: 'SignatureInvalid' });
+    expect(bearers).toEqual([]);
+  });
+
+  test('another kubeconfig over verified TLS than before', async () => {
+    const clusterInfo = (trusted: boolean) => signed(trusted ? entry() : entry('https://10.6.6.6:6443'));
+    const { found, bearers } = await join({ clusterInfo });
+    expect(found).toMatchObject({ why: 'ClusterInfoChanged' });
+    expect(bearers).toEqual([]);
+  });
+
+  test.each([
+    ['CERT_HAS_EXPIRED', 'clock'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'other names'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'not of the pinned CA'],
+  ])('a server whose certificate Node refuses with %s: at once, without a retry', async (code, words) => {
+    const refuseTls = tlsError(code);
+    const { found, elapsed } = await join({ clusterInfo: (trusted) => (trusted ? refuseTls() : signed()) });
+    expect(found).toMatchObject({ why: 'ServerNotTrusted', message: expect.stringContaining(words) as unknown });
+    expect(elapsed()).toBe(0);
+  });
+
+  test('a server that does not answer, after the whole time; each distinct reason is logged once', async () => {
+    const { found, log, elapsed } = await join({
+      clusterInfo: (_, nth) => (nth < 3 ? tlsError('ECONNREFUSED')() : answer(503)),
+    });
+    expect(found).toMatchObject({ why: 'Unreachable', message: expect.stringContaining('HTTP 503') as unknown });
+    expect(log).toHaveLength(2);
+    expect(elapsed()).toBe(60_000);
+  });
+
+  test('a server that answers late is no refusal, and neither is a late signature', async () => {
+    const clusterInfo = (trusted: boolean, nth: number) =>
+      nth === 1 ? answer(500) : nth < 4 && !trusted ? info(entry()) : signed();
+    const { found, log } = await join({ clusterInfo });
+    expect(found).toMatchObject({ ok: true });
+    expect(log.join()).toContain('JWS signature for token id "abcdef"');
+  });
+
+  test('no signature: TokenUnknown or TokenCannotSign, by a login over verified TLS', async () => {
+    const clusterInfo = () => info(entry());
+    expect((await join({ clusterInfo })).found).toMatchObject({ why: 'TokenCannotSign' });
+    const unknown = await join({ clusterInfo, self: () => answer(401) });
+    expect(unknown.found).toMatchObject({ why: 'TokenUnknown' });
+    expect(unknown.bearers).toEqual([true]);
+    // Without pins the server cannot be verified, so it does not get the token.
+    const unpinned = await join({ clusterInfo }, []);
+    expect(unpinned.found).toMatchObject({ why: 'TokenUnknown' });
+    expect(unpinned.bearers).toEqual([]);
+  });
+
+  test.each([
+    ['anonymous', 403, 'system:anonymous', 'TokenCannotLogIn'],
+    ['another token', 201, 'system:bootstrap:ffffff', 'TokenCannotLogIn'],
+    ['this token, without permission', 403, 'system:bootstrap:abcdef', undefined],
+    ['an API server before 1.28', 404, '', undefined],
+  ])('a login as %s', async (_, status, username, why) => {
+    const { found } = await join({ self: () => answer(status, { message: `User "${username}"` }) });
+    expect(found).toMatchObject(why === undefined ? { ok: true } : { why });
+  });
+
+  test.each([
+    [200, { data: {} }, 'no kubeconfig key'],
+    [404, {}, 'HTTP 404'],
+    [403, {}, 'HTTP 403'],
+  ])('cluster-info with status %i: NotSetUp, after the time for signatures', async (status, value, words) => {
+    const { found, elapsed } = await join({ clusterInfo: () => answer(status, value) });
+    expect(found).toMatchObject({
+      why: 'NotSetUp',
+      message: expect.stringContaining(words) as unknown,
+      hint: expect.stringContaining('--discovery-file') as unknown,
+    });
+    expect(elapsed()).toBe(30_000);
+  });
+
+  test('by file: no cluster-info is read, and the token goes to a server of the CA in the file only', async () => {
+    const { dependencies, bearers } = inMemory({ clusterInfo: tlsError('UNEXPECTED') });
+    const file = { server: 'https://10.0.0.1:6443', caPem: ours.certificatePem };
+    const found = await discoverByFile({ entry: file, loginToken: token }, dependencies, times);
+    expect(found).toMatchObject({ ok: true, server: file.server, pins: [pin] });
+    expect(bearers).toEqual([true, true]);
+    const broken = await discoverByFile({ entry: { ...file, caPem: 'x' }, loginToken: token }, dependencies);
+    expect(broken).toMatchObject({ why: 'ClusterInfoMalformed' });
   });
 });
