@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseConfiguration } from '../core/configuration/parse.ts';
-import type { Problem } from '../core/configuration/parse.ts';
+import type { Problem } from '../core/configuration/problem-list.ts';
 import { createApplication, entries } from './application.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 

@@ -1,7 +1,7 @@
 /** Which rules a command uses: a cluster of countersign.yaml, or the default cluster if there is no file. */
 import type { Command } from 'commander';
 import { defaultCluster, parseConfiguration } from '../../core/configuration/parse.ts';
-import type { Problem } from '../../core/configuration/parse.ts';
+import type { Problem } from '../../core/configuration/problem-list.ts';
 import type { ClusterConfiguration, Configuration } from '../../core/configuration/model/cluster.ts';
 import { defaultTtlSeconds } from '../../core/configuration/resolve/cluster.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';

@@ -2,29 +2,20 @@
  * Reads countersign.yaml, the reviewed file that says what is signed. It is read strictly (one document, known keys only, no
  * anchors, tags or merge keys), so that each value means what a reviewer sees at its place.
  */
-import type { Configuration, ClusterConfiguration, CaConfiguration } from './model/cluster.ts';
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
-import type { Document, Node, Pair } from 'yaml';
-import type { z } from 'zod';
+import type { Document, Node } from 'yaml';
+import type { CaConfiguration, ClusterConfiguration, Configuration } from './model/cluster.ts';
+import type { DeploymentConfiguration } from './model/deployment.ts';
+import type { Path, Report } from './model/report.ts';
+import { offsetOf, pathText, problemList } from './problem-list.ts';
+import type { Problem, ProblemList } from './problem-list.ts';
 import { checkAudiences } from './resolve/attestation.ts';
 import { checkCallerRoles } from './resolve/caller-roles.ts';
 import { resolveCa, resolveCluster, withDefaults } from './resolve/cluster.ts';
-import type { Path } from './model/report.ts';
-import { checkCaShape, checkShape, configurationSchema } from './schema/cluster.ts';
-import type { ClusterInput } from './schema/cluster.ts';
 import { checkDeployments, resolveDeployment } from './resolve/deployment.ts';
-import type { DeploymentConfiguration } from './model/deployment.ts';
-import { quoted } from '../outcome/printable-text.ts';
-import { suggestion } from './suggestion.ts';
-
-/** `path` reads like `clusters.demo.profiles["k8s.example.com/web"].ca`; line and column count from 1. */
-export interface Problem {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-  readonly path: string;
-  readonly message: string;
-}
+import { readable } from './schema-issues.ts';
+import { checkCaShape, checkShape, configurationSchema } from './schema/cluster.ts';
+import type { ClusterInput, FileInput } from './schema/cluster.ts';
 
 export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration; readonly warnings: readonly Problem[] }
@@ -33,75 +24,78 @@ export type ParsedConfiguration =
 /** Much more than a reviewer can read, much less than what would slow a parser down. */
 const maxFileLength = 1_048_576;
 
-/** All problems at once, in the order of the file; `toDeploy` adds those that only matter on AWS. */
+/** Reports all problems at once, in the order of the file; `toDeploy` adds those that matter only on AWS. */
 export function parseConfiguration(
   yamlText: string,
   fileName: string,
   { toDeploy = false }: { readonly toDeploy?: boolean } = {},
 ): ParsedConfiguration {
-  if (yamlText.length > maxFileLength)
-    return {
-      ok: false,
-      problems: [{ file: fileName, line: 1, column: 1, path: '', message: 'the file is too large' }],
-    };
   const lines = new LineCounter();
-  const document = parseDocument(yamlText, { version: '1.2', merge: false, lineCounter: lines, prettyErrors: false });
-  const problems: Problem[] = [];
-  const warnings: Problem[] = [];
-  const add = (list: Problem[], offset: number, path: Path, message: string): void => {
-    const { line, col } = lines.linePos(offset);
-    const problem = {
-      file: fileName,
-      line: Math.max(line, 1),
-      column: Math.max(col, 1),
-      path: pathText(path),
-      message,
-    };
-    // A mistake in `defaults` shows in every cluster: once is enough.
-    const same = (other: Problem): boolean =>
-      other.line === problem.line &&
-      other.column === problem.column &&
-      other.path === problem.path &&
-      other.message === message;
-    if (!list.some(same)) list.push(problem);
-  };
+  const problems = problemList(fileName, lines);
+  const warnings = problemList(fileName, lines);
+  const failed = (): ParsedConfiguration => ({ ok: false, problems: problems.sorted() });
 
-  for (const { pos, message } of [...document.errors, ...document.warnings]) add(problems, pos[0], [], message);
-  checkPlain(document, (offset, message) => add(problems, offset, [], message));
-  if (problems.length > 0) return { ok: false, problems: inOrder(problems) };
-
-  const shape = checkShape(document.toJS({ maxAliasCount: 0 }));
-  if (!shape.success) {
-    for (const { path, message, key } of shape.error.issues.flatMap(readable))
-      add(problems, offsetOf(document, path, key), path, message);
-    return { ok: false, problems: inOrder(problems) };
+  if (yamlText.length > maxFileLength) {
+    problems.add(0, [], 'the file is too large');
+    return failed();
   }
+  const document = parseDocument(yamlText, { version: '1.2', merge: false, lineCounter: lines, prettyErrors: false });
+  checkSyntax(document, problems);
+  if (!problems.isEmpty()) return failed();
 
+  const input = readShape(document, problems);
+  if (input === undefined) return failed();
+
+  const configuration = resolve(input, toDeploy, (cluster, severity, path, message) => {
+    const full = writtenPath(document, cluster, path);
+    (severity === 'error' ? problems : warnings).add(offsetOf(document, full, false), full, message);
+  });
+  if (configuration.clusters.size === 0)
+    problems.add(offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
+  return problems.isEmpty() ? { ok: true, configuration, warnings: warnings.sorted() } : failed();
+}
+
+function checkSyntax(document: Document.Parsed, problems: ProblemList): void {
+  for (const { pos, message } of [...document.errors, ...document.warnings]) problems.add(pos[0], [], message);
+  checkPlain(document, (offset, message) => problems.add(offset, [], message));
+}
+
+function readShape(document: Document, problems: ProblemList): FileInput | undefined {
+  const shape = checkShape(document.toJS({ maxAliasCount: 0 }));
+  if (shape.success) return shape.data;
+  for (const { path, message, key } of shape.error.issues.flatMap(readable))
+    problems.add(offsetOf(document, path, key), path, message);
+  return undefined;
+}
+
+type ClusterReport = (cluster: string, ...problem: Parameters<Report>) => void;
+
+function resolve(
+  { defaults = {}, clusters: written }: FileInput,
+  toDeploy: boolean,
+  report: ClusterReport,
+): Configuration {
   const clusters = new Map<string, ClusterConfiguration>();
   const deployments = new Map<string, DeploymentConfiguration>();
-  const report = (name: string, severity: 'error' | 'warning', path: Path, message: string): void => {
-    // Point at where the value was written: in the cluster, else in the defaults, else where it is missing.
-    const written = [
-      ['clusters', name, ...path],
-      ['defaults', ...path],
-    ].find((full) => document.hasIn(full));
-    const full = written ?? ['clusters', name, ...path];
-    add(severity === 'error' ? problems : warnings, offsetOf(document, full, false), full, message);
-  };
-  for (const [name, own] of Object.entries(shape.data.clusters)) {
-    const input = withDefaults(shape.data.defaults ?? {}, own);
-    clusters.set(name, resolveCluster(name, input, report.bind(undefined, name)));
-    deployments.set(name, resolveDeployment(input, report.bind(undefined, name)));
-    checkCallerRoles(input, report.bind(undefined, name));
+  for (const [name, own] of Object.entries(written)) {
+    const input = withDefaults(defaults, own);
+    const reportHere: Report = (...problem) => report(name, ...problem);
+    clusters.set(name, resolveCluster(name, input, reportHere));
+    deployments.set(name, resolveDeployment(input, reportHere));
+    checkCallerRoles(input, reportHere);
   }
   checkAudiences(
     [...clusters].map(([name, { attestation }]) => [name, attestation] as const),
     report,
   );
   if (toDeploy) checkDeployments(clusters, deployments, report);
-  if (clusters.size === 0) add(problems, offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
-  if (problems.length > 0) return { ok: false, problems: inOrder(problems) };
-  return { ok: true, configuration: { clusters, deployments }, warnings: inOrder(warnings) };
+  return { clusters, deployments };
+}
+
+/** Where the value was written: in the cluster or in the defaults; if it is missing, in the cluster. */
+function writtenPath(document: Document, cluster: string, path: Path): Path {
+  const own = ['clusters', cluster, ...path];
+  return [own, ['defaults', ...path]].find((full) => document.hasIn(full)) ?? own;
 }
 
 /** Refuses syntax that changes the meaning of a value elsewhere in the file, and keys that would be lost. */
@@ -120,98 +114,6 @@ function checkPlain(document: Document, problem: (offset: number, message: strin
       else if (key.value === '__proto__') problem(keyOffset, 'unknown key "__proto__"');
     }
   });
-}
-
-interface ReadableIssue {
-  readonly path: Path;
-  readonly message: string;
-  /** Whether to point at the key rather than at its value. */
-  readonly key: boolean;
-}
-
-/** An issue of the schema library as text that an operator can act on. */
-function readable(issue: z.core.$ZodIssue): ReadableIssue[] {
-  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => ({
-      path: [...path, key],
-      message: `unknown key ${quoted(key)}${didYouMean(key, keysAt(path))}`,
-      key: true,
-    }));
-  if (issue.code === 'invalid_key') return [{ path, message: issue.issues[0]?.message ?? issue.message, key: true }];
-  return [{ path, message: shapeMessage(issue), key: false }];
-}
-
-function shapeMessage(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type')
-    return issue.input === undefined ? 'is required' : `must be ${nouns[issue.expected] ?? issue.expected}`;
-  if (issue.code !== 'invalid_value') return issue.message;
-  const values = issue.values.map(String);
-  const meant = typeof issue.input === 'string' ? suggestion(issue.input, values) : undefined;
-  if (meant !== undefined) return `${quoted(String(issue.input))} is not known here; did you mean ${quoted(meant)}?`;
-  return `must be ${values.length === 1 ? '' : 'one of '}${values.join(', ')}`;
-}
-
-const nouns: Readonly<Record<string, string>> = {
-  object: 'a map of keys to values ({} for an empty one)',
-  record: 'a map of names to values ({} for an empty one)',
-  array: 'a list',
-  string: 'text',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-};
-
-function didYouMean(word: string, candidates: readonly string[]): string {
-  const meant = suggestion(word, candidates);
-  if (meant !== undefined) return `; did you mean ${quoted(meant)}?`;
-  return candidates.length === 0 ? '' : ` (known: ${candidates.join(', ')})`;
-}
-
-/** The keys the schema knows in the map at that path. */
-function keysAt(path: Path): readonly string[] {
-  type Schema = { properties?: Record<string, Schema>; additionalProperties?: Schema };
-  let schema: Schema | undefined = configurationSchema();
-  for (const part of path) schema = schema?.properties?.[part] ?? schema?.additionalProperties;
-  return Object.keys(schema?.properties ?? {});
-}
-
-/** The position of the value or its key; for a missing value, of the key of the map that lacks it. */
-function offsetOf(document: Document, path: Path, atKey: boolean): number {
-  let node: unknown = document.contents;
-  let offset = rangeStart(node) ?? 0;
-  for (const [depth, part] of path.entries()) {
-    if (isMap(node)) {
-      const pair: Pair | undefined = node.items.find(({ key }) => isScalar(key) && key.value === part);
-      if (pair === undefined) return offset;
-      node = pair.value;
-      const keyStart = rangeStart(pair.key) ?? offset;
-      const last = depth === path.length - 1;
-      offset = last && !atKey && isScalar(node) ? (rangeStart(node) ?? keyStart) : keyStart;
-    } else {
-      node = document.getIn(path.slice(0, depth + 1), true);
-      offset = rangeStart(node) ?? offset;
-    }
-  }
-  return offset;
-}
-
-function rangeStart(node: unknown): number | undefined {
-  return (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0];
-}
-
-function pathText(path: Path): string {
-  return path
-    .map((part, index) => {
-      if (typeof part === 'number') return `[${part}]`;
-      if (/^[A-Za-z0-9_-]+$/.test(part)) return index === 0 ? part : `.${part}`;
-      return `[${quoted(part)}]`;
-    })
-    .join('');
-}
-
-function inOrder(problems: readonly Problem[]): Problem[] {
-  return [...problems].sort((a, b) => a.line - b.line || a.column - b.column);
 }
 
 /** The four kubernetes.io signers on one CA, as the in-tree signer has them: for the demo and the dev server. */

@@ -1,7 +1,7 @@
 /** What countersign.yaml may say about kubelet serving certificates: approval without a proof, and exact reserved names. */
 import { describe, expect, test } from 'vitest';
 import { parseConfiguration } from '../../../../../core/configuration/parse.ts';
-import type { Problem } from '../../../../../core/configuration/parse.ts';
+import type { Problem } from '../../../../../core/configuration/problem-list.ts';
 import type { ClusterConfiguration } from '../../../../../core/configuration/model/cluster.ts';
 
 const serving = 'kubernetes.io/kubelet-serving';
