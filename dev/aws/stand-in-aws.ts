@@ -15,7 +15,7 @@ export interface StandInAws {
   readonly ports: AwsPorts;
   /** A running instance, tagged with its name and as the cluster's. */
   readonly launch: (name: string) => StandInMachine;
-  /** What anybody may do who may tag instances. */
+  /** What a principal that may tag instances can do. */
   readonly rename: (instanceId: string, name: string) => void;
 }
 
@@ -26,7 +26,7 @@ export interface StandInMachine {
   readonly providerId: string;
   /** What its metadata service says, below `/latest/`. */
   readonly metadata: (path: string) => string | undefined;
-  /** A GetCallerIdentity request for somebody else to send, in the form of `aws eks get-token`. `id` is signed with it. */
+  /** A GetCallerIdentity request for another party to send, in the form of `aws eks get-token`. `id` is signed with it. */
   readonly signToken: (id: string) => string;
 }
 
@@ -37,7 +37,7 @@ interface Credentials {
   readonly instanceId: string;
 }
 
-/** Absurd, so that nobody takes it for theirs. */
+/** Obviously not a real value. */
 const [account, region] = ['000011112222', 'eu-central-1'];
 const zone = `${region}a`;
 const stsHost = `sts.${region}.amazonaws.com`;

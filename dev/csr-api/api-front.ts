@@ -68,7 +68,7 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
     calls.push(`${request.method} ${username ?? 'a stranger'}`);
     if (path === clusterInfoPath) return send(200, clusterInfo(`https://${endpoint}`, caPem, token));
     if (username === undefined) return send(401, { kind: 'Status', code: 401, message: 'Unauthorized' });
-    // As kubeadm's bindings have it, whoever can log in may ask.
+    // As with kubeadm's bindings, every authenticated user may create requests.
     if (selfReviews.test(path)) return send(201, { status: { userInfo: { username }, allowed: true } });
 
     const kept = Object.entries(request.headers).filter(([name]) => !/^(authorization|impersonate-.*)$/.test(name));

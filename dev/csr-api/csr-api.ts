@@ -1,7 +1,7 @@
 /**
  * A small stand-in for the part of a Kubernetes API server that the relay uses: list, watch, approval and status of
  * CertificateSigningRequests, and SubjectAccessReviews, on loopback, in memory. Not an emulator: no RBAC, Events, Leases
- * or discovery (404). Who asks is whom he says he is (Impersonate-User and -Group), an administrator otherwise.
+ * or discovery (404). The caller is the impersonated user (Impersonate-User and -Group), otherwise an administrator.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -241,7 +241,7 @@ function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stor
   return { ok: true, object: { ...object, status: { allowed } } };
 }
 
-/** The bindings `kubeadm init` makes: who may have a node's requests approved by nobody in particular. */
+/** The bindings that `kubeadm init` makes: requesters whose node requests are approved automatically. */
 function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review): boolean {
   if (verb !== 'create' || group !== 'certificates.k8s.io' || resource !== 'certificatesigningrequests') return false;
   if (subresource === 'nodeclient') return groups.includes(kubeadmTokens);

@@ -161,7 +161,7 @@ function specProblem(spec: JsonObject): string | undefined {
   return undefined;
 }
 
-/** Conditions as stored after the write, or what is wrong. Only /approval decides, and nothing said is ever taken back. */
+/** Conditions as stored after the write, or what is wrong. Only /approval decides, and a condition is never removed. */
 function nextConditions(
   subresource: 'approval' | 'status',
   before: readonly Condition[],

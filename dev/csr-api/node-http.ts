@@ -25,7 +25,7 @@ export interface HttpService {
   readonly close: () => Promise<void>;
 }
 
-/** How long a stop waits for answers under way; the sign function's own limit is 25 s, but nobody at a terminal waits for that. */
+/** How long a stop waits for answers under way; the sign function's own limit is 25 s, but a user at a terminal does not wait that long. */
 const drainMilliseconds = 5_000;
 /** A caller over the limit may go on sending this much while we ignore it, so that it reads our answer, not a reset. */
 const discardBytes = 8 * 1024 * 1024;
@@ -138,7 +138,7 @@ function send(response: ServerResponse, { statusCode, headers, body }: HttpAnswe
   response.end(body);
 }
 
-/** Loopback only, always: the embedded key answers whoever reaches the port. */
+/** Loopback only, always: the embedded key signs for every process that can reach the port. */
 function listen(server: Server, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -8,7 +8,7 @@ import type { AskedCertificate, CertificateQuestion } from './kubelet.ts';
 import { DemoFailure } from './scenario.ts';
 import type { DemoWorld } from './scenario.ts';
 
-/** As whoever `api` is logged in as. */
+/** As the user of `api`. */
 export async function postRequest(
   asked: AskedCertificate,
   { organization, commonName }: CertificateQuestion,
@@ -22,7 +22,7 @@ export async function postRequest(
   return object;
 }
 
-/** Looks again and again until there is something to see, or the demo's patience is over. */
+/** Reads the request repeatedly until `look` finds something or the time of the demo is over. */
 export async function waitFor(
   name: string,
   look: (object: JsonObject) => unknown,
@@ -38,9 +38,7 @@ export async function waitFor(
   } catch (error) {
     if (!signal.aborted) throw error;
   }
-  throw new DemoFailure(
-    ['the request was not answered in time. What was said last:', ...stack.complaints()].join('\n    '),
-  );
+  throw new DemoFailure(['the request was not answered in time. Last messages:', ...stack.complaints()].join('\n    '));
 }
 
 export function present(answer: ApiAnswer<JsonObject>, otherwise: string): JsonObject {

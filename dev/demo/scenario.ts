@@ -9,7 +9,7 @@ export interface Scenario {
   readonly summary: string;
   /** What was seen to hold when it ends well: the last line. */
   readonly proven: string;
-  /** Whether it can also be played on a cluster of somebody's (`--kubeconfig`). */
+  /** Whether it can also run on a real cluster (`--kubeconfig`). */
   readonly onRealCluster: boolean;
   /** Returns when all that was promised was seen to hold, throws DemoFailure when it was not. */
   readonly run: (world: DemoWorld) => Promise<void>;
@@ -23,11 +23,11 @@ export interface DemoWorld {
   readonly kubeconfig?: string;
   /** Stands before the CA; a test puts a key there that signs wrongly. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
-  /** Stands before the stand-in for AWS; a test puts a platform there that says yes to everybody. */
+  /** Stands before the stand-in for AWS; a test uses a platform there that confirms every claim. */
   readonly wrapAws?: (aws: AwsPorts) => AwsPorts;
 }
 
-/** Something did not come out as it must. The message is for whoever runs the demo. */
+/** An expectation of the demo failed. The message is for the user who runs it. */
 export class DemoFailure extends Error {
   override readonly name = 'DemoFailure';
 }

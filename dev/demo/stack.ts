@@ -15,7 +15,7 @@ import { startCsrApi } from '../csr-api/csr-api.ts';
 import { openSignService, serveSignService } from '../serve/sign-service.ts';
 import type { DemoWorld } from './scenario.ts';
 
-/** Whom a bootstrap token logs in: whoever has it. */
+/** The user of a bootstrap token. */
 export const bootstrapUser = 'system:bootstrap:demo01';
 
 export interface DemoStack {
@@ -24,13 +24,13 @@ export interface DemoStack {
   readonly trustBundle: () => Promise<string>;
   readonly caKeyId: string;
   readonly server: string;
-  /** With the rights of whoever runs the demo. */
+  /** With the rights of the user who runs the demo. */
   readonly cluster: KubernetesApi;
-  /** As a node that joins: the same on a real cluster, where nobody is impersonated. */
+  /** As a node that joins: the same on a real cluster, which does not impersonate. */
   readonly node: KubernetesApi;
-  /** As this user, with the groups that belong to him. Only the stand-in believes whatever one says of oneself. */
+  /** As this user with their groups. Only the stand-in accepts impersonation without a check. */
   readonly as: (username: string) => KubernetesApi;
-  /** The last things the sign function and the relay said: for the question why nothing happens. */
+  /** The last warnings of the sign function and the relay, to explain a failure. */
   readonly complaints: () => readonly string[];
   readonly close: () => Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * What the demo prints. Plain lines, aligned, that read the same in a log; colour only where somebody is looking
+ * What the demo prints. Plain lines, aligned, that read the same in a log; colour only on a terminal
  * (NO_COLOR, https://no-color.org, is obeyed) and never as the only sign of anything.
  */
 export interface Terminal {

@@ -73,7 +73,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
     close();
     throw error;
   }
-  // The handler asks only for clusters it was told of, and for CAs of their configuration.
+  // The handler asks only for configured clusters, and for CAs of their configuration.
   const state = (cluster: string): ClusterState => present(states.get(cluster), `cluster ${cluster}`);
   const authority = (cluster: string, ca: string): Authority => present(state(cluster).authorities.get(ca), `CA ${ca}`);
   const shared = {

@@ -1,6 +1,6 @@
 /**
- * Two machines and one bootstrap token. With kubeadm alone whoever has the token becomes any node; here each machine gets
- * its own name, whatever it says and whatever it has overheard.
+ * Two machines and one bootstrap token. With kubeadm alone the token is enough to become any node; here each machine gets only
+ * its own name, even with evidence that it has copied from the other machine.
  */
 import { X509Certificate } from 'node:crypto';
 import { certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
@@ -40,7 +40,7 @@ async function run(world: DemoWorld): Promise<void> {
   const [honest, thief] = [aws.launch(first), aws.launch(second)];
   terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
   terminal.step(first, honest.instanceId);
-  terminal.step(second, `${thief.instanceId}, taken over by somebody`);
+  terminal.step(second, `${thief.instanceId}, taken over by an attacker`);
 
   terminal.heading('The cluster');
   const cluster = configuration(aws);
@@ -80,7 +80,7 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   terminal.heading(`${second} claims that name with a proof of its own`);
   await isDenied(play, first, proofOf(thief, first, play), 'IdentityNotAllowed');
 
-  terminal.heading(`Somebody who may tag instances gives ${second} that name too`);
+  terminal.heading(`An attacker who may tag instances gives ${second} that name too`);
   play.aws.rename(thief.instanceId, first);
   await isDenied(play, first, proofOf(thief, first, play), 'TofuNodeTaken');
   play.aws.rename(thief.instanceId, second);
@@ -148,13 +148,13 @@ async function isDenied(
   if (!refused) throw new DemoFailure(`the sign endpoint answered ${status} (${codes.join(', ')})`);
 }
 
-/** What somebody gets who can approve, or has the relay's credentials: the object with an approval of his own making. */
+/** What an attacker with the right to approve, or with the relay's credentials, gets: it posts a forged approval. */
 async function signAnyway(
   object: JsonObject,
   { signUrl }: DemoStack,
   signal: AbortSignal,
 ): Promise<{ readonly status: number; readonly codes: readonly string[] }> {
-  const conditions = [{ type: 'Approved', status: 'True', reason: 'Forged', message: 'by whoever is in between' }];
+  const conditions = [{ type: 'Approved', status: 'True', reason: 'Forged', message: 'by an attacker' }];
   const response = await fetch(signUrl, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -181,7 +181,7 @@ function questionFor(nodeName: string): CertificateQuestion {
   };
 }
 
-/** As docs/attestation.md has it: whoever is on the machine can make one, for whatever key and name he likes. */
+/** As in docs/attestation.md: every process on the machine can make evidence for any key and name. */
 function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Play): NodeProof {
   const { account, region } = aws;
   const { name, attestation } = cluster;
@@ -197,14 +197,14 @@ function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Pl
   };
 }
 
-/** The evidence in somebody's request, word for word, for whatever key. */
+/** The copied evidence of another request, used for another key. */
 function overhear({ object }: AskedCertificate): NodeProof['evidence'] {
   const { request } = object['spec'] as { readonly request: string };
   const [, block = ''] = Buffer.from(request, 'base64')
     .toString('latin1')
     .split(`-----BEGIN ${evidenceLabels.data}-----`);
-  const said = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
-  return () => said;
+  const copied = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
+  return () => copied;
 }
 
 function configuration({ account, region }: StandInAws): ClusterConfiguration {

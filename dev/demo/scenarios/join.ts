@@ -42,7 +42,7 @@ async function run(world: DemoWorld): Promise<void> {
   const { terminal } = world;
   const cleanups: (() => unknown)[] = [];
   try {
-    // One clock for everybody, which can be set forward: nobody waits for a day here.
+    // One clock for all parts, which the demo sets forward instead of waiting for a day.
     let ahead = 0;
     const now = (): number => Date.now() + ahead;
 

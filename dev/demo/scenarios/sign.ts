@@ -106,7 +106,7 @@ function failureIn(object: JsonObject): string | undefined {
   return failed === undefined ? undefined : `${failed.reason ?? ''}: ${failed.message ?? ''}`;
 }
 
-/** Somebody's cluster is left as it was found, however the demo went. */
+/** Leaves a real cluster unchanged, also after a failure. */
 async function removeAll(names: readonly string[], stack: DemoStack, { terminal }: DemoWorld): Promise<void> {
   for (const name of names) {
     const answer = await stack.cluster.requester
@@ -132,8 +132,8 @@ function kubeletPlay(): Play {
 }
 
 /**
- * On a cluster of somebody's the kubernetes.io signers have an owner, whose certificate might come first. So a signer of
- * our own, whose certificates log nobody in.
+ * On a real cluster another controller serves the kubernetes.io signers and could answer first, so the demo uses a signer of its
+ * own, whose certificates are not valid as logins.
  */
 function realClusterPlay(): Play {
   const parsed = parseConfiguration(realClusterYaml, 'demo');
