@@ -1,114 +1,110 @@
 /**
- * The story of one certificate, top to bottom: from the request object to the certificate or the reason why not.
+ * The story of one certificate, top to bottom: from the request object to the certificate or the reason for a refusal.
  *
- * One certificate per UID, whatever is delivered twice, at once, or after a crash: the ledger's record is written
- * before the key is asked and decides every race; the certificate is disclosed only after it is recorded.
+ * A UID gets one certificate, even if the request is delivered twice, concurrently or again after a crash: the ledger
+ * record is written before the key is asked and decides every race; the certificate is disclosed only after it is
+ * recorded.
  */
+import { checkVerdict } from './attestation/check-verdict.ts';
+import type { AttestationReader, Standing } from './attestation/check-verdict.ts';
+import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
+import type { ClusterConfiguration } from './configuration/model/cluster.ts';
 import { sha256 } from './encoding/digest.ts';
+import { toPem } from './encoding/pem.ts';
+import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
+import { requestDigest } from './kubernetes/request-digest.ts';
+import { triage } from './kubernetes/triage.ts';
+import { refused, uidReused, violation } from './outcome/outcome.ts';
+import type { SignOutcome, Violations } from './outcome/outcome.ts';
+import type { Profile } from './policy/profile.ts';
+import type { CertificateLedger, FreshKey, Intent, IssuingRecord } from './ports/certificate-ledger.ts';
+import { CertificateDefectError } from './ports/errors.ts';
+import type { Instant } from './ports/instant.ts';
+import type { LockReader } from './ports/locks.ts';
+import { readAndCheckRequest } from './read-and-check-request.ts';
 import { checkCertificate } from './x509/check-issued.ts';
 import { assembleCertificate, buildTbs } from './x509/leaf-certificate.ts';
 import type { Authority, LeafTemplate } from './x509/leaf-certificate.ts';
-import type { ClusterConfiguration } from './configuration/model/cluster.ts';
-import { decodeRequest } from './x509/certificate-request.ts';
 import type { CertificateRequest } from './x509/model.ts';
-import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
-import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
-import type { LockReader } from './ports/locks.ts';
 import { notAfterOf, serialFrom, validity } from './x509/validity.ts';
 import type { Validity } from './x509/validity.ts';
-import { refused, violation } from './outcome/outcome.ts';
-import type { SignOutcome, Violations } from './outcome/outcome.ts';
-import { toPem } from './encoding/pem.ts';
-import { CertificateDefectError } from './ports/errors.ts';
-import type { CertificateLedger, FreshKey, Intent, IssuingRecord } from './ports/certificate-ledger.ts';
-import type { Instant } from './ports/instant.ts';
-import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
-import type { Profile } from './policy/profile.ts';
-import { requestDigest } from './kubernetes/request-digest.ts';
-import { triage } from './kubernetes/triage.ts';
-import { checkVerdict } from './attestation/check-verdict.ts';
-import type { AttestationReader, Standing } from './attestation/check-verdict.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
   readonly locks: LockReader;
-  /** The CA of that name, its certificate checked against its key. Throws when it cannot be had. */
+  /** The CA of that name, its certificate checked against its key. Throws if the CA cannot be loaded. */
   authority(name: string): Promise<Authority>;
   now(): Instant;
   /** Cryptographically strong. */
   randomBytes(count: number): Uint8Array;
-  /** Absent where no profile demands attestation. */
+  /** Absent if no profile demands attestation. */
   readonly attestations?: AttestationReader;
 }
 
-/** Longer than the function may run (25 s), so a lease never ends under a worker that is still alive. */
+/** Longer than the function may run (25 s), so that a lease never ends while its worker is alive. */
 export const leaseMilliseconds = 30_000;
-/** How much earlier a mended clock may make a new notAfter without the recorded one counting as forbidden. */
+/** How much earlier a corrected clock may make a new notAfter without making the recorded one stale. */
 const clockLeewayMilliseconds = 300_000;
-/** A signature takes tens of milliseconds: whoever meets another worker's lease finds the answer after this. */
+/** A signature takes tens of milliseconds: after this time the worker that holds the lease has answered. */
 const inProgressRetrySeconds = 1;
 
-/** The answer to one request. Throwing means: temporary, nothing disclosed, deliver it again. */
+/** The answer to one request. Throwing means: temporary, nothing disclosed, deliver the request again. */
 export async function issue(
   object: RequestObject,
   cluster: ClusterConfiguration,
   ports: IssuePorts,
 ): Promise<SignOutcome> {
-  // Is it ours to answer?
-  const ignored = triage(object);
-  if (ignored !== undefined) return { kind: 'ignored', why: ignored };
-  if (object.signerName !== undefined && !cluster.profiles.has(object.signerName)) return unknownSigner;
+  // Is it ours, can it be read, and does its profile permit it? A corrected policy applies to the next delivery.
+  const checked = readAndCheckRequest(object, cluster.profiles, triage(object));
+  if (checked.kind === 'ignored') return checked;
+  if (checked.kind === 'unreadable') return { kind: 'refused', violations: checked.violations };
+  const { request, signerName, profile } = checked;
 
-  // Can we read it, in exactly one way?
-  const decoded = decodeRequest(object.request);
-  if (!decoded.ok) return { kind: 'refused', violations: decoded.violations };
-  const { request } = decoded;
-  const signerName = object.signerName ?? defaultSignerName(object, request);
-  const profile = cluster.profiles.get(signerName);
-  if (profile === undefined) return unknownSigner;
-
-  // Has an operator locked the node that it concerns? Then nothing is signed or disclosed, whatever was approved before.
+  // Has an operator locked its node? Then nothing is signed or disclosed, even if the request was approved before.
   const [authority, locked] = await Promise.all([
     ports.authority(profile.ca),
     checkNodeLocks(nodesConcerned(object, request), ports.locks),
   ]);
   if (locked !== undefined) return refused(locked);
 
-  // Is it allowed? Judged anew on each delivery, so that a mended policy helps the next one.
+  // A request that is not permitted gets at most the certificate that it has got before.
   const digest = requestDigest(cluster.name, object, signerName);
-  const [first, ...more] = checkProfile(profile, object, request);
-  if (first !== undefined) return answerBefore(object.uid, digest, authority, [first, ...more], ports.ledger);
+  const [first, ...more] = checked.violations;
+  if (first !== undefined) return answerRefused([first, ...more], object.uid, digest, authority, ports.ledger);
 
-  // Who is asking? Where the profile wants proof, there is a verdict about these very bytes, or there will be none.
+  // Which machine asks? A profile that demands attestation needs a stored verdict about these very bytes.
   const question = { profile, request, uid: object.uid, digest, now: ports.now() };
   const standing = await checkVerdict(question, ports.attestations);
-  if (!standing.ok) return answerBefore(object.uid, digest, authority, standing.violations, ports.ledger);
+  if (standing.kind === 'refused')
+    return answerRefused(standing.violations, object.uid, digest, authority, ports.ledger);
 
-  // Begin it, unless this UID was begun before; then build and sign what was recorded, and only that.
-  const plan = planCertificate(object, request, profile, authority, digest, standing.identity, ports);
+  // Begin it, unless this UID was begun before; then build and sign exactly what was recorded.
+  const plan = planCertificate(object, request, profile, authority, digest, standing, ports);
   const begun = await begin(plan, freshKey(object, request, profile, standing), authority, ports);
   if (begun.kind !== 'sign') return begun;
   return signIntent(begun.record, request, authority, ports);
 }
 
-const unknownSigner: SignOutcome = { kind: 'ignored', why: 'UnknownSigner' };
-
-/** A refused request whose UID has a record: the record's own answer stands; a policy never takes back what was issued. */
-async function answerBefore(
+/**
+ * A stored certificate is returned even if today's policy would refuse the request: policy changes do not revoke. An
+ * intent that was never signed stays unsigned.
+ */
+async function answerRefused(
+  violations: Violations,
   uid: string,
   digest: string,
   authority: Authority,
-  violations: Violations,
   ledger: CertificateLedger,
 ): Promise<SignOutcome> {
-  // Of a locked machine not even the certificate that it was issued before.
+  // A locked machine does not even get its earlier certificate again.
   if (violations.some(({ code }) => code === 'Locked')) return { kind: 'refused', violations };
-  const found = await ledger.find(uid);
-  if (found !== undefined && found.requestDigest !== digest) return uidReused;
-  if (found?.state === 'issued') return issuedBefore(found, authority);
-  // An intent that today's policy forbids stays unsigned, and so does an expired one.
+  const record = await ledger.find(uid);
+  if (record !== undefined && record.requestDigest !== digest) return refused(uidReused);
+  if (record?.state === 'issued') return issuedBefore(record, authority);
   return { kind: 'refused', violations };
 }
+
+type Attested = Exclude<Standing, { readonly kind: 'refused' }>;
 
 /** Decides everything the certificate will say. The bytes are final: a retry after a crash signs these again. */
 function planCertificate(
@@ -117,7 +113,7 @@ function planCertificate(
   profile: Profile,
   authority: Authority,
   digest: string,
-  identity: string | undefined,
+  standing: Attested,
   ports: IssuePorts,
 ): Intent {
   const now = ports.now();
@@ -145,28 +141,28 @@ function planCertificate(
     notAfter: span.notAfter,
     openedAt: now,
     leaseUntil: now + leaseMilliseconds,
-    ...(identity === undefined ? {} : { identity }),
+    ...(standing.kind === 'attested' ? { identity: standing.identity } : {}),
   };
 }
 
-/** Where the profile wants fresh keys: which key it is, and for whom it may come again. */
+/** If the profile wants fresh keys: which key it is, and the machine that may use it again. */
 function freshKey(
   object: RequestObject,
   request: CertificateRequest,
   profile: Profile,
-  { identity, firstKey }: Standing & { readonly ok: true },
+  standing: Attested,
 ): FreshKey | undefined {
   if (profile.freshKeys !== true) return undefined;
   return {
     spkiSha256: sha256(request.publicKey.spki).toString('hex'),
     requestSha256: sha256(object.request).toString('hex'),
-    ...(firstKey === true && identity !== undefined ? { identity } : {}),
+    ...(standing.kind === 'attested' && standing.firstKey ? { identity: standing.identity } : {}),
   };
 }
 
 type Begun = { readonly kind: 'sign'; readonly record: IssuingRecord } | SignOutcome;
 
-/** Takes the UID for this worker, or tells what became of it. */
+/** Takes the UID for this worker, or answers from the record of this UID. */
 async function begin(
   plan: Intent,
   fresh: FreshKey | undefined,
@@ -174,42 +170,40 @@ async function begin(
   ports: IssuePorts,
 ): Promise<Begun> {
   const opened = await ports.ledger.open(plan, fresh);
-  // Now the intent is on record and no key has been asked. A crash here leaves a lease that runs out; the next
-  // delivery takes the intent over and signs the same bytes.
-  if (opened.written) return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
+  // Now the intent is on record and no key has been asked. A crash here leaves a lease that expires; the next delivery
+  // takes the intent over and signs the same bytes.
+  if (opened.kind === 'written') return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
+  if (opened.kind === 'keyUsed') return keyReused;
 
-  if ('why' in opened) return keyReused;
   const { found } = opened;
-  const answered = answerFrom(found, plan, authority);
-  if (answered !== undefined) return answered;
+  // The first record of a UID wins. A request with other content learns nothing from it.
+  if (found.requestDigest !== plan.requestDigest) return refused(uidReused);
+  if (found.state !== 'intent' || found.leaseUntil > plan.openedAt) return answerFromLedger(found, authority);
   if (isStale(found, plan, authority)) {
     const expired = await ports.ledger.expire(found.uid, found.attempt);
-    // Irreversible: this UID will never have a certificate; its requester makes a new request.
-    if (expired.written) return intentExpired;
-    return answerFrom(expired.found, plan, authority) ?? inProgress;
+    // Irreversible: this UID will never have a certificate; its requester must create a new request.
+    return expired.kind === 'written' ? intentExpired : answerFromLedger(expired.found, authority);
   }
   const leaseUntil = plan.openedAt + leaseMilliseconds;
   const taken = await ports.ledger.takeOver(found.uid, found.attempt, leaseUntil);
-  if (taken.written) return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil } };
-  return answerFrom(taken.found, plan, authority) ?? inProgress;
+  if (taken.kind === 'written') return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil } };
+  return answerFromLedger(taken.found, authority);
 }
 
-/** What a record that was there first answers; nothing when it is an intent nobody works on. */
-function answerFrom(found: IssuingRecord, plan: Intent, authority: Authority): SignOutcome | undefined {
-  // The first record of a UID wins. Nothing of it is disclosed to whoever brings other content.
-  if (found.requestDigest !== plan.requestDigest) return uidReused;
-  switch (found.state) {
+/** The answer of a record of the same content, on which this worker does not work. */
+function answerFromLedger(record: IssuingRecord, authority: Authority): SignOutcome {
+  switch (record.state) {
     case 'issued':
-      return issuedBefore(found, authority);
+      return issuedBefore(record, authority);
     case 'expired':
       return intentExpired;
     case 'intent':
-      return found.leaseUntil > plan.openedAt ? inProgress : undefined;
+      return inProgress;
   }
 }
 
 /**
- * May a recorded intent still be signed? Not when its CA was replaced, when less than half of its life is left, or when
+ * May a recorded intent still be signed? Not if its CA was replaced, if less than half of its life is left, or if
  * today's policy would give less than the recorded bytes promise.
  */
 function isStale(found: IssuingRecord, plan: Intent, authority: Authority): boolean {
@@ -221,7 +215,7 @@ function isStale(found: IssuingRecord, plan: Intent, authority: Authority): bool
   );
 }
 
-/** Asks the key for the recorded bytes, checks what came back as a stranger would, records it, discloses it. */
+/** Asks the key to sign the recorded bytes, checks the certificate as a relying party would, records and discloses it. */
 async function signIntent(
   record: IssuingRecord,
   request: CertificateRequest,
@@ -238,41 +232,30 @@ async function signIntent(
 
     const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId);
     // Now the certificate is on record. A crash here loses the answer only: the next delivery reads it.
-    if (completed.written) return issued(certificate, record, authority, false);
-    return answerLost(completed.found, authority);
+    if (completed.kind === 'written') return issued(certificate, record, authority, false);
+    // Another worker finished first: its certificate counts; this one is discarded, undisclosed.
+    return answerFromLedger(completed.found, authority);
   } catch (error) {
     await releaseQuietly(record, ports.ledger);
     throw error;
   }
 }
 
-/** Another worker finished first: its certificate is the one; ours is thrown away unseen. */
-function answerLost(found: IssuingRecord, authority: Authority): SignOutcome {
-  switch (found.state) {
-    case 'issued':
-      return issuedBefore(found, authority);
-    case 'expired':
-      return intentExpired;
-    case 'intent':
-      return inProgress;
-  }
-}
-
-/** Lets the next delivery start at once. If even this fails, the lease runs out by itself. */
+/** Lets the next delivery start at once. If this fails too, the lease expires on its own. */
 async function releaseQuietly(record: IssuingRecord, ledger: CertificateLedger): Promise<void> {
   try {
     await ledger.release(record.uid, record.attempt);
   } catch {
-    // The error that brought us here says more; it is the one thrown on.
+    // The caller throws the first error, which says more.
   }
 }
 
-function issuedBefore(found: IssuingRecord, authority: Authority): SignOutcome {
-  if (found.certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
-  return issued(found.certificate, found, authority, true);
+function issuedBefore(record: IssuingRecord, authority: Authority): SignOutcome {
+  if (record.certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
+  return issued(record.certificate, record, authority, true);
 }
 
-/** Leaf, then intermediates, never the root. Those of another CA than the record's would only mislead a TLS peer. */
+/** Leaf, then intermediates, never the root. Intermediates of another CA than the record's would mislead a TLS peer. */
 function issued(
   certificate: Uint8Array,
   { caKeyId, serial }: IssuingRecord,
@@ -284,11 +267,8 @@ function issued(
   return { kind: 'issued', certificatePem, serial, repeat };
 }
 
-const uidReused = refused(
-  violation('UidReused', 'a request with this UID and other content was answered before; create a new request'),
-);
 const keyReused = refused(
-  violation('KeyReused', 'a certificate was made for this key before; make a new key and a new request'),
+  violation('KeyReused', 'a certificate was issued for this key before; create a new key and a new request'),
 );
 const intentExpired = refused(
   violation('IntentExpired', 'signing was begun and not finished in time; create a new request'),

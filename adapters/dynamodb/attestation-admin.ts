@@ -55,13 +55,13 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
   async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeWrite> {
     const token = newToken(randomBytes);
     const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
-    if (answer.written) return answer;
+    if (answer.kind === 'written') return answer;
     const audited = answer.failed.at(-1);
     // Written before, by this very call, whose answer was lost.
-    if (audited?.['writer']?.S === token) return { written: true };
+    if (audited?.['writer']?.S === token) return { kind: 'written' };
     if (audited !== undefined) throw new Error('there is an audit item of this id already');
     const [subject] = answer.failed;
-    return { written: false, why: subject !== undefined && Object.keys(subject).length === 0 ? 'missing' : 'changed' };
+    return { kind: subject !== undefined && Object.keys(subject).length === 0 ? 'missing' : 'changed' };
   }
 
   return {
@@ -94,7 +94,7 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
     async adopt(record, audit) {
       checkAdoption(record);
       const answer = await change(audit, ...writes.first(record));
-      return answer.written ? answer : { written: false, why: 'changed' };
+      return answer.kind === 'written' ? answer : { kind: 'changed' };
     },
     async allowMachine(entry, audit) {
       const { name, ...about } = entry;
@@ -110,7 +110,7 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
             expression: `attribute_exists(${attestationsTable.partitionKey})`,
           });
       const answer = await change(audit, item);
-      return answer.written ? answer : { written: false, why: 'missing' };
+      return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
     async listLocks() {
       const locks: Lock[] = [];
@@ -122,12 +122,12 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
         audit,
         ...subjectsOf(lock).map((subject) => writes.put(keys.lock(subject), itemFrom(lock), isNew)),
       );
-      return answer.written ? answer : { written: false, why: 'changed' };
+      return answer.kind === 'written' ? answer : { kind: 'changed' };
     },
     async unlock(lock, audit) {
       const isIt = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
       const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), isIt)));
-      return answer.written ? answer : { written: false, why: 'missing' };
+      return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
   };
 

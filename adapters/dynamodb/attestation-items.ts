@@ -1,9 +1,9 @@
 /**
- * The items of the attestations table, and the writes that both attest and operators make of them.
+ * The items of the attestations table, and the writes that attest and operators share.
  *
- *     id#<identity>        the record of a machine          node#<name>            whose the name is
- *     once#<kind>#<id>     a spent proof                    once#address#<ip>      whose the address is
- *     verdict#<uid>        what was concluded               audit#<ULID>           who did what, when and why
+ *     id#<identity>        the record of a machine          node#<name>            the holder of the name
+ *     once#<kind>#<id>     spent evidence                   once#address#<ip>      the user of the address
+ *     verdict#<uid>        the verdict about a request      audit#<ULID>           who did what, when and why
  *     machine#<name>       an entry of the list             machine#*              all entries with a `*`, in one item
  *     refused#<requester>#<from>   how often that requester was refused from then on (SHA-256 of the user name)
  *     lock#node#<name>     a locked node name               lock#id#<identity>     a locked machine
@@ -48,7 +48,7 @@ export function keyOf(key: string): Item {
   return { [partitionKey]: { S: key } };
 }
 
-/** An hour after the item has expired by anybody's clock. */
+/** DynamoDB deletes the item one hour after it expired, so that clock differences do not matter. */
 export function timeToLive(expiresAt: Instant): Item {
   return { [attestationsTable.timeToLive]: cleanUpAt(expiresAt) };
 }
@@ -83,24 +83,24 @@ export function writesOf(tableName: string) {
     ConditionCheck: { ...conditional(condition), Key: key },
   });
 
-  /** The item by which a call of an operator knows its own write (`writer`). */
+  /** With `token`, the item by which the call of an operator recognises its own write (`writer`). */
   function audit(item: AuditItem, token?: string): TransactWriteItem {
     const writer: Item = token === undefined ? {} : { writer: { S: token } };
     return put(keys.audit(item.id), { ...itemFrom(item), ...writer }, isNew);
   }
 
-  /** Addresses that are nobody's yet, or `former`'s. */
+  /** address-free. */
   function occupy(addresses: readonly string[], identity: string, former?: string): readonly TransactWriteItem[] {
     const condition = former === undefined ? isNew : isNewOr(isOf(former));
     return unique(addresses).map((address) => put(keys.address(address), itemFrom({ identity, address }), condition));
   }
 
-  /** Addresses go back to nobody. */
+  /** Addresses become free. */
   function free(addresses: readonly string[], identity: string): readonly TransactWriteItem[] {
     return unique(addresses).map((address) => remove(keys.address(address), isOf(identity)));
   }
 
-  /** A first record with its node name and addresses. The name is nobody's, or with `former` exactly that machine's. */
+  /** machine-new, name-free (with `former` its holder must be that machine), address-free. */
   function first(record: IdentityRecord, former?: string): readonly TransactWriteItem[] {
     const { identity, nodeName, addresses } = record;
     return [
@@ -110,7 +110,7 @@ export function writesOf(tableName: string) {
     ];
   }
 
-  /** Changes of the record only what its retirement changes, so that nothing of the reader's copy gets into it. */
+  /** retired-current. Changes only the fields of a retirement, so that no stale field of the reader's copy is written. */
   function retire(record: IdentityRecord): TransactWriteItem {
     const active = isStillActive(record);
     return {
@@ -134,7 +134,7 @@ function unique(texts: readonly string[]): readonly string[] {
 
 export const isNew: Condition = { expression: `attribute_not_exists(${partitionKey})` };
 
-/** A node name or an address that is this machine's. */
+/** name-own: the node name or address belongs to this machine. */
 export function isOf(identity: string): Condition {
   return {
     expression: '#identity = :identity',
@@ -147,7 +147,7 @@ function isNewOr(other: Condition): Condition {
   return { ...other, expression: `${isNew.expression} OR ${other.expression}` };
 }
 
-/** The record is the one that was read. `rev` alone would not say so: after a reset, another first use begins at 1 again. */
+/** record-same. `rev` alone is not enough: after a reset, the next first use starts at 1 again. */
 export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition {
   return {
     expression: '#rev = :rev AND #firstSeen = :firstSeen AND #nodeName = :nodeName',
@@ -160,7 +160,7 @@ export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition
   };
 }
 
-/** A retired machine makes no use of its record, and does not retire again. */
+/** record-current, retired-current: a retired machine neither uses its record nor retires again. */
 export function isStillActive(record: IdentityRecord): Condition {
   const { expression, names, values } = isStill(record);
   return {

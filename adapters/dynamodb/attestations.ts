@@ -1,6 +1,6 @@
 /**
- * What attestation remembers, in a DynamoDB table. Every write is one transaction whose conditions say what it depends
- * on; every question about several items is one transaction too, so that they are of one moment.
+ * The records of attestation in a DynamoDB table. Every write is one transaction with the conditions that
+ * core/ports/attestation-store.ts defines; every read of several items that belong together is one transaction too.
  */
 import { BatchGetItemCommand, GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClient, TransactWriteItem } from '@aws-sdk/client-dynamodb';
@@ -28,13 +28,13 @@ import { itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
 export interface DynamoDbAttestationsOptions {
-  /** Made with `ledgerClientConfig`: these writes bear repetition too. */
+  /** Made with `ledgerClientConfig`: the SDK may repeat these writes too. */
   readonly client: DynamoDBClient;
   readonly tableName: string;
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-/** A node name that changes hands between two reads is looked up again, this often. */
+/** If a node name changes hands between two reads, it is read again, this often. */
 const mostReads = 4;
 
 export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): AttestationStore {
@@ -49,7 +49,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     }
   }
 
-  /** Each as it is now, in the order asked; of no one moment. */
+  /** Each item as it is now, in the order of the keys; not of one moment. */
   async function getEach(wanted: readonly Item[]): Promise<readonly (Item | undefined)[]> {
     let answer;
     try {
@@ -63,7 +63,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     return wanted.map((key) => found.get(named(key)[0]));
   }
 
-  /** All of these as they are at one moment, and with them the record of whoever holds the node name then. */
+  /** All these items at one moment, together with the record of the holder of the node name at that moment. */
   async function readWithHolder(nodeName: string, wanted: readonly Item[]): Promise<(key: Item) => Item | undefined> {
     let holder: Item | undefined;
     for (let reads = 0; reads < mostReads; reads += 1) {
@@ -100,9 +100,11 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     },
     async observe(record) {
       checkObservation(record);
+      // record-current
       const still = isStillActive({ ...record, rev: record.rev - 1 });
       const item = writes.put(keys.identity(record.identity), itemFrom(record), still);
-      return (await transactWrite(options, newToken(randomBytes), [item])).written;
+      const write = await transactWrite(options, newToken(randomBytes), [item]);
+      return write.kind === 'written';
     },
     async countRefusal(count) {
       const update = {
@@ -130,28 +132,33 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
       checkClaim(claim);
       const token = newToken(randomBytes);
       const answer = await transactWrite(options, token, claimItems(claim, now, token));
-      if (answer.written) return answer;
+      if (answer.kind === 'written') return answer;
       const [standing] = answer.failed;
-      if (standing === undefined) return { written: false, why: 'changed' };
-      // Written before, by this very call, whose answer was lost.
-      if (standing['writer']?.S === token) return { written: true };
-      return { written: false, why: 'verdict', found: verdictFrom(plainFrom(standing)) } satisfies ClaimWrite;
+      if (standing === undefined) return { kind: 'changed' };
+      // This very call has written before, and its answer was lost.
+      if (standing['writer']?.S === token) return { kind: 'written' };
+      return { kind: 'verdict', found: verdictFrom(plainFrom(standing)) } satisfies ClaimWrite;
     },
   };
 
-  /** The verdict is the first, and holds the token by which a call knows its own write. */
+  /** The verdict is the first item, and holds the token by which a call recognises its own write. */
   function claimItems(claim: Claim, now: Instant, token: string): readonly TransactWriteItem[] {
     const { verdict, once, identity: write, newAddresses, retire, audit } = claim;
     const { uid, expiresAt } = verdict;
     const verdictItem = { ...itemFrom(verdict), ...timeToLive(expiresAt), writer: { S: token } };
     return [
+      // no-verdict
       writes.put(keys.verdict(uid), verdictItem, isNoneBy(now)),
+      // evidence-unspent
       ...once.map((proof) => {
         const item = { ...itemFrom(proof), ...timeToLive(proof.expiresAt) };
         return writes.put(keys.once(proof.kind, proof.id), item, isNoneBy(now, proof.requestSha256));
       }),
+      // machine-new, name-free, address-free
       ...(write.kind === 'create' ? writes.first(write.record, retire?.identity) : []),
+      // record-current, name-own, address-free
       ...(write.kind === 'replace' ? replaceItems(write.record, newAddresses) : []),
+      // retired-current
       ...(retire === undefined ? [] : retireItems(retire, newAddresses)),
       ...audit.map((item) => writes.audit(item)),
     ];
@@ -166,14 +173,14 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     ];
   }
 
-  /** Its addresses are free again, unless the one that comes after it takes them in the same transaction. */
+  /** Its addresses become free, unless the machine that takes its name claims them in the same transaction. */
   function retireItems(retire: IdentityRecord, taken: readonly string[]): readonly TransactWriteItem[] {
     const left = retire.addresses.filter((address) => !taken.includes(address));
     return [writes.retire(retire), ...writes.free(left, retire.identity)];
   }
 }
 
-/** There is none, or it has expired; of a proof also: the same bytes spent it. */
+/** no-verdict, and with `requestSha256` evidence-unspent: no item, an expired one, or one that the same bytes spent. */
 function isNoneBy(now: Instant, requestSha256?: string): Condition {
   const none = `attribute_not_exists(${attestationsTable.partitionKey}) OR #expiresAt <= :now`;
   const [names, values] = [{ '#expiresAt': 'expiresAt' }, { ':now': { N: String(now) } }];
@@ -185,7 +192,7 @@ function isNoneBy(now: Instant, requestSha256?: string): Condition {
   };
 }
 
-/** A name with `*` would be the key of the patterns; no machine is called so. */
+/** A name with `*` would be the key of the patterns; no machine has such a name. */
 function exactNames({ machines }: Lookup): readonly string[] {
   return machines.filter((name) => !name.includes('*'));
 }
@@ -244,13 +251,14 @@ function unexpired(item: Item, now: Instant): Verdict | undefined {
 
 function recordFrom(item: Item, identity: string): IdentityRecord {
   const record = identityRecordFrom(plainFrom(item));
-  if (record.identity !== identity) throw new TypeError('another machine’s record lies under the key of this one');
+  if (record.identity !== identity)
+    throw new TypeError('the record of another machine is stored under the key of this one');
   return record;
 }
 
 function lockOn(item: Item, subject: LockSubject): Lock {
   const lock = lockFrom(plainFrom(item));
-  if (!subjectsOf(lock).includes(subject)) throw new TypeError('another lock lies under the key of this one');
+  if (!subjectsOf(lock).includes(subject)) throw new TypeError('another lock is stored under the key of this one');
   return lock;
 }
 

@@ -5,7 +5,7 @@
  *
  * The SDK sends a call again when its answer is lost. The second one then fails its own condition: against what the
  * first one wrote. Every write therefore leaves a token of its call in the record, and a condition that fails against
- * the token of the same call means: written. A caller's second call has another token and is answered like anybody's.
+ * the token of the same call means: written. A second call of the caller has another token and gets the usual answer.
  */
 import {
   ConditionalCheckFailedException,
@@ -78,14 +78,14 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
     };
     if (freshKey === undefined) return write(intent.uid, token, () => client.send(new PutItemCommand(put)));
     const answer = await transactWrite(options, token, [{ Put: put }, keyMark(freshKey, intent)]);
-    if (answer.written) return answer;
+    if (answer.kind === 'written') return answer;
     const [standing] = answer.failed;
-    if (standing === undefined) return { written: false, why: 'keyUsed' };
-    if (standing['writer']?.S === token) return { written: true };
-    return { written: false, found: recordFrom(standing, intent.uid) };
+    if (standing === undefined) return { kind: 'keyUsed' };
+    if (standing['writer']?.S === token) return { kind: 'written' };
+    return { kind: 'found', found: recordFrom(standing, intent.uid) };
   }
 
-  /** A mark that is there stays as it is, and so has an identity from the start or never: NULL is nobody's. */
+  /** An existing mark never changes, so that it has an identity from the start or never: NULL means none. */
   function keyMark({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): TransactWriteItem {
     const own = identity === undefined ? '' : ' OR #identity = :allowed';
     const marks = ['requestSha256 = if_not_exists(requestSha256, :request)', 'uid = if_not_exists(uid, :uid)'];
@@ -109,7 +109,7 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
   return {
     async find(uid) {
       const command = new GetItemCommand({ TableName: tableName, Key: keyOf(uid), ConsistentRead: true });
-      const { Item: item } = await told(() => client.send(command));
+      const { Item: item } = await mapTableErrors(() => client.send(command));
       return item === undefined ? undefined : recordFrom(item, uid);
     },
     open,
@@ -136,24 +136,24 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
   };
 }
 
-/** A caller changes what it has not opened. */
+/** The caller changes a record that it has not opened. */
 class NoRecordError extends Error {
   override readonly name = 'NoRecordError';
 }
 
 async function write(uid: string, token: string, send: () => Promise<unknown>): Promise<LedgerWrite> {
   try {
-    await told(send);
-    return { written: true };
+    await mapTableErrors(send);
+    return { kind: 'written' };
   } catch (error) {
     if (!(error instanceof ConditionalCheckFailedException)) throw error;
     if (error.Item === undefined) throw new NoRecordError(`the ledger has no record of ${uid}`);
-    if (error.Item['writer']?.S === token) return { written: true };
-    return { written: false, found: recordFrom(error.Item, uid) };
+    if (error.Item['writer']?.S === token) return { kind: 'written' };
+    return { kind: 'found', found: recordFrom(error.Item, uid) };
   }
 }
 
-async function told<T>(send: () => Promise<T>): Promise<T> {
+async function mapTableErrors<T>(send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

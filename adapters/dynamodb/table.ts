@@ -1,6 +1,6 @@
 /**
- * The two tables of one cluster: what their items are called. Items of several kinds lie side by side, told apart by the
- * beginning of their key.
+ * The two tables of one cluster and the names of their items. A table holds items of several kinds; the prefix of the key
+ * is the kind.
  *
  * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts).
  * attestations: everything in attestations.ts and attestation-admin.ts.

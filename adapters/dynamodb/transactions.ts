@@ -25,9 +25,9 @@ export interface TransactionOptions {
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-/** `failed`: of each item in order, what its condition met (an empty item where there is none); undefined = it held. */
+/** `failed`: for each item in order, the stored item that failed its condition (empty if absent); undefined = it held. */
 export type TransactionWrite =
-  { readonly written: true } | { readonly written: false; readonly failed: readonly (Item | undefined)[] };
+  { readonly kind: 'written' } | { readonly kind: 'conditionFailed'; readonly failed: readonly (Item | undefined)[] };
 
 /** Six tries, with pauses of 20 ms at most before the second and 320 ms before the last: well under a second. */
 const mostTries = 6;
@@ -47,11 +47,11 @@ export async function transactWrite(
   return persist(randomBytes, async () => {
     try {
       await client.send(new TransactWriteItemsCommand(command));
-      return { written: true };
+      return { kind: 'written' };
     } catch (error) {
       const failed = failedConditions(error);
       if (failed === undefined) throw error;
-      return { written: false, failed };
+      return { kind: 'conditionFailed', failed };
     }
   });
 }
@@ -83,7 +83,7 @@ async function persist<T>(randomBytes: (count: number) => Uint8Array, send: () =
   }
 }
 
-/** Of a transaction that was cancelled for conditions, whatever else was said of other items. */
+/** The failed conditions of a cancelled transaction, also if other items of it met another transaction. */
 function failedConditions(error: unknown): readonly (Item | undefined)[] | undefined {
   const reasons = reasonsOf(error);
   if (!reasons.some(({ Code: code }) => code === 'ConditionalCheckFailed')) return undefined;

@@ -44,15 +44,14 @@ export function embeddedAttestationAdmin(
     async reset(record, audit) {
       return inTurn((): ChangeWrite => {
         const found = records.still(record);
-        if (found === undefined)
-          return { written: false, why: records.find(record.identity) === undefined ? 'missing' : 'changed' };
+        if (found === undefined) return { kind: records.find(record.identity) === undefined ? 'missing' : 'changed' };
         const { identity, nodeName } = found;
         deleteIdentity.run(identity);
         // A retired machine's name is another's by now.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
     async adopt(record, audit) {
@@ -61,25 +60,25 @@ export function embeddedAttestationAdmin(
         const { identity, nodeName, addresses } = record;
         const taken = addresses.some((address) => records.owner(address) !== undefined);
         if (taken || records.find(identity) !== undefined || records.holder(nodeName) !== undefined)
-          return { written: false, why: 'changed' };
+          return { kind: 'changed' };
         records.create(record);
         for (const address of new Set(addresses)) records.occupy(address, identity);
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
     async allowMachine(entry, audit) {
       return inTurn((): ChangeWrite => {
         putMachine.run(entry.name, JSON.stringify(entry));
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
     async removeMachine(name, audit) {
       return inTurn((): ChangeWrite => {
-        if (deleteMachine.run(name).changes === 0) return { written: false, why: 'missing' };
+        if (deleteMachine.run(name).changes === 0) return { kind: 'missing' };
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
     async listLocks() {
@@ -89,20 +88,20 @@ export function embeddedAttestationAdmin(
     async lock(lock, audit) {
       return inTurn((): ChangeWrite => {
         const subjects = subjectsOf(lock);
-        if (subjects.some((subject) => findLock.get(subject) !== undefined)) return { written: false, why: 'changed' };
+        if (subjects.some((subject) => findLock.get(subject) !== undefined)) return { kind: 'changed' };
         for (const subject of subjects) putLock.run(subject, JSON.stringify(lock));
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
     async unlock(lock, audit) {
       return inTurn((): ChangeWrite => {
         const subjects = subjectsOf(lock);
         const isIt = (row: Row | undefined): boolean => row !== undefined && recordOf(row, lockFrom).id === lock.id;
-        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return { written: false, why: 'missing' };
+        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return { kind: 'missing' };
         for (const subject of subjects) deleteLock.run(subject);
         records.audit(audit);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
   };

@@ -1,7 +1,7 @@
 /**
- * What attestation remembers, in one SQLite file per cluster: for the demo, development and tests, behind the same ports
- * and the same contract suite as DynamoDB's. Records lie in it as JSON; the columns beside them are what conditions look
- * at. Nothing is ever cleaned up: what has expired counts as none.
+ * The records of attestation in one SQLite file per cluster: for the demo, development and tests, with the same ports and
+ * the same contract suite as the DynamoDB store. Records are JSON; the columns beside them serve the conditions, which
+ * core/ports/attestation-store.ts defines. Expired rows are never removed: they count as absent.
  */
 import { text, plain, groupCommits, openDatabase, snapshots } from './database.ts';
 import { identityStatements } from './identity-statements.ts';
@@ -33,7 +33,7 @@ export interface EmbeddedAttestations {
   readonly close: () => void;
 }
 
-/** Large rows have row ids, for the reason given in ledger.ts. */
+/** Tables of large rows have row ids: see ledger.ts. */
 const schema = `
   CREATE TABLE identity (
     identity   TEXT NOT NULL PRIMARY KEY,
@@ -44,7 +44,7 @@ const schema = `
     record     TEXT NOT NULL
   ) STRICT;
 
-  -- Whose a node name is, and whose an address out of the operator's ranges.
+  -- The holder of a node name, and of an address of the operator's ranges.
   CREATE TABLE node (
     node_name TEXT PRIMARY KEY,
     identity  TEXT NOT NULL
@@ -92,7 +92,7 @@ const schema = `
     item TEXT NOT NULL
   ) STRICT;
 
-  -- Held here too, against a mistake in the statements above it.
+  -- Enforced here too, against a mistake in the statements.
   CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
   WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
     OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'retired'
@@ -158,7 +158,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     return record;
   };
 
-  function see({ now, identity, nodeName, once, addresses, machines }: Lookup): LookupResult {
+  function lookup({ now, identity, nodeName, once, addresses, machines }: Lookup): LookupResult {
     const record = identity === undefined ? undefined : records.find(identity);
     const lock = identity === undefined ? undefined : findLock(lockOfMachine(identity));
     const holder = findHolder(nodeName);
@@ -172,18 +172,29 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     };
   }
 
-  /** Whether everything the claim depends on is as it was when it was decided. */
+  /** Every condition of the claim but no-verdict. */
   function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
     const retired = retire === undefined ? undefined : records.still(retire);
+    // retired-current
     if (retire !== undefined && retired?.state !== 'active') return false;
-    const before = write.kind === 'create' ? records.find(identity) : records.still({ ...write.record, rev: rev - 1 });
-    if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
-    if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    if (write.kind === 'create') {
+      // machine-new
+      if (records.find(identity) !== undefined) return false;
+      // name-free
+      if (records.holder(nodeName) !== retired?.identity) return false;
+    } else {
+      // record-current
+      if (records.still({ ...write.record, rev: rev - 1 })?.state !== 'active') return false;
+      // name-own
+      if (records.holder(nodeName) !== identity) return false;
+    }
     const free = new Set([undefined, retired?.identity]);
     return (
+      // evidence-unspent
       once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
+      // address-free
       newAddresses.every((address) => free.has(records.owner(address)))
     );
   }
@@ -214,6 +225,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     async observe(record) {
       checkObservation(record);
       return inTurn(() => {
+        // record-current
         if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
         records.replace(record);
         return true;
@@ -225,16 +237,17 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     findLock: async (subject) => findLock(subject),
     async lookup(question) {
       checkLookup(question);
-      return snapshot(() => see(question));
+      return snapshot(() => lookup(question));
     },
     async claim(claim, now) {
       checkClaim(claim);
       return inTurn((): ClaimWrite => {
+        // no-verdict
         const found = findVerdict(claim.verdict.uid, now);
-        if (found !== undefined) return { written: false, why: 'verdict', found };
-        if (!holds(claim, now)) return { written: false, why: 'changed' };
+        if (found !== undefined) return { kind: 'verdict', found };
+        if (!holds(claim, now)) return { kind: 'changed' };
         write(claim);
-        return { written: true };
+        return { kind: 'written' };
       });
     },
   };

@@ -106,10 +106,10 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
 
   /** Runs one conditional statement; when its condition does not hold, reads what stands there under the same lock. */
   function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
-    if (statement.run(...values).changes === 1) return { written: true };
+    if (statement.run(...values).changes === 1) return { kind: 'written' };
     const row = select.get(uid);
     if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
-    return { written: false, found: recordFrom(row) };
+    return { kind: 'found', found: recordFrom(row) };
   }
   function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
     return inTurn(() => writeNow(uid, statement, ...values));
@@ -134,8 +134,8 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       if (freshKey !== undefined) {
         // Looked at first: a UID that has a record keeps its answer, and marks no key.
         const row = select.get(uid);
-        if (row !== undefined) return { written: false, found: recordFrom(row) };
-        if (!takeKey(freshKey, intent)) return { written: false, why: 'keyUsed' };
+        if (row !== undefined) return { kind: 'found', found: recordFrom(row) };
+        if (!takeKey(freshKey, intent)) return { kind: 'keyUsed' };
       }
       return writeNow(uid, insert, ...begun);
     });

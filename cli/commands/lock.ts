@@ -104,7 +104,7 @@ async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<vo
         io,
       );
       const made: Lock = { ...about, id: audit.id, at: audit.at, by, reason: flags.reason };
-      return (await open.register.lock(made, audit)).written ? made : 'changed';
+      return (await open.register.lock(made, audit)).kind === 'written' ? made : 'changed';
     }, subjectText(wanted));
   });
   if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(shownLock(done)));
@@ -131,7 +131,7 @@ async function unlock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<
         { by, reason: flags.reason },
         io,
       );
-      return (await open.register.unlock(found, item)).written ? { ended: found, audit: item } : 'changed';
+      return (await open.register.unlock(found, item)).kind === 'written' ? { ended: found, audit: item } : 'changed';
     }, subjectText(wanted));
     const others = subjectsOf(both).filter((each) => !subjectsOf(done.ended).includes(each));
     const locks = await Promise.all(others.map((each) => open.store.findLock(each)));

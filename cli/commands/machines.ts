@@ -77,7 +77,7 @@ async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): P
     const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'allow', subject: name }, who, io);
     const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
-    if (!write.written)
+    if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.conflict, `${name} changes while it is written`, 'try again');
     return `allowed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
   });
@@ -88,7 +88,7 @@ async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): 
     const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'remove', subject: name }, who, io);
     const write = await open.register.removeMachine(name, audit);
-    if (!write.written)
+    if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.notFound, `${name} is not on the list`, 'countersign machines list shows it');
     return `removed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
   });

@@ -114,7 +114,7 @@ async function reset(flags: ChangeFlags, io: Io): Promise<void> {
       const about = { action: 'reset', subject: record.identity, nodeName: record.nodeName, before: record } as const;
       const audit = auditItem(about, { by, reason: flags.reason }, io);
       const write = await open.register.reset(record, audit);
-      return write.written ? { record, audit } : 'changed';
+      return write.kind === 'written' ? { record, audit } : 'changed';
     }, text(wanted));
   });
   io.out(resetText(done, flags.output));

@@ -3,17 +3,17 @@
  * functions, without the ledger and the key, so it does not know an earlier answer to the same UID.
  */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
-import { decodeRequest } from '../../core/x509/certificate-request.ts';
 import type { DecodedRequest } from '../../core/x509/certificate-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import { validity } from '../../core/x509/validity.ts';
 import { refusalMessage, refusalReason } from '../../core/outcome/outcome.ts';
 import type { Violation } from '../../core/outcome/outcome.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { defaultSignerName, explainProfile } from '../../core/policy/check-profile.ts';
+import { explainProfile } from '../../core/policy/check-profile.ts';
 import type { Profile } from '../../core/policy/profile.ts';
 import { atMost, printable, printableUpTo } from '../../core/outcome/printable-text.ts';
 import { triage, triagePending } from '../../core/kubernetes/triage.ts';
+import { readRequest } from '../../core/read-and-check-request.ts';
 import { givenCertificate } from './given-certificate.ts';
 import type { GivenCertificate } from './given-certificate.ts';
 
@@ -73,9 +73,7 @@ export function explain(
   now: Instant,
   given?: CertificateStatus,
 ): Explanation {
-  const decoded = decodeRequest(object.request);
-  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
-  const profile = signerName === undefined ? undefined : cluster.profiles.get(signerName);
+  const { decoded, signerName, profile } = readRequest(object, cluster.profiles);
   // A pending request is checked as if it were approved.
   const pending = triage(object) === 'NotApproved';
 

@@ -121,7 +121,7 @@ export async function writeAdoption(adoption: Adoption, { open, now, audit }: Ad
   };
   return twice<Adoption>(async () => {
     const write = await open.register.adopt(record, audit(record));
-    if (write.written) return { ...adoption, decision: 'adopted' };
+    if (write.kind === 'written') return { ...adoption, decision: 'adopted' };
     const [recorded, holder] = [await open.store.findIdentity(identity), await open.store.findNode(nodeName)];
     const found = standing(identity, nodeName, recorded, holder);
     return found === undefined ? 'changed' : { ...adoption, ...found };

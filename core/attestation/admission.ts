@@ -1,53 +1,46 @@
 /**
- * May this machine be this node? First what is on record, then the machine as its platform describes it, then what
- * must be true of both. What comes out is a claim, which the store writes whole or not at all, or the reasons why not.
+ * May this machine be this node? First the records, then the machine as its platform describes it, then what must hold
+ * for both. The result is a claim, which the store writes completely or not at all, or the reasons for a refusal.
  */
-import type {
-  AttestationStore,
-  Claim,
-  IdentityRecord,
-  IdentityWrite,
-  LookupResult,
-} from '../ports/attestation-store.ts';
-import type { AttestationProvider, Examined, Machine, MachineState } from './evidence/provider.ts';
+import { violation } from '../outcome/outcome.ts';
+import type { Violation, Violations } from '../outcome/outcome.ts';
+import { quoted } from '../outcome/printable-text.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
+import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
+import type { AttestationStore, IdentityRecord, LookupResult } from '../ports/attestation-store.ts';
+import { LaterError } from '../ports/errors.ts';
 import type { AttestQuestion } from './attest-question.ts';
-import { providerIdType } from '../x509/certificate-request.ts';
+import { checkMachine } from './check-machine.ts';
+import { firstUseClaim, servingClaim, spentEvidence } from './claims.ts';
+import type { AdmissionClaim } from './claims.ts';
+import type { AttestationProvider, Examined, Machine } from './evidence/provider.ts';
+import type { Evidence, EvidenceRefused, EvidenceResult } from './examine-evidence.ts';
+import { decideFirstUse, isFirstKey, machineRetired } from './first-use.ts';
+import type { FirstUse } from './first-use.ts';
 import { machineLocked } from './locks.ts';
 import { mostAddresses } from './records/stored-records.ts';
-import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
 import { usedUp } from './request-limits.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
-import { nameMatches } from '../policy/patterns.ts';
-import { LaterError } from '../ports/errors.ts';
-import type { EvidenceResult, Refusal } from './examine-evidence.ts';
-import { quoted } from '../outcome/printable-text.ts';
-import { checkNames, rangeAddresses } from './serving-names.ts';
 import { checkHolderGone, checkRestarted, holderTooEarly, restartTooEarly } from './second-look.ts';
 import type { Change } from './second-look.ts';
-import { decideFirstUse, firstRecord, machineRetired, seenRecord, usedRecord } from './first-use.ts';
-import type { FirstUse, Use } from './first-use.ts';
-import { ulid } from './records/ulid.ts';
+import { checkNames, rangeAddresses } from './serving-names.ts';
 
 export type Admission =
   | {
-      readonly admitted: true;
+      readonly kind: 'admitted';
       readonly identity: string;
-      /** The key asked for is the machine's first and was never replaced. */
+      /** The requested key is the machine's first and was never replaced. */
       readonly firstKey: boolean;
-      readonly claim: Omit<Claim, 'verdict'> & { readonly identity: Written };
+      readonly claim: AdmissionClaim;
     }
-  | (Refusal & Observed)
+  | (EvidenceRefused & Observed)
   /** Temporary. */
-  | ({ readonly admitted: 'later'; readonly why: LaterError } & Observed);
+  | ({ readonly kind: 'later'; readonly error: LaterError } & Observed);
 
-/** A record with what was seen of its machine: written before anybody is answered. */
 interface Observed {
+  /** The record of a machine with a new observation about it: written before the answer. */
   readonly observed?: IdentityRecord;
 }
-
-/** Whoever is admitted is on record. */
-type Written = Exclude<IdentityWrite, { readonly kind: 'none' }>;
 
 interface AdmissionPorts {
   readonly store: Pick<AttestationStore, 'lookup'>;
@@ -55,159 +48,121 @@ interface AdmissionPorts {
   randomBytes(count: number): Uint8Array;
 }
 
-/** Judges anew what is on record; called again when a claim met somebody else's. */
+/** Called again, with the records as they are then, if the claim of another request came first. */
 export async function admit(
   question: AttestQuestion,
-  proof: EvidenceResult,
+  evidence: Exclude<EvidenceResult, { readonly kind: 'unattested' }>,
   ports: AdmissionPorts,
 ): Promise<Admission> {
-  switch (proof.kind) {
-    case 'refused':
-      return proof.refusal;
-    case 'record':
-      return admitRecorded(question, ports);
-    case 'evidence':
-      return question.serving ? admitServing(question, proof, ports) : admitNode(question, proof, ports);
-  }
+  if (evidence.kind === 'refused') return evidence;
+  return evidence.kind === 'record' || question.serving
+    ? admitServing(question, evidence, ports)
+    : admitNode(question, evidence, ports);
 }
 
-type WithEvidence = EvidenceResult & { readonly kind: 'evidence' };
-
 /** A client certificate: the machine becomes, or stays, this node. */
-async function admitNode(question: AttestQuestion, proof: WithEvidence, ports: AdmissionPorts): Promise<Admission> {
-  const { provider, examined } = proof;
-  const seen = await lookup(question, examined, ports);
-  const spent = checkSeen(question, examined, seen);
-  if (spent !== undefined) return no(spent);
-  const { identity } = examined;
+async function admitNode(question: AttestQuestion, evidence: Evidence, ports: AdmissionPorts): Promise<Admission> {
+  // What is on record of this machine and of this node name?
+  const { examined, provider } = evidence;
+  const records = await lookup(question, examined, ports);
+  const misused = checkEvidenceUse(question, examined, records);
+  if (misused !== undefined) return refuse(misused);
+
+  // Do the records let this machine, with this key, be this node?
   const firstUse = decideFirstUse({
-    identity,
+    identity: examined.identity,
     nodeName: question.nodeName,
     spkiSha256: question.spkiSha256,
     byNodeItself: question.username === `${nodeUserPrefix}${question.nodeName}`,
     secure: provider.secure,
     allowRestart: provider.restartWindow !== undefined,
     now: question.now,
-    record: seen.identity,
-    holder: seen.holder,
+    record: records.identity,
+    holder: records.holder,
   });
-  if ('code' in firstUse) return no(firstUse);
+  if (firstUse.kind === 'refused') return refuse(firstUse.violation);
 
-  // Only now is anybody else asked: what is refused or put off above costs no call.
-  const early = tooOften(seen.identity, question) ?? unlessAllowed(tooEarly(firstUse, question));
+  // Only now is a platform asked: a refusal or delay above costs no call.
+  const handOver = handOverOf(firstUse, question, provider, ports.providers);
+  const early = checkUses(records.identity, question) ?? notYet(handOver?.tooEarly);
   if (early !== undefined) return early;
-  const machine = await proof.machine();
-  if ('violations' in machine) return { admitted: false, violations: machine.violations };
-  const [wrong, ...more] = checkMachine(question, machine, identity);
-  if (wrong !== undefined) return no(wrong, ...more);
-  const changed = unlessAllowed(await checkChange(firstUse, machine, question, provider, ports));
-  if (changed !== undefined) return changed;
+  const machine = await evidence.machine();
+  if (!machine.ok) return { kind: 'refused', violations: machine.problem };
+  const [first, ...more] = checkMachine(question, machine.value, examined.identity);
+  if (first !== undefined) return refuse(first, ...more);
+
+  // Does the platform confirm that the node name, or the machine's key, may change hands?
+  const notConfirmed = notYet(await handOver?.check(machine.value));
+  if (notConfirmed !== undefined) return notConfirmed;
   return {
-    admitted: true,
-    identity,
+    kind: 'admitted',
+    identity: examined.identity,
     firstKey: isFirstKey(firstUse),
-    claim: claimOf(question, examined, machine, firstUse, ports),
+    claim: firstUseClaim(question, examined, machine.value, firstUse, ports),
   };
 }
 
-/** A serving certificate with evidence: whatever the evidence proves, the machine must be registered as this node. */
-async function admitServing(question: AttestQuestion, proof: WithEvidence, ports: AdmissionPorts): Promise<Admission> {
-  const { examined, provider } = proof;
-  if (!provider.secure) return no(noServing);
-  if (asksForTooMany(question)) return no(tooManyAddresses);
-  const seen = await lookup(question, examined, ports);
-  const spent = checkSeen(question, examined, seen);
-  if (spent !== undefined) return no(spent);
-  const record = seen.identity;
-  if (record === undefined) return no(notRegistered(question));
-  const unfit = checkRegistered(question, record);
-  if (unfit !== undefined) return no(unfit);
-  const often = tooOften(record, question);
-  if (often !== undefined) return often;
-  const machine = await proof.machine();
-  if ('violations' in machine) return { admitted: false, violations: machine.violations };
-  const [wrong, ...more] = checkMachine(question, machine, record.identity);
-  if (wrong !== undefined) return no(wrong, ...more);
-  return admitNames(question, record, machine, seen, spend(question, examined));
-}
-
-/** A stock kubelet's serving certificate: the machine on record, as its platform describes it today. */
-async function admitRecorded(question: AttestQuestion, ports: AdmissionPorts): Promise<Admission> {
-  const { nodeName, wanted, now } = question;
-  if (asksForTooMany(question)) return no(tooManyAddresses);
-  const seen = await lookup(question, undefined, ports);
-  const record = seen.holder;
-  if (record === undefined) return no(notRegistered(question));
-  const unfit = checkRegistered(question, record);
-  if (unfit !== undefined) return no(unfit);
-  const provider = providerOf(record, ports.providers);
-  if (provider === undefined || !wanted.providers.includes(provider.name))
-    return no(violation('IdentityNotAllowed', `node ${quoted(nodeName)} was registered by a provider not taken here`));
-  if (!provider.secure) return no(noServing);
-  const often = tooOften(record, question);
-  if (often !== undefined) return often;
-  const state = await provider.describe(record.identity, now);
-  if (state.kind !== 'running')
-    return no(violation('IdentityNotAllowed', `the machine of node ${quoted(nodeName)} is not running`));
-  const [unwanted, ...others] = [...state.violations, ...checkMachine(question, state.machine, record.identity)];
-  if (unwanted !== undefined) return no(unwanted, ...others);
-  return admitNames(question, record, state.machine, seen, []);
-}
-
-function asksForTooMany({ request, settings }: AttestQuestion): boolean {
-  return rangeAddresses(request.sans, settings.addressRanges).length > mostAddresses;
-}
-
-const tooManyAddresses = violation(
-  'NameNotOwned',
-  `a machine has at most ${mostAddresses} addresses of the operator's ranges`,
-);
-
-function admitNames(
+/** A serving certificate: the machine must be registered as this node, and every name in the request must be its own. */
+async function admitServing(
   question: AttestQuestion,
-  record: IdentityRecord,
-  machine: Machine,
-  seen: LookupResult,
-  once: Claim['once'],
-): Admission {
-  const { request, nodeName, settings, context, uid, now } = question;
-  const ranged = rangeAddresses(request.sans, settings.addressRanges);
-  const holders = new Map(ranged.flatMap((address, index) => pairOf(address, seen.addresses[index])));
-  const [foreign, ...more] = checkNames({
-    sans: request.sans,
-    nodeName,
+  evidence: Evidence | { readonly kind: 'record' },
+  ports: AdmissionPorts,
+): Promise<Admission> {
+  // Stock kubelets send no evidence: their machine is the one that holds the node name.
+  const examined = evidence.kind === 'evidence' ? evidence.examined : undefined;
+  if (evidence.kind === 'evidence' && !evidence.provider.secure) return refuse(noServing);
+  const ranged = rangeAddresses(question.request.sans, question.settings.addressRanges);
+  if (ranged.length > mostAddresses) return refuse(tooManyAddresses);
+
+  // Which machine is registered as this node?
+  const records = await lookup(question, examined, ports);
+  const misused = checkEvidenceUse(question, examined, records);
+  if (misused !== undefined) return refuse(misused);
+  const registered = checkRegistered(question, examined === undefined ? records.holder : records.identity);
+  if (!registered.ok) return refuse(registered.problem);
+  const record = registered.value;
+
+  // How does its platform describe it?
+  const describe = describerOf(question, evidence, record, ports.providers);
+  if (!describe.ok) return refuse(describe.problem);
+  const often = checkUses(record, question);
+  if (often !== undefined) return often;
+  const described = await describe.value();
+  if (!described.ok) return { kind: 'refused', violations: described.problem };
+  const { machine, violations } = described.value;
+  const [first, ...more] = [...violations, ...checkMachine(question, machine, record.identity)];
+  if (first !== undefined) return refuse(first, ...more);
+
+  // Is every requested name its own?
+  const holders = new Map(ranged.flatMap((address, index) => pairOf(address, records.addresses[index])));
+  const [foreign, ...others] = checkNames({
+    sans: question.request.sans,
+    nodeName: question.nodeName,
     machine,
-    addressRanges: settings.addressRanges,
+    addressRanges: question.settings.addressRanges,
     holders,
-    ...(context.machine?.addresses === undefined ? {} : { only: context.machine.addresses }),
+    ...(question.context.machine?.addresses === undefined ? {} : { only: question.context.machine.addresses }),
   });
-  if (foreign !== undefined) return no(foreign, ...more);
-  // A record holds so many, and one transaction frees them all.
-  if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return no(tooManyAddresses);
+  if (foreign !== undefined) return refuse(foreign, ...others);
+  // One record holds at most so many addresses, and one transaction frees them all.
+  if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return refuse(tooManyAddresses);
   const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));
-  const used = seenRecord(record, { startedAt: machine.startedAt, uid, now });
   return {
-    admitted: true,
+    kind: 'admitted',
     identity: record.identity,
-    // Serving keys are no client keys: none of them is the one that was trusted first.
+    // Serving keys are not client keys: no serving key is the first key of a machine.
     firstKey: false,
-    claim: {
-      once,
-      identity: { kind: 'replace', record: { ...used, addresses: [...record.addresses, ...newAddresses] } },
-      newAddresses,
-      audit: [],
-    },
+    claim: servingClaim(question, record, machine, newAddresses, spentEvidence(question, examined)),
   };
 }
 
 // ── Its steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function lookup(
-  question: AttestQuestion,
+  { nodeName, now, serving, request, settings }: AttestQuestion,
   examined: Examined | undefined,
   { store }: AdmissionPorts,
 ): Promise<LookupResult> {
-  const { nodeName, now, serving, request, settings } = question;
   return store.lookup({
     now,
     ...(examined === undefined ? {} : { identity: examined.identity }),
@@ -218,94 +173,121 @@ function lookup(
   });
 }
 
-/** A captured proof comes with other bytes than those that spent it; a retry comes with the same. */
-function checkSeen(
+/** Captured evidence comes with other bytes than those that spent it; a retry comes with the same bytes. */
+function checkEvidenceUse(
   { requestSha256 }: AttestQuestion,
-  { machines }: Examined,
-  seen: LookupResult,
+  examined: Examined | undefined,
+  records: LookupResult,
 ): Violation | undefined {
-  if (seen.lock !== undefined) return machineLocked;
-  if (seen.once.some((holder) => holder !== undefined && holder !== requestSha256))
+  if (records.lock !== undefined) return machineLocked;
+  if (records.once.some((spentBy) => spentBy !== undefined && spentBy !== requestSha256))
     return violation('AttestationInvalid', 'this proof was used before, by another request');
-  if (machines.length > 0 && !seen.listed)
+  if (examined !== undefined && examined.machines.length > 0 && !records.listed)
     return violation('IdentityNotAllowed', 'this machine is not on the list (countersign machines allow)');
   return undefined;
 }
 
-/** What the platform says of the machine, held against what the request says. */
-function checkMachine({ request, nodeName, context }: AttestQuestion, machine: Machine, identity: string): Violation[] {
-  if (machine.identity !== identity) throw new Error('the provider describes another machine than it examined');
-  const violations: Violation[] = [];
-  if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
-    violations.push(violation('IdentityNotAllowed', `this machine may not be called ${quoted(nodeName)}`));
-  // Stock kubelets send none, and their requests bring no evidence either.
-  if (request.evidence.length > 0 && request.providerId === undefined)
-    violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
-  else if (request.evidence.length > 0 && request.providerId !== machine.providerId)
-    violations.push(violation('AttestationInvalid', `the provider ID extension must be ${quoted(machine.providerId)}`));
-  const { providerId = machine.providerId, nodeName: called = nodeName } = context.machine ?? {};
-  if (providerId !== machine.providerId || called !== nodeName)
-    violations.push(violation('IdentityNotAllowed', 'the Machine object speaks of another machine'));
-  return violations;
+function checkRegistered(
+  { nodeName }: AttestQuestion,
+  record: IdentityRecord | undefined,
+): Result<IdentityRecord, Violation> {
+  if (record === undefined)
+    return failure(violation('AttestationMissing', `no machine is registered as node ${quoted(nodeName)}`));
+  if (record.state !== 'active') return failure(machineRetired);
+  if (record.nodeName === nodeName) return success(record);
+  return failure(violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`));
 }
 
-/** Too many certificates of one machine in a while. */
-function tooOften(record: IdentityRecord | undefined, { now }: AttestQuestion): Admission | undefined {
-  const left = record === undefined ? undefined : usedUp(record, now);
-  if (left === undefined) return undefined;
-  return { admitted: 'later', why: new LaterError('Limited', 'this machine had too many certificates lately', left) };
+/** Too many certificates of one machine within the window of request-limits.ts. */
+function checkUses(record: IdentityRecord | undefined, { now }: AttestQuestion): Admission | undefined {
+  const wait = record === undefined ? undefined : usedUp(record, now);
+  if (wait === undefined) return undefined;
+  return { kind: 'later', error: new LaterError('Limited', 'this machine had too many certificates lately', wait) };
 }
 
-/** Known from the record alone, of what would change hands. */
-function tooEarly(firstUse: FirstUse, { spkiSha256, now }: AttestQuestion): Change | undefined {
-  switch (firstUse.kind) {
-    case 'first':
-    case 'repeat':
-    case 'renewal':
-      return undefined;
-    case 'restart':
-      return restartTooEarly(firstUse.record, spkiSha256, now);
-    case 'takeover':
-      return holderTooEarly(firstUse.holder, now);
-  }
+/** A machine as its platform describes it; `violations`: it runs, and policy would not let it join today. */
+interface Described {
+  readonly machine: Machine;
+  readonly violations: readonly Violation[];
 }
 
-/** What only matters when the record would change hands. Asks the platform of the machine that had the name. */
-async function checkChange(
+/** The evidence describes its machine; without evidence, the provider of the machine on record does. */
+function describerOf(
+  { nodeName, wanted, now }: AttestQuestion,
+  evidence: Evidence | { readonly kind: 'record' },
+  record: IdentityRecord,
+  providers: ReadonlyMap<string, AttestationProvider>,
+): Result<() => Promise<Result<Described, Violations>>, Violation> {
+  if (evidence.kind === 'evidence')
+    return success(async () => {
+      const machine = await evidence.machine();
+      return machine.ok ? success({ machine: machine.value, violations: [] }) : machine;
+    });
+  const provider = providerOf(record, providers);
+  if (provider === undefined || !wanted.providers.includes(provider.name))
+    return failure(
+      violation('IdentityNotAllowed', `node ${quoted(nodeName)} was registered by a provider not taken here`),
+    );
+  if (!provider.secure) return failure(noServing);
+  return success(async () => {
+    const state = await provider.describe(record.identity, now);
+    if (state.kind === 'running') return success(state);
+    return failure([violation('IdentityNotAllowed', `the machine of node ${quoted(nodeName)} is not running`)]);
+  });
+}
+
+/** A node name passes to another machine, or a machine to another key: the platform must confirm it, in two looks. */
+interface HandOver {
+  /** Known from the record alone, without asking the platform. */
+  readonly tooEarly: Change | undefined;
+  check(machine: Machine): Promise<Change>;
+}
+
+function handOverOf(
   firstUse: FirstUse,
-  { startedAt }: Machine,
   { spkiSha256, now }: AttestQuestion,
   { restartWindow: window = 0 }: AttestationProvider,
-  { providers }: AdmissionPorts,
-): Promise<Change | undefined> {
+  providers: ReadonlyMap<string, AttestationProvider>,
+): HandOver | undefined {
   switch (firstUse.kind) {
     case 'first':
     case 'repeat':
     case 'renewal':
       return undefined;
-    case 'restart':
-      return checkRestarted({ record: firstUse.record, spkiSha256, startedAt, window, now });
+    case 'restart': {
+      const { record } = firstUse;
+      return {
+        tooEarly: restartTooEarly(record, spkiSha256, now),
+        check: async ({ startedAt }) => checkRestarted({ record, spkiSha256, startedAt, window, now }),
+      };
+    }
     case 'takeover': {
       const { holder } = firstUse;
-      const provider = providerOf(holder, providers);
-      // Whoever knew that machine is not configured any more: nobody can say that it is gone.
-      const state: MachineState =
-        provider === undefined ? { kind: 'stopped' } : await provider.describe(holder.identity, now);
-      return checkHolderGone(holder, state, now);
+      return {
+        tooEarly: holderTooEarly(holder, now),
+        async check() {
+          const provider = providerOf(holder, providers);
+          // If the holder's provider is not configured any more, no platform can confirm that its machine is gone.
+          const state = provider === undefined ? stopped : await provider.describe(holder.identity, now);
+          return checkHolderGone(holder, state, now);
+        },
+      };
     }
   }
 }
 
-function unlessAllowed(change: Change | undefined): Admission | undefined {
+const stopped = { kind: 'stopped' } as const;
+
+function notYet(change: Change | undefined): Admission | undefined {
   switch (change?.kind) {
     case undefined:
     case 'allowed':
       return undefined;
     case 'refused':
-      return { ...no(change.violation), ...observedIn(change) };
+      return { ...refuse(change.violation), ...observedIn(change) };
     case 'later': {
-      const why = new LaterError('SecondLook', change.message, change.afterMilliseconds);
-      return { admitted: 'later', why, ...observedIn(change) };
+      const error = new LaterError('SecondLook', change.message, change.afterMilliseconds);
+      return { kind: 'later', error, ...observedIn(change) };
     }
   }
 }
@@ -314,74 +296,7 @@ function observedIn({ observed }: Observed): Observed {
   return observed === undefined ? {} : { observed };
 }
 
-function claimOf(
-  question: AttestQuestion,
-  examined: Examined,
-  { providerId, startedAt }: Machine,
-  firstUse: FirstUse,
-  ports: AdmissionPorts,
-): (Admission & { readonly admitted: true })['claim'] {
-  const { nodeName, spkiSha256, uid, now } = question;
-  const { identity } = examined;
-  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, uid, now };
-  const claim = { once: spend(question, examined), newAddresses: [], audit: [] };
-  switch (firstUse.kind) {
-    case 'first':
-      return { ...claim, identity: { kind: 'create', record: firstRecord(use) } };
-    case 'takeover': {
-      const { holder } = firstUse;
-      const retired = {
-        id: ulid(now, ports.randomBytes(10)),
-        at: now,
-        by: 'attest',
-        action: 'retire',
-        subject: holder.identity,
-        nodeName,
-        reason: `its machine is gone; the name passed to ${identity}`,
-        before: holder,
-      } as const;
-      return { ...claim, identity: { kind: 'create', record: firstRecord(use) }, retire: holder, audit: [retired] };
-    }
-    case 'repeat':
-    case 'renewal':
-    case 'restart':
-      return { ...claim, identity: { kind: 'replace', record: usedRecord(firstUse.record, use) } };
-  }
-}
-
-function spend({ requestSha256 }: AttestQuestion, { once }: Examined): Claim['once'] {
-  return once.map((key) => ({ ...key, requestSha256 }));
-}
-
-function isFirstKey(firstUse: FirstUse): boolean {
-  switch (firstUse.kind) {
-    case 'first':
-    case 'takeover':
-      return true;
-    case 'repeat':
-      return firstUse.record.renewals === 0;
-    case 'renewal':
-    case 'restart':
-      return false;
-  }
-}
-
-function checkRegistered({ nodeName }: AttestQuestion, record: IdentityRecord): Violation | undefined {
-  if (record.state !== 'active') return machineRetired;
-  if (record.nodeName === nodeName) return undefined;
-  return violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`);
-}
-
-function notRegistered({ nodeName }: AttestQuestion): Violation {
-  return violation('AttestationMissing', `no machine is registered as node ${quoted(nodeName)}`);
-}
-
-const noServing = violation(
-  'IdentityNotAllowed',
-  'machines that cannot prove who they are get no serving certificates',
-);
-
-/** Identities begin with their provider's name. */
+/** Identities begin with the name of their provider. */
 function providerOf(
   { identity }: IdentityRecord,
   providers: ReadonlyMap<string, AttestationProvider>,
@@ -393,6 +308,15 @@ function pairOf<T>(key: string, value: T | undefined): readonly (readonly [strin
   return value === undefined ? [] : [[key, value]];
 }
 
-function no(first: Violation, ...more: readonly Violation[]): Refusal {
-  return { admitted: false, violations: [first, ...more] };
+const tooManyAddresses = violation(
+  'NameNotOwned',
+  `a machine has at most ${mostAddresses} addresses of the operator's ranges`,
+);
+const noServing = violation(
+  'IdentityNotAllowed',
+  'machines that cannot prove who they are get no serving certificates',
+);
+
+function refuse(first: Violation, ...more: readonly Violation[]): EvidenceRefused {
+  return { kind: 'refused', violations: [first, ...more] };
 }

@@ -1,47 +1,53 @@
-/** What the node sent as evidence, judged as far as that goes without asking anybody (docs/attestation.md). */
-import type { AttestationProvider, Examined, Machine, Refused } from './evidence/provider.ts';
+/** Examines the evidence of a request as far as that goes without the network (docs/attestation.md). */
+import { violation } from '../outcome/outcome.ts';
+import type { Violation, Violations } from '../outcome/outcome.ts';
+import type { Result } from '../outcome/result.ts';
+import { MisconfigurationError } from '../ports/errors.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import { bindingDigest } from './evidence/binding-digest.ts';
 import { decodeEvidence } from './evidence/evidence.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violations } from '../outcome/outcome.ts';
-import { MisconfigurationError } from '../ports/errors.ts';
+import type { SentEvidence } from './evidence/evidence.ts';
+import type { AttestationProvider, Examined, Machine } from './evidence/provider.ts';
 
-export interface Refusal {
-  readonly admitted: false;
+export type EvidenceResult =
+  /** The request needs no attestation and brings no evidence. */
+  | { readonly kind: 'unattested' }
+  /** A stock kubelet's serving request: the API server vouches for the node, the record for the machine behind it. */
+  | { readonly kind: 'record' }
+  | Evidence
+  | EvidenceRefused;
+
+export interface Evidence {
+  readonly kind: 'evidence';
+  /** `aws/v2`: provider and version of what was sent. */
+  readonly version: string;
+  readonly provider: AttestationProvider;
+  readonly examined: Examined;
+  /** Asks the platform once, even if the records have to be read again. */
+  readonly machine: () => Promise<Result<Machine, Violations>>;
+}
+
+export interface EvidenceRefused {
+  readonly kind: 'refused';
   readonly violations: Violations;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-export type EvidenceResult =
-  /** Somebody proved to be that machine; the platform is asked once, however often the record has to be read again. */
-  | {
-      readonly kind: 'evidence';
-      /** `aws/v2`: provider and version of what was sent. */
-      readonly version: string;
-      readonly provider: AttestationProvider;
-      readonly examined: Examined;
-      readonly machine: () => Promise<Machine | Refused>;
-    }
-  /** A stock kubelet's serving request: the API server vouches for the node, the record for the machine behind it. */
-  | { readonly kind: 'record' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
-
-/** Everything that can be said of the evidence without asking anybody. */
 export function examineEvidence(
   question: AttestQuestion,
   providers: ReadonlyMap<string, AttestationProvider>,
-): EvidenceResult | 'unattested' {
+): EvidenceResult {
   const { wanted, request, serving, signerName } = question;
-  const accepted = wanted.providers.map((name) => present(providers.get(name), name));
-  const sent = decodeEvidence(request.evidence) ?? defaultEvidence(accepted);
+  const accepted = wanted.providers.map((name) => configured(providers.get(name), name));
+  const decoded = decodeEvidence(request.evidence);
+  if (!decoded.ok) return refuse(decoded.problem);
+  const sent = decoded.value ?? defaultEvidence(accepted);
   if (sent === undefined) {
-    if (!wanted.required) return 'unattested';
-    // kubernetes.io/kubelet-serving is what stock kubelets post, and they know nothing of evidence.
+    if (!wanted.required) return { kind: 'unattested' };
+    // Stock kubelets request kubernetes.io/kubelet-serving, and cannot send evidence.
     if (serving && signerName.startsWith('kubernetes.io/')) return { kind: 'record' };
     return refuse(violation('AttestationMissing', missing(accepted)));
   }
-  if ('code' in sent) return refuse(sent);
   const provider = accepted.find(({ versions }) => versions.includes(sent.version));
   if (provider === undefined) return unsupported(sent.version, accepted);
   const { cluster, settings, nodeName, now } = question;
@@ -54,13 +60,19 @@ export function examineEvidence(
       bindingDigest({ audience: settings.audience, signerName, nodeName, nonce, spki: request.publicKey.spki }),
     now,
   });
-  if ('violations' in examined) return { kind: 'refused', refusal: { admitted: false, ...examined } };
-  let asked: Promise<Machine | Refused> | undefined;
-  return { kind: 'evidence', version: sent.version, provider, examined, machine: () => (asked ??= examined.verify()) };
+  if (!examined.ok) return { kind: 'refused', violations: examined.problem };
+  let asked: Promise<Result<Machine, Violations>> | undefined;
+  return {
+    kind: 'evidence',
+    version: sent.version,
+    provider,
+    examined: examined.value,
+    machine: () => (asked ??= examined.value.verify()),
+  };
 }
 
-/** Where nothing can be proved, an empty proof does as well. */
-function defaultEvidence(accepted: readonly AttestationProvider[]): { version: string; data: Uint8Array } | undefined {
+/** If the only accepted provider proves nothing, evidence may be left out. */
+function defaultEvidence(accepted: readonly AttestationProvider[]): SentEvidence | undefined {
   const [only, ...others] = accepted;
   if (only === undefined || others.length > 0 || only.secure) return undefined;
   return { version: only.versions[0], data: Buffer.from('{"v":1}') };
@@ -71,20 +83,12 @@ function missing(accepted: readonly AttestationProvider[]): string {
 }
 
 /** Cluster API's proposal, Version skew: the annotation tells an older or newer node what to send instead. */
-function unsupported(sent: string, accepted: readonly AttestationProvider[]): EvidenceResult {
+function unsupported(sent: string, accepted: readonly AttestationProvider[]): EvidenceRefused {
   const versions = versionsOf(accepted);
+  const message = `evidence ${sent} is not taken here, but ${versions}: update kubelet-authenticator, or the node's own script`;
   return {
-    kind: 'refused',
-    refusal: {
-      admitted: false,
-      violations: [
-        violation(
-          'AttestationVersion',
-          `evidence ${sent} is not taken here, but ${versions}: update kubelet-authenticator, or the node's own script`,
-        ),
-      ],
-      annotations: { 'countersign.dev/supported-attestation-versions': versions },
-    },
+    ...refuse(violation('AttestationVersion', message)),
+    annotations: { 'countersign.dev/supported-attestation-versions': versions },
   };
 }
 
@@ -92,11 +96,11 @@ function versionsOf(accepted: readonly AttestationProvider[]): string {
   return accepted.flatMap(({ versions }) => versions).join(',');
 }
 
-function refuse(...violations: Violations): EvidenceResult {
-  return { kind: 'refused', refusal: { admitted: false, violations } };
+function refuse(why: Violation): EvidenceRefused {
+  return { kind: 'refused', violations: [why] };
 }
 
-function present(provider: AttestationProvider | undefined, name: string): AttestationProvider {
+function configured(provider: AttestationProvider | undefined, name: string): AttestationProvider {
   if (provider === undefined) throw new MisconfigurationError(`attestation provider ${name} is not configured`);
   return provider;
 }

@@ -1,7 +1,6 @@
 /**
- * Trust on first use: may this machine, with this key, be this node, given what is on record? The table of
- * docs/attestation.md, row by row. Pure: what it decides on was read before, and the claim that follows holds only if
- * all of it still stands.
+ * Trust on first use: do the records let this machine, with this key, be this node? The table of docs/attestation.md,
+ * row by row. Pure: the records were read before, and the claim that follows holds only if they are unchanged.
  */
 import type { IdentityRecord } from '../ports/attestation-store.ts';
 import { violation } from '../outcome/outcome.ts';
@@ -11,21 +10,21 @@ import { countUse } from './request-limits.ts';
 import { quoted } from '../outcome/printable-text.ts';
 import { nameTaken } from './second-look.ts';
 
-/** Older first uses are forgotten by no one: these many keys before the current one are kept for auditors. */
+/** Number of previous keys kept per machine, for auditors. */
 const keptKeys = 4;
 
 export interface FirstUseQuestion {
   readonly identity: string;
   readonly nodeName: string;
   readonly spkiSha256: string;
-  /** Asked by `system:node:<nodeName>` itself, so with the key certified before. */
+  /** The requester is `system:node:<nodeName>`, so it holds the key that was certified before. */
   readonly byNodeItself: boolean;
   readonly secure: boolean;
   readonly allowRestart: boolean;
   readonly now: Instant;
   /** Of this identity. */
   readonly record: IdentityRecord | undefined;
-  /** Whoever else has the node name. */
+  /** The record of another machine that has the node name. */
   readonly holder: IdentityRecord | undefined;
 }
 
@@ -34,45 +33,69 @@ export type FirstUse =
   /** The same machine, node and key again: a retry. */
   | { readonly kind: 'repeat'; readonly record: IdentityRecord }
   | { readonly kind: 'renewal'; readonly record: IdentityRecord }
-  /** Allowed only if the machine was started anew since it was recorded. */
+  /** Allowed only if the machine was stopped and started since it was recorded. */
   | { readonly kind: 'restart'; readonly record: IdentityRecord }
   /** Allowed only if the holder's machine is gone. */
   | { readonly kind: 'takeover'; readonly holder: IdentityRecord };
 
-/** What attest says of a retired machine, until an operator resets it. */
+type Refused = { readonly kind: 'refused'; readonly violation: Violation };
+
+/** The refusal of a retired machine, until an operator resets it. */
 export const machineRetired = violation('Revoked', 'this machine was retired: its node name passed to another machine');
 
-export function decideFirstUse(question: FirstUseQuestion): FirstUse | Violation {
+export function decideFirstUse(question: FirstUseQuestion): FirstUse | Refused {
   const { record, holder } = question;
   if (record === undefined) {
     if (holder === undefined) return { kind: 'first' };
     if (holder.state === 'active') return { kind: 'takeover', holder };
-    // A machine loses its name in the transaction that retires it. One that has it was edited into the table.
-    return nameTaken(holder);
+    // A machine loses its name in the transaction that retires it: a retired holder was edited into the table.
+    return refuse(nameTaken(holder));
   }
   switch (record.state) {
     case 'retired':
-      return machineRetired;
+      return refuse(machineRetired);
     case 'active':
-      return again(question, record);
+      return decideNextUse(question, record);
   }
 }
 
-function again(question: FirstUseQuestion, record: IdentityRecord): FirstUse | Violation {
+function decideNextUse(question: FirstUseQuestion, record: IdentityRecord): FirstUse | Refused {
   const { nodeName, spkiSha256, byNodeItself, secure, allowRestart, holder } = question;
   if (record.nodeName !== nodeName)
-    return violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`);
-  // Both records are written in one transaction, so this is somebody's work on the table, and no reason to sign.
-  if (holder !== undefined) return nameTaken(holder);
+    return refuse(violation('TofuNodeMismatch', `this machine is registered as node ${quoted(record.nodeName)}`));
+  // Record and node name are written in one transaction: if they disagree, the table was edited.
+  if (holder !== undefined) return refuse(nameTaken(holder));
   if (record.spkiSha256 === spkiSha256) return { kind: 'repeat', record };
   if (!secure)
-    return violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal');
+    return refuse(
+      violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal'),
+    );
   if (byNodeItself) return { kind: 'renewal', record };
   if (allowRestart && record.spkiSha256 !== undefined) return { kind: 'restart', record };
-  return violation(
-    'TofuReuse',
-    'this machine is registered with another key; only the node itself can renew it, or an operator reset it',
+  return refuse(
+    violation(
+      'TofuReuse',
+      'this machine is registered with another key; only the node itself can renew it, or an operator reset it',
+    ),
   );
+}
+
+function refuse(why: Violation): Refused {
+  return { kind: 'refused', violation: why };
+}
+
+/** The requested key is the machine's first and was never replaced. */
+export function isFirstKey(firstUse: FirstUse): boolean {
+  switch (firstUse.kind) {
+    case 'first':
+    case 'takeover':
+      return true;
+    case 'repeat':
+      return firstUse.record.renewals === 0;
+    case 'renewal':
+    case 'restart':
+      return false;
+  }
 }
 
 export interface Use {
@@ -85,7 +108,7 @@ export interface Use {
   readonly now: Instant;
 }
 
-/** The record of a machine that was not known before. */
+/** The first record of a machine. */
 export function firstRecord({ startedAt, uid, now, ...use }: Use): IdentityRecord {
   return {
     ...use,
@@ -103,7 +126,7 @@ export function firstRecord({ startedAt, uid, now, ...use }: Use): IdentityRecor
   };
 }
 
-/** The record after one more use; another key takes the place of the one before. */
+/** The record after one more use; a new key replaces the current one. */
 export function usedRecord(
   record: IdentityRecord,
   { spkiSha256, providerId, startedAt, uid, now }: Use,
@@ -120,7 +143,7 @@ export function usedRecord(
   };
 }
 
-/** A use that leaves the client key as it is: a serving certificate. What was seen once and waits is seen no more. */
+/** The record after a use that keeps the client key, such as a serving certificate. A use erases first observations. */
 export function seenRecord(
   record: IdentityRecord,
   { startedAt, uid, now }: Pick<Use, 'startedAt' | 'uid' | 'now'>,

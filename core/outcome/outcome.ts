@@ -16,13 +16,13 @@ export const refusalCodes = [
   'KeyNotPermitted', // key kind or size, or the digest of the self-signature
   'UsageNotPermitted', // empty, unknown, or outside a custom profile
   'SubjectNotPermitted', // outside what the profile names
-  'SanNotPermitted', // a name type nobody signs, or outside a custom profile
+  'SanNotPermitted', // a name type that no profile permits, or a name outside a custom profile
   'NameReserved', // names of the control plane, reserved ones and node names outside the profiles that may give them
-  'RequesterNotAllowed', // the profile names its requesters and this is none of them
+  'RequesterNotAllowed', // not one of the requesters that the profile names
   'UidReused', // the same UID came with other content: the first record wins
   'IntentExpired', // begun, never finished, and now too old to finish
   'Locked', // an operator locked the node or the machine (countersign lock)
-  'AttestationMissing', // the profile demands a proof of the machine and there is none
+  'AttestationMissing', // the profile demands evidence of the machine, and the request has no evidence
   'AttestationInvalid', // the proof does not hold, or not for this request
   'AttestationVersion', // a provider or version of evidence that is not taken here; the annotation lists those that are
   'AttestationChallenge', // the node has to answer the challenge in the annotation with its next request
@@ -50,6 +50,12 @@ export type Violations = readonly [Violation, ...Violation[]];
 export function violation(code: RefusalCode, message: string): Violation {
   return { code, message };
 }
+
+/** The same refusal of sign and attest. */
+export const uidReused = violation(
+  'UidReused',
+  'a request with this UID and other content came before; create a new request',
+);
 
 /** Not ours to answer; the relay does nothing. */
 export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';

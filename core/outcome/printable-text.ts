@@ -12,7 +12,7 @@ const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/u
 const hiddenInLines = new RegExp(`(?!\\n)(?:${hidden.source})`, 'gu');
 
 /**
- * Lines of ours that hold values of others, whole: everything hidden but the line breaks is escaped, as `\u{…}` unless told
+ * Lines of ours that hold values of others, whole: everything hidden but the line breaks is escaped, as `\u{…}` unless `escape` says
  * otherwise. The last step before a terminal, a log or a file; `printable` is for each value.
  */
 export function withoutHidden(text: string, escape: (character: string) => string = braced): string {

@@ -1,10 +1,23 @@
 /**
- * What attestation remembers: which machine a node name belongs to since its first use, which proofs were spent, and
- * what was concluded about each request. The attest function writes it, the sign function reads it, operators change it
- * through audited commands only. `test/contract/` holds each implementation to these comments.
+ * The records of attestation: which machine has a node name since its first use, which evidence was spent, and the verdict
+ * about each request. The attest function writes them, the sign function reads them, operators change them with audited
+ * commands only. `test/contract/` tests each implementation against these comments.
  *
  * Every method is one conditional write (or one transaction) or one consistent read, atomic across processes and durable
- * when it returns. Time is never the store's own. A method that throws may have taken effect or not.
+ * when it returns. The caller passes the time. A method that throws may have taken effect or not.
+ *
+ * Both stores name these conditions at the line that implements them:
+ *
+ *   condition         write             holds if
+ *   no-verdict        claim             the UID has no verdict, or an expired one
+ *   evidence-unspent  claim             each of `once` has no item, an expired one, or one of the same request bytes
+ *   machine-new       create, adopt     the identity has no record
+ *   name-free         create, adopt     the node name has no holder; with `retire`, its holder is that machine (name-passes)
+ *   record-current    replace, observe  the stored record is active, has `rev - 1`, and the same `firstSeen` and node name
+ *   name-own          replace           the holder of the node name is this identity
+ *   retired-current   retire            the stored record is active, has the same `rev`, `firstSeen` and node name
+ *   address-free      newAddresses      the address has no user; with `retire`, its user may be that machine
+ *   record-same       reset             the stored record has the same `rev`, `firstSeen` and node name, in any state
  */
 import type { Instant } from './instant.ts';
 import type { Lock, LockReader } from './locks.ts';
@@ -21,23 +34,23 @@ export interface IdentityRecord {
   readonly identity: string;
   readonly nodeName: string;
   readonly state: 'active' | 'retired';
-  /** Of the client key certified last, hex; absent while an adopted machine has not proved itself yet. */
+  /** Of the client key certified last, hex; absent until an adopted machine has sent its first evidence. */
   readonly spkiSha256?: string;
   /** The keys before it, newest first, at most four. */
   readonly previousSpkis: readonly string[];
   readonly providerId: string;
-  /** When the machine was started, as of its last use, where its provider tells: moves on stop and start, never back. */
+  /** The machine's last start as of its last use, if its provider reports it: moves on stop and start, never back. */
   readonly startedAt?: Instant;
-  /** Its platform was asked then, and did not know the machine: the first of two looks. Gone with its next use. */
+  /** When its platform first reported the machine as unknown: the first of two looks. Its next use erases it. */
   readonly unknownSince?: Instant;
-  /** Another key asked since the machine was started anew: the first of two looks. Gone with its next use. */
+  /** Another key was requested after a stop and start: the first of two looks. Its next use erases it. */
   readonly restart?: RestartSeen;
   /** Addresses out of operator ranges that this machine used first, canonical text. At most `mostAddresses`. */
   readonly addresses: readonly string[];
-  /** Never changes: with `rev` it tells one record of an identity from the next one after a reset. */
+  /** Never changes: together with `rev` it distinguishes a record from the next one after a reset. */
   readonly firstSeen: Instant;
   readonly lastSeen: Instant;
-  /** How often a new key took the place of the first one. */
+  /** How often a new key replaced the one before. */
   readonly renewals: number;
   readonly uses: number;
   /** Absent while an adopted machine has not been used. */
@@ -48,19 +61,19 @@ export interface IdentityRecord {
 }
 
 export interface RestartSeen {
-  /** Which start of the machine, as its platform says. */
+  /** The start of the machine, as its platform reports it. */
   readonly startedAt: Instant;
-  /** When that key asked first. */
+  /** When that key was requested first. */
   readonly since: Instant;
   readonly spkiSha256: string;
-  /** A third key asked after the same start: neither is taken. */
+  /** A third key was requested after the same start: neither is accepted. */
   readonly contested: boolean;
 }
 
-/** What attest concluded about one request; kept 25 h, longer than a pending request lives. */
+/** The verdict of attest about one request; stored for 25 h, longer than a pending request lives. */
 export interface Verdict {
   readonly uid: string;
-  /** request-digest.ts: a verdict speaks about these very bytes and nothing else. */
+  /** request-digest.ts: a verdict is about these very bytes and nothing else. */
   readonly requestDigest: string;
   readonly signerName: string;
   readonly decision: 'approve' | 'deny' | 'challenge';
@@ -69,107 +82,102 @@ export interface Verdict {
   readonly annotations: Readonly<Record<string, string>>;
   /** Of an approval: the identity whose record must still be active when the certificate is made. */
   readonly identity?: string;
-  /** Of an approval: `firstSeen` of that record; another one, after a reset, is nothing that this verdict speaks of. */
+  /** Of an approval: `firstSeen` of that record. The verdict does not count for a later record, after a reset. */
   readonly registeredAt?: Instant;
   /** Of an approval: the key asked for is the identity's first, so it may have been certified before (freshKeys). */
   readonly firstKey?: boolean;
   readonly nodeName?: string;
-  /** Under `audit` nothing was refused for it: it says what would have been. */
+  /** In `audit` mode the verdict refused nothing: it records what would have been refused. */
   readonly mode: 'enforce' | 'audit';
   readonly decidedAt: Instant;
-  /** Over when this instant is reached, whether or not the item is gone. */
+  /** Expired from this instant on, whether or not the item still exists. */
   readonly expiresAt: Instant;
 }
 
-/** A proof that may be used for one request only, such as `{kind: 'sts', id: <X-Amz-Signature>}`; never of kind `address`. */
+/** Evidence that may be used for one request only, such as `{kind: 'sts', id: <X-Amz-Signature>}`; never of kind `address`. */
 export interface OnceKey {
   readonly kind: string;
   readonly id: string;
 }
 
-/** Which items a decision about one request looks at, all in one consistent read. */
+/** The items that one decision needs, all in one consistent read. */
 export interface Lookup {
   readonly now: Instant;
   readonly identity?: string;
   readonly nodeName: string;
   readonly once: readonly OnceKey[];
-  /** Range addresses asked for, canonical text. At most `mostAddresses`: the caller refuses more before it looks. */
+  /** Requested range addresses, canonical text. At most `mostAddresses`: the caller refuses more before. */
   readonly addresses: readonly string[];
-  /** Names under which the machine must be on the list of machines: `aws#i-0123…`; empty = no list is asked. */
+  /** Names under which the machine must be on the list of machines: `aws#i-0123…`; empty = no list applies. */
   readonly machines: readonly string[];
 }
 
 export interface LookupResult {
   /** Of `Lookup.identity`. */
   readonly identity?: IdentityRecord;
-  /** Of `Lookup.identity`, too: whether an operator locked that machine. */
+  /** The lock of that machine, if an operator locked it. */
   readonly lock?: Lock;
-  /** Whoever holds the node name, when that is another identity. */
+  /** The holder of the node name, if it is another identity. */
   readonly holder?: IdentityRecord;
-  /** SHA-256 of the spec.request that spent the proof, in the order asked; undefined = unspent or expired. */
+  /** SHA-256 of the spec.request that spent each evidence, in the order of the question; undefined = unspent or expired. */
   readonly once: readonly (string | undefined)[];
-  /** The identity that used the address first, in the order asked. */
+  /** The identity that used each address first, in the order of the question. */
   readonly addresses: readonly (string | undefined)[];
   /** Whether one of `Lookup.machines` is on the list, by itself or by a pattern. */
   readonly listed: boolean;
 }
 
-/** Everything one approval writes. All of it or nothing. One whose parts do not fit together (claim-check.ts) throws. */
+/** Everything one verdict writes, completely or not at all. Throws if its parts contradict each other (claim-check.ts). */
 export interface Claim {
   readonly verdict: Verdict;
-  /** `requestSha256` hex of spec.request: the same bytes may spend the proof again, others may not. */
+  /** `requestSha256`: hex of spec.request: the same bytes may spend the evidence again, others may not. */
   readonly once: readonly (OnceKey & { readonly requestSha256: string; readonly expiresAt: Instant })[];
   readonly identity: IdentityWrite;
-  /** Range addresses that become this identity's, nobody's or `retire`'s until now; those it has already are not listed. */
+  /** Range addresses that become this identity's: address-free. Addresses that it has already are not listed. */
   readonly newAddresses: readonly string[];
   /**
    * Another machine's record that ends with a first use (`create`): its name passes to this one, its addresses become
-   * nobody's or this one's. Holds only for that very `rev`, and if it is active and has the name.
+   * free or this one's. Conditions: retired-current, name-free.
    */
   readonly retire?: IdentityRecord;
   readonly audit: readonly AuditItem[];
 }
 
 export type IdentityWrite =
-  /** Holds only if neither the identity nor the node name (unless of `retire`) has a record. `record.rev` is 1. */
+  /** Conditions: machine-new, name-free. `record.rev` is 1. */
   | { readonly kind: 'create'; readonly record: IdentityRecord }
-  /** Holds only if the record is active and of `record.rev - 1`, and the node name is its own. */
+  /** Conditions: record-current, name-own. */
   | { readonly kind: 'replace'; readonly record: IdentityRecord }
-  /** No identity stands behind it (a refusal, audit mode, unattested): nothing is written but the verdict. */
+  /** The request has no attested identity (a refusal, audit mode): only the verdict is written. */
   | { readonly kind: 'none' };
 
-/**
- * `verdict`: the UID has one already (which is given); otherwise something this claim depends on changed since the look,
- * and the decision must be taken anew.
- */
+/** `verdict`: the UID has one already. `changed`: another condition does not hold, so the decision must be taken again. */
 export type ClaimWrite =
-  | { readonly written: true }
-  | { readonly written: false; readonly why: 'verdict'; readonly found: Verdict }
-  | { readonly written: false; readonly why: 'changed' };
+  { readonly kind: 'written' } | { readonly kind: 'verdict'; readonly found: Verdict } | { readonly kind: 'changed' };
 
 export interface Recalled {
-  /** Nothing for an expired one. */
+  /** Without expired ones. */
   readonly verdict?: Verdict;
   readonly refusals: number;
 }
 
 export interface AttestationStore extends LockReader {
-  /** Nothing for an expired one. */
+  /** Without expired ones. */
   findVerdict(uid: string, now: Instant): Promise<Verdict | undefined>;
   findIdentity(identity: string): Promise<IdentityRecord | undefined>;
-  /** The record behind a node name, active or not. */
+  /** The record of the holder of a node name, active or not. */
   findNode(nodeName: string): Promise<IdentityRecord | undefined>;
-  /** What is read before a request is judged, in one call; the two need not be of one moment. */
+  /** The reads before a request is judged, in one call; the two need not be of one moment. */
   recall(uid: string, count: RefusalCount, now: Instant): Promise<Recalled>;
   lookup(question: Lookup): Promise<LookupResult>;
   /**
-   * What was seen of a machine, with no conclusion about any request. Holds only if the record is active and of
-   * `record.rev - 1`. `false`: it changed since it was read, or this very call was made before and its answer was lost.
+   * Writes an observation about a machine, without a verdict. Condition: record-current. `false`: the record changed since
+   * it was read, or this very call was made before and its answer was lost.
    */
   observe(record: IdentityRecord): Promise<boolean>;
-  /** One more. What is counted is kept for an hour after `count.from` at least. */
+  /** Adds one. The count is stored until at least one hour after `count.from`. */
   countRefusal(count: RefusalCount): Promise<void>;
-  /** One transaction. An expired verdict or once-item counts as none. */
+  /** One transaction. Conditions: no-verdict, evidence-unspent, address-free, and those of the identity write. */
   claim(claim: Claim, now: Instant): Promise<ClaimWrite>;
 }
 
@@ -179,14 +187,14 @@ export interface AttestationStore extends LockReader {
 export interface AuditItem {
   readonly id: string;
   readonly at: Instant;
-  /** Who did it: the caller's ARN or user name; `attest` for what a claim did by itself. */
+  /** The caller's ARN or user name; `attest` for the changes of a claim. */
   readonly by: string;
   readonly action: 'reset' | 'adopt' | 'retire' | 'allow' | 'remove' | 'lock' | 'unlock';
-  /** The identity, the entry of the list of machines, or of a lock on a node name alone that name. */
+  /** The identity, the entry of the list of machines, or the node name of a lock that bars only a name. */
   readonly subject: string;
   readonly nodeName?: string;
   readonly reason: string;
-  /** What stood there before. */
+  /** The record before the change. */
   readonly before?: IdentityRecord;
 }
 
@@ -198,10 +206,12 @@ export interface MachineEntry {
   readonly reason: string;
 }
 
-/** `missing`: no such record. `changed`: it changed since it was read: look again, then decide again. */
-export type ChangeWrite = { readonly written: true } | { readonly written: false; readonly why: 'missing' | 'changed' };
+/** `missing`: no such record. `changed`: it changed since it was read: read and decide again. */
+export interface ChangeWrite {
+  readonly kind: 'written' | 'missing' | 'changed';
+}
 
-/** What `countersign tofu` and `countersign machines` do. Each change writes its audit item in the same transaction. */
+/** The changes of `countersign tofu`, `machines` and `lock`. Each writes its audit item in the same transaction. */
 export interface AttestationAdmin {
   listIdentities(): AsyncIterable<IdentityRecord>;
   listVerdicts(now: Instant): AsyncIterable<Verdict>;
@@ -209,28 +219,28 @@ export interface AttestationAdmin {
   listAudit(): AsyncIterable<AuditItem>;
   /** By name. */
   listMachines(): Promise<readonly MachineEntry[]>;
-  /** Removes the record, its node name (unless that is another's by now) and its addresses, only if it is still of `record.rev`. */
+  /** Removes the record, its node name (unless another machine holds it by now) and its addresses. Condition: record-same. */
   reset(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
-  /** Writes a record without a key (rev 1), only if neither identity nor node name has one: else `changed`. */
+  /** Writes a record without a key (rev 1). Conditions: machine-new, name-free, address-free; else `changed`. */
   adopt(record: IdentityRecord, audit: AuditItem): Promise<ChangeWrite>;
-  /** An entry that is there already is replaced. */
+  /** Replaces an existing entry. */
   allowMachine(entry: MachineEntry, audit: AuditItem): Promise<ChangeWrite>;
   removeMachine(name: string, audit: AuditItem): Promise<ChangeWrite>;
-  /** Oldest first, each once, also one that bars a machine and its node name. */
+  /** Oldest first; a lock of a machine and its node name is listed once. */
   listLocks(): Promise<readonly Lock[]>;
-  /** Bars what it names, all of it or nothing. `changed`: some of it is locked already. */
+  /** Locks the machine, the node name or both, completely or not at all. `changed`: one of them is locked already. */
   lock(lock: Lock, audit: AuditItem): Promise<ChangeWrite>;
-  /** Ends that very lock, known by its id, for all that it bars. `missing`: it is not there (any more). */
+  /** Removes the lock with this id from everything that it bars. `missing`: there is no such lock (any more). */
   unlock(lock: Lock, audit: AuditItem): Promise<ChangeWrite>;
 }
 
-/** How often a machine was let in since `since`; begins anew after `mostUses.milliseconds`. */
+/** How often a machine was admitted since `since`; starts over after `mostUses.milliseconds`. */
 export interface RecentUses {
   readonly since: Instant;
   readonly uses: number;
 }
 
-/** The refusals of one requester in one stretch of time. `from` is where it begins: a multiple of its length. */
+/** The refusals of one requester in one time window, which begins at `from`, a multiple of its length. */
 export interface RefusalCount {
   readonly requester: string;
   readonly from: Instant;

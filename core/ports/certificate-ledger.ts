@@ -1,7 +1,7 @@
 import type { Instant } from './instant.ts';
 
 /**
- * What is known of one request UID. One per (cluster, uid) for good; each cluster has a ledger of its own.
+ * The record of one request UID: one per (cluster, uid), never deleted; each cluster has its own ledger.
  *
  *   (none) ──open──► intent ──complete──► issued      `tbs`, `requestDigest`, `caKeyId` never change after open
  *                      │  ▲ takeOver (lease over)
@@ -32,8 +32,8 @@ export interface IssuingRecord {
 
 export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | 'kmsRequestId'>;
 
-/** The write was done, or the record stood otherwise, in which case that record is given (same call, no second read). */
-export type LedgerWrite = { readonly written: true } | { readonly written: false; readonly found: IssuingRecord };
+/** `found`: the stored record did not meet the condition; it comes with the same call, without a second read. */
+export type LedgerWrite = { readonly kind: 'written' } | { readonly kind: 'found'; readonly found: IssuingRecord };
 
 /**
  * A key that must not have been certified before. The first intent that brings one leaves a mark of it for good.
@@ -51,18 +51,18 @@ export interface FreshKey {
 }
 
 /** `keyUsed`: another request brought this key, and none of the exceptions holds. No intent was written. */
-export type OpenWrite = LedgerWrite | { readonly written: false; readonly why: 'keyUsed' };
+export type OpenWrite = LedgerWrite | { readonly kind: 'keyUsed' };
 
 /**
- * Remembers what was begun and what was issued. Every method is one conditional write or one consistent read, atomic
- * across processes, and durable when it returns. Time is never the store's own: callers pass it.
+ * The records of begun and issued certificates. Every method is one conditional write or one consistent read, atomic
+ * across processes, and durable when it returns. The caller passes the time.
  */
 export interface CertificateLedger {
   /** Read-after-write consistent. */
   find(uid: string): Promise<IssuingRecord | undefined>;
   /** Writes an intent (attempt 1) only if the UID has no record. */
   open(intent: Intent): Promise<LedgerWrite>;
-  /** The same, and in the same write the mark of its key. A UID that has a record is told as above, used key or not. */
+  /** The same, and in the same write the mark of its key. For a UID that has a record the answer is as above, whether the key was used or not. */
   open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
   takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerWrite>;

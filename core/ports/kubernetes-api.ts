@@ -50,7 +50,7 @@ export interface RequestApi {
   /**
    * One page. Without `continue` it begins a list of the newest state (a consistent read); with it the same list goes on.
    * `each`, where given, may get the objects one by one as they come in, with the bytes of their JSON where these are
-   * known, instead of the page: so nobody holds all of it. It may have had some when the page comes to nothing after all.
+   * known, instead of the page: so that no caller holds all of it. It may have received some objects when the page fails after all.
    */
   list(
     query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
@@ -70,7 +70,7 @@ export interface RequestApi {
   updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Likewise the decisions among the conditions, and metadata.annotations in the same write. The rest stays as it is. */
   updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Whether the cluster's own authorization lets somebody do something. Nothing is written by asking. */
+  /** Does the cluster's authorization permit this to this user? A review writes nothing. */
   reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;
   /** An Event of events.k8s.io/v1 in namespace `default`, where those about cluster-wide objects live. */
   createEvent(event: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
@@ -81,7 +81,7 @@ export interface AccessQuestion {
   readonly user: string;
   readonly uid?: string;
   readonly groups: readonly string[];
-  /** What authenticators said besides; passed on unread, since authorizers may look at it. */
+  /** Further claims of the authenticators; passed on unread, since authorizers may use them. */
   readonly extra: Readonly<Record<string, readonly string[]>>;
   readonly verb: string;
   readonly group: string;

@@ -1,5 +1,5 @@
 /**
- * A CA key that signs, wherever it lies. It never leaves.
+ * A CA key that signs. The private key never leaves its store.
  *
  * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it as its algorithm says, and gives the bytes for
  * the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
@@ -14,7 +14,7 @@ export interface Signer {
 
 export interface Signature {
   readonly bytes: Uint8Array;
-  /** What the log of whoever holds the key calls this signature: CloudTrail's `requestID`. Absent without such a log. */
+  /** The id of this signature in the log of the key store: CloudTrail's `requestID`. Absent without such a log. */
   readonly requestId?: string;
 }
 

@@ -2,8 +2,8 @@ import type { BusyWhy, IgnoredWhy, RefusalCode, Violations } from '../outcome/ou
 import type { JsonObject } from './kubernetes-api.ts';
 
 /**
- * The sign and attest functions of one cluster as their clients see them. A call gives what the far side said, and
- * throws when it said nothing: no connection, no whole answer in time. It asks once; the far side may have issued or
+ * The sign and attest functions of one cluster as their clients see them. A call returns the answer of the function, and
+ * throws if there is none: no connection, no whole answer in time. It asks once; the far side may have issued or
  * decided without our hearing it, and answers a repetition with the same certificate or verdict.
  */
 export interface SigningEndpoint {
@@ -14,11 +14,11 @@ export interface SigningEndpoint {
 
 /** Why no answer of the far side's own came, or not now. None of them is ever final for a request. */
 export type NoAnswer =
-  /** Why, as the function says; whoever stands before it says nothing, and means that it is asked too often. */
+  /** `why` as the function states it; absent if a proxy or front door before it throttles. */
   | { readonly kind: 'busy'; readonly why?: BusyWhy; readonly retryAfterSeconds?: number }
   /** 401, 403, or no credentials to ask with: about the caller. */
   | { readonly kind: 'unauthorized'; readonly message: string }
-  /** Anything else, from whoever answered: a proxy, a front door, a newer version. */
+  /** Any other answer: of a proxy, a front door or a newer version. */
   | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
 
 export type SignAnswer =

@@ -51,7 +51,7 @@ export async function race(
   const wins = [false, false];
   await Promise.all(
     order.map(async (i) => {
-      wins[i] = (await handles[i].claim(racers[i].claim, now)).written;
+      wins[i] = (await handles[i].claim(racers[i].claim, now)).kind === 'written';
     }),
   );
   return judge(scene, racers, wins);

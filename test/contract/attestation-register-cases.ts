@@ -9,9 +9,9 @@ import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 import type { Case } from './attestation-store-cases.ts';
 
-const written: ChangeWrite = { written: true };
-const changed: ChangeWrite = { written: false, why: 'changed' };
-const missing: ChangeWrite = { written: false, why: 'missing' };
+const written: ChangeWrite = { kind: 'written' };
+const changed: ChangeWrite = { kind: 'changed' };
+const missing: ChangeWrite = { kind: 'missing' };
 
 /** The answer is as told, and nothing at all was written, no audit item either. */
 async function refuses(scene: Scene, change: () => Promise<ChangeWrite>, answer: ChangeWrite): Promise<void> {

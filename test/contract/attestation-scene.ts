@@ -166,7 +166,7 @@ export function sceneOf(made: StoreUnderTest): Scene {
     }),
     async done(claim) {
       const answer = await store.claim(claim, now);
-      if (!answer.written) throw new Error(`a case could not be prepared: ${answer.why}`);
+      if (answer.kind !== 'written') throw new Error(`a case could not be prepared: ${answer.kind}`);
       if (claim.identity.kind === 'none') throw new Error('no record was claimed');
       return claim.identity.record;
     },

@@ -14,8 +14,8 @@ export interface Case {
   readonly run: (scene: Scene) => Promise<void>;
 }
 
-const written: ClaimWrite = { written: true };
-const changed: ClaimWrite = { written: false, why: 'changed' };
+const written: ClaimWrite = { kind: 'written' };
+const changed: ClaimWrite = { kind: 'changed' };
 
 /** The answer is as told, and nothing at all was written. */
 async function refuses(scene: Scene, claim: Claim, answer: ClaimWrite = changed): Promise<void> {
@@ -97,8 +97,8 @@ const verdicts: readonly Case[] = [
       const found = scene.verdict({ decision: 'deny', violations: [{ code: 'TofuReuse', message: 'no' }] });
       await scene.store.claim(none(found), now);
       const later = scene.first({ verdict: { ...scene.verdict(), uid: found.uid } });
-      await refuses(scene, whole(scene, later), { written: false, why: 'verdict', found });
-      await refuses(scene, none({ ...found, requestDigest: 'bb' }), { written: false, why: 'verdict', found });
+      await refuses(scene, whole(scene, later), { kind: 'verdict', found });
+      await refuses(scene, none({ ...found, requestDigest: 'bb' }), { kind: 'verdict', found });
     },
   },
   {
@@ -108,7 +108,7 @@ const verdicts: readonly Case[] = [
       const first = scene.verdict({ expiresAt: now + 10 });
       await store.claim(none(first), now);
       const next = { ...first, requestDigest: 'cc'.repeat(32), expiresAt: now + hour };
-      deepStrictEqual(await store.claim(none(next), now + 9), { written: false, why: 'verdict', found: first });
+      deepStrictEqual(await store.claim(none(next), now + 9), { kind: 'verdict', found: first });
       deepStrictEqual(await store.claim(none(next), now + 10), written);
       deepStrictEqual(await store.findVerdict(first.uid, now + 10), next);
     },
@@ -119,10 +119,10 @@ const verdicts: readonly Case[] = [
       const claim = whole(scene, scene.first());
       await scene.done(claim);
       // The verdict goes first: by now everything else has "changed" too.
-      await refuses(scene, claim, { written: false, why: 'verdict', found: claim.verdict });
+      await refuses(scene, claim, { kind: 'verdict', found: claim.verdict });
       const next = scene.again(await recordOf(scene, scene.a), { once: [spent(scene.p)] });
       await scene.done(next);
-      await refuses(scene, next, { written: false, why: 'verdict', found: next.verdict });
+      await refuses(scene, next, { kind: 'verdict', found: next.verdict });
       strictEqual((await recordOf(scene, scene.a)).uses, 2);
     },
   },
@@ -535,8 +535,7 @@ const together: readonly Case[] = [
       const claims = Array.from({ length: 20 }, (_, i) => none({ ...verdict, requestDigest: `${i}` }));
       const [answers, winner] = await oneWinner(scene, claims);
       const found = { ...verdict, requestDigest: `${winner}` };
-      for (const answer of answers)
-        if (!answer.written && answer.why === 'verdict') deepStrictEqual(answer.found, found);
+      for (const answer of answers) if (answer.kind === 'verdict') deepStrictEqual(answer.found, found);
       deepStrictEqual(await scene.store.findVerdict(verdict.uid, now), found);
     },
   },
@@ -566,17 +565,17 @@ const together: readonly Case[] = [
         again.store.claim(takes, now),
         scene.register.reset(record, scene.audit()),
       ]);
-      strictEqual(answers.filter((answer) => answer.written).length, 1);
+      strictEqual(answers.filter((answer) => answer.kind === 'written').length, 1);
       const [used, passed, removed] = answers;
       const states = [
         (await scene.store.findIdentity(scene.a))?.state,
         (await scene.store.findNode(scene.n))?.identity,
       ];
       const { a, b } = scene;
-      if (used.written) deepStrictEqual(states, ['active', a]);
-      if (passed.written) deepStrictEqual(states, ['retired', b]);
-      if (removed.written) deepStrictEqual(states, [undefined, undefined]);
-      strictEqual((await scene.audited()).length, removed.written ? 1 : 0);
+      if (used.kind === 'written') deepStrictEqual(states, ['active', a]);
+      if (passed.kind === 'written') deepStrictEqual(states, ['retired', b]);
+      if (removed.kind === 'written') deepStrictEqual(states, [undefined, undefined]);
+      strictEqual((await scene.audited()).length, removed.kind === 'written' ? 1 : 0);
     },
   },
   {
@@ -671,8 +670,8 @@ const observations: readonly Case[] = [
       const claim = scene.again(standing);
       const contested = { ...standing, restart: { ...restart, spkiSha256: 'aa', contested: true }, rev: 3 };
       const [claimed, observed] = await Promise.all([scene.store.claim(claim, now), other.observe(contested)]);
-      strictEqual(claimed.written, !observed);
-      deepStrictEqual(await recordOf(scene, scene.a), claimed.written ? recordIn(claim) : contested);
+      strictEqual(claimed.kind === 'written', !observed);
+      deepStrictEqual(await recordOf(scene, scene.a), claimed.kind === 'written' ? recordIn(claim) : contested);
     },
   },
   {
@@ -753,7 +752,7 @@ async function recordOf(scene: Scene, identity: string): Promise<IdentityRecord>
 async function oneWinner(scene: Scene, claims: readonly Claim[]): Promise<[readonly ClaimWrite[], number]> {
   const stores = [scene.store, (await scene.reopen()).store] as const;
   const answers = await Promise.all(claims.map((claim, i) => stores[i % 2 === 0 ? 0 : 1].claim(claim, now)));
-  const winners = answers.flatMap((answer, index) => (answer.written ? [index] : []));
+  const winners = answers.flatMap((answer, index) => (answer.kind === 'written' ? [index] : []));
   strictEqual(winners.length, 1);
   return [answers, winners[0] ?? -1];
 }

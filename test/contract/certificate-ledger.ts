@@ -129,8 +129,8 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
     });
 
     describe('a key that must be fresh', () => {
-      const written = { written: true };
-      const keyUsed = { written: false, why: 'keyUsed' };
+      const written = { kind: 'written' };
+      const keyUsed = { kind: 'keyUsed' };
       const keyFixture = (change: Partial<FreshKey> = {}): FreshKey => ({
         spkiSha256: randomBytes(32).toString('hex'),
         requestSha256: randomBytes(32).toString('hex'),
@@ -203,7 +203,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         const found = { ...first, state: 'intent', attempt: 1 };
         const used = keyFixture({ spkiSha256: key.spkiSha256 });
         for (const each of [key, used, keyFixture(), undefined])
-          expect(await ledger.open({ ...first, requestDigest: 'bb' }, each)).toEqual({ written: false, found });
+          expect(await ledger.open({ ...first, requestDigest: 'bb' }, each)).toEqual({ kind: 'found', found });
         // And a UID that was there leaves no mark of the key that came with it.
         const late = keyFixture();
         await ledger.open(first, late);
@@ -223,11 +223,11 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         const answers: readonly OpenWrite[] = await Promise.all(
           intents.map((intent, i) => handles[i % 2 === 0 ? 0 : 1].open(intent, keyFixture({ spkiSha256 }))),
         );
-        expect(answers.filter((answer) => answer.written)).toHaveLength(1);
-        expect(answers.filter((answer) => 'why' in answer)).toHaveLength(49);
+        expect(answers.filter((answer) => answer.kind === 'written')).toHaveLength(1);
+        expect(answers.filter((answer) => answer.kind === 'keyUsed')).toHaveLength(49);
         const found = await Promise.all(intents.map(({ uid }) => ledger.find(uid)));
         expect(found.flatMap((record, i) => (record === undefined ? [] : [i]))).toEqual(
-          answers.flatMap(({ written: won }, i) => (won ? [i] : [])),
+          answers.flatMap(({ kind }, i) => (kind === 'written' ? [i] : [])),
         );
       });
     });
@@ -236,7 +236,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       const intent = intentFixture();
       await ledger.open(intent);
       await ledger.takeOver(intent.uid, 1, later);
-      expect(await ledger.complete(intent.uid, certificate)).toEqual({ written: true });
+      expect(await ledger.complete(intent.uid, certificate)).toEqual({ kind: 'written' });
     });
 
     test('a worker that lost the lease can neither end it, nor take it back, nor expire the record', async () => {
@@ -245,8 +245,8 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       await ledger.takeOver(intent.uid, 1, later);
       await ledger.release(intent.uid, 1);
       const held = { ...intent, state: 'intent', attempt: 2, leaseUntil: later };
-      expect(await ledger.takeOver(intent.uid, 1, later + 1)).toEqual({ written: false, found: held });
-      expect(await ledger.expire(intent.uid, 1)).toEqual({ written: false, found: held });
+      expect(await ledger.takeOver(intent.uid, 1, later + 1)).toEqual({ kind: 'found', found: held });
+      expect(await ledger.expire(intent.uid, 1)).toEqual({ kind: 'found', found: held });
       expect(await ledger.find(intent.uid)).toEqual(held);
     });
 
@@ -292,7 +292,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
     test('UIDs that differ in case or by a suffix are different records', async () => {
       const uid = `Case-${randomUUID()}`;
       for (const each of [uid, uid.toLowerCase(), `${uid}0`])
-        expect(await ledger.open(intentFixture({ uid: each }))).toEqual({ written: true });
+        expect(await ledger.open(intentFixture({ uid: each }))).toEqual({ kind: 'written' });
       await ledger.complete(uid, certificate);
       expect((await ledger.find(uid.toLowerCase()))?.state).toBe('intent');
       expect((await ledger.find(`${uid}0`))?.state).toBe('intent');
@@ -302,7 +302,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       const intent = intentFixture();
       await ledger.open(intent);
       expect(await made.other.find(intent.uid)).toBeUndefined();
-      expect(await made.other.open({ ...intent, requestDigest: 'aa' })).toEqual({ written: true });
+      expect(await made.other.open({ ...intent, requestDigest: 'aa' })).toEqual({ kind: 'written' });
       expect((await ledger.find(intent.uid))?.requestDigest).toBe(intent.requestDigest);
     });
 
@@ -390,7 +390,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         ];
         const order = [0, 1, 2].map((i) => (i + round) % 3);
         const answers = await Promise.all(order.map(async (i) => ({ i, answer: await actions[i]?.() })));
-        const written = new Set(answers.filter(({ answer }) => answer?.written === true).map(({ i }) => i));
+        const written = new Set(answers.filter(({ answer }) => answer?.kind === 'written').map(({ i }) => i));
         const found = await ledger.find(intent.uid);
         // takeOver and complete may both be written, in that order; complete and expire never.
         expect(written.has(0) && written.has(1)).toBe(false);
@@ -473,35 +473,38 @@ function outcomeOf(
   before: IssuingRecord | undefined,
   begun: IssuingRecord,
 ): { answer: Answer; record: IssuingRecord | undefined } {
-  if (effect === 'opened') return { answer: { gave: { written: true } }, record: begun };
+  if (effect === 'opened') return { answer: { gave: { kind: 'written' } }, record: begun };
   if (effect === '!') return { answer: 'threw', record: before };
   if (effect === '.') return { answer: { gave: undefined }, record: before };
   if (before === undefined) throw new Error(`the table says "${effect}" of a record that does not exist`);
   switch (effect) {
     case '=':
-      return { answer: { gave: { written: false, found: before } }, record: before };
+      return { answer: { gave: { kind: 'found', found: before } }, record: before };
     case 'lease ended':
       return { answer: { gave: undefined }, record: { ...before, leaseUntil: 0 } };
     case 'next attempt':
       return {
-        answer: { gave: { written: true } },
+        answer: { gave: { kind: 'written' } },
         record: { ...before, attempt: before.attempt + 1, leaseUntil: later },
       };
     case 'issued':
-      return { answer: { gave: { written: true } }, record: { ...before, state: 'issued', certificate } };
+      return { answer: { gave: { kind: 'written' } }, record: { ...before, state: 'issued', certificate } };
     case 'issued by name':
-      return { answer: { gave: { written: true } }, record: { ...before, state: 'issued', certificate, kmsRequestId } };
+      return {
+        answer: { gave: { kind: 'written' } },
+        record: { ...before, state: 'issued', certificate, kmsRequestId },
+      };
     case 'expired':
-      return { answer: { gave: { written: true } }, record: { ...before, state: 'expired' } };
+      return { answer: { gave: { kind: 'written' } }, record: { ...before, state: 'expired' } };
   }
 }
 
 function oneWinner(answers: readonly LedgerWrite[]): { winner: number } {
-  const winners = answers.flatMap(({ written }, i) => (written ? [i] : []));
+  const winners = answers.flatMap(({ kind }, i) => (kind === 'written' ? [i] : []));
   expect(winners).toHaveLength(1);
   return { winner: winners[0] ?? -1 };
 }
 
 function foundBy(answers: readonly LedgerWrite[]): readonly IssuingRecord[] {
-  return answers.flatMap((answer) => (answer.written ? [] : [answer.found]));
+  return answers.flatMap((answer) => (answer.kind === 'written' ? [] : [answer.found]));
 }

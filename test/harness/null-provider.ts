@@ -4,6 +4,7 @@
  */
 import type { AttestationProvider, Machine, MachineState } from '../../core/attestation/evidence/provider.ts';
 import { violation } from '../../core/outcome/outcome.ts';
+import { failure, success } from '../../core/outcome/result.ts';
 import type { Violation } from '../../core/outcome/outcome.ts';
 
 export interface NullMachine {
@@ -72,17 +73,17 @@ export function createNullPlatform(options: NullOptions = {}): NullPlatform {
     examine({ data, binding, now }) {
       const { machine: id, proof, expiresAt, binding: sent } = JSON.parse(Buffer.from(data).toString()) as NullEvidence;
       if (sent !== undefined && sent !== binding(''))
-        return { violations: [violation('AttestationInvalid', 'the proof was made for another request')] };
-      return {
+        return failure([violation('AttestationInvalid', 'the proof was made for another request')]);
+      return success({
         identity: `${name}#${id}`,
         once: proof === undefined ? [] : [{ kind: 'null', id: proof, expiresAt: expiresAt ?? now + 3_600_000 }],
         machines: listed ? [`${name}#${id}`] : [],
         async verify() {
-          return (
-            describe(id) ?? { violations: [violation('IdentityNotAllowed', 'no such machine runs on this platform')] }
-          );
+          const machine = describe(id);
+          if (machine !== undefined) return success(machine);
+          return failure([violation('IdentityNotAllowed', 'no such machine runs on this platform')]);
         },
-      };
+      });
     },
     async describe(identity) {
       const id = identity.slice(name.length + 1);

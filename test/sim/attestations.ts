@@ -154,10 +154,10 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     async claim(claim, now): Promise<ClaimWrite> {
       checkClaim(claim);
       const found = verdictOf(claim.verdict.uid, now);
-      if (found !== undefined) return { written: false, why: 'verdict', found };
-      if (!holds(claim, now)) return { written: false, why: 'changed' };
+      if (found !== undefined) return { kind: 'verdict', found };
+      if (!holds(claim, now)) return { kind: 'changed' };
       write(claim);
-      return { written: true };
+      return { kind: 'written' };
     },
   };
 
@@ -167,50 +167,47 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
     listMachines: async () => [...machines.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     async reset(record, item): Promise<ChangeWrite> {
-      if (still(record) === undefined)
-        return { written: false, why: identities.has(record.identity) ? 'changed' : 'missing' };
+      if (still(record) === undefined) return { kind: identities.has(record.identity) ? 'changed' : 'missing' };
       const { identity, nodeName } = record;
       audit([item]);
       identities.delete(identity);
       // A retired machine's name is another's by now.
       if (names.get(nodeName) === identity) names.delete(nodeName);
       freeAddresses(identity);
-      return { written: true };
+      return { kind: 'written' };
     },
     async adopt(record, item): Promise<ChangeWrite> {
       checkAdoption(record);
       const taken = record.addresses.some((address) => addresses.has(address));
-      if (taken || identities.has(record.identity) || names.has(record.nodeName))
-        return { written: false, why: 'changed' };
+      if (taken || identities.has(record.identity) || names.has(record.nodeName)) return { kind: 'changed' };
       audit([item]);
       create(record);
       for (const address of record.addresses) addresses.set(address, record.identity);
-      return { written: true };
+      return { kind: 'written' };
     },
     async allowMachine(entry, item): Promise<ChangeWrite> {
       audit([item]);
       machines.set(entry.name, entry);
-      return { written: true };
+      return { kind: 'written' };
     },
     async removeMachine(name, item): Promise<ChangeWrite> {
-      if (!machines.has(name)) return { written: false, why: 'missing' };
+      if (!machines.has(name)) return { kind: 'missing' };
       audit([item]);
       machines.delete(name);
-      return { written: true };
+      return { kind: 'written' };
     },
     listLocks: async () => oldestFirst([...locks.values()]),
     async lock(lock, item): Promise<ChangeWrite> {
-      if (subjectsOf(lock).some((subject) => locks.has(subject))) return { written: false, why: 'changed' };
+      if (subjectsOf(lock).some((subject) => locks.has(subject))) return { kind: 'changed' };
       audit([item]);
       for (const subject of subjectsOf(lock)) locks.set(subject, lock);
-      return { written: true };
+      return { kind: 'written' };
     },
     async unlock(lock, item): Promise<ChangeWrite> {
-      if (!subjectsOf(lock).every((subject) => locks.get(subject)?.id === lock.id))
-        return { written: false, why: 'missing' };
+      if (!subjectsOf(lock).every((subject) => locks.get(subject)?.id === lock.id)) return { kind: 'missing' };
       audit([item]);
       for (const subject of subjectsOf(lock)) locks.delete(subject);
-      return { written: true };
+      return { kind: 'written' };
     },
   };
 

@@ -43,7 +43,7 @@ export function ledgerPort(
       act,
       told: outcomeOf,
       done: (answer) => {
-        if (typeof (answer as { written?: unknown } | undefined)?.written === 'boolean')
+        if ((answer as { kind?: unknown } | undefined)?.kind !== undefined)
           stage.count(`step: ledger.${method}: ${outcomeOf(answer)}`);
         done?.(answer);
         events.ledgerChanged(invocation);
@@ -53,7 +53,7 @@ export function ledgerPort(
     ask(
       'open',
       () => ledger.open(intent, freshKey),
-      ({ written }) => events.opened(invocation, intent.uid, written),
+      ({ kind }) => events.opened(invocation, intent.uid, kind === 'written'),
     );
   return {
     find: (uid) => ask('find', () => ledger.find(uid)),
@@ -62,7 +62,7 @@ export function ledgerPort(
       ask(
         'takeOver',
         () => ledger.takeOver(uid, ...more),
-        ({ written }) => events.takenOver(invocation, uid, written),
+        ({ kind }) => events.takenOver(invocation, uid, kind === 'written'),
       ),
     release: (...asked) => ask('release', () => ledger.release(...asked)),
     complete: (...asked) => ask('complete', () => ledger.complete(...asked)),
@@ -111,8 +111,8 @@ export function storePort(
         `${about}: ${claim.verdict.decision} ${claim.verdict.violations?.[0].code ?? claim.verdict.identity ?? ''}`,
         () => store.claim(claim, now),
         (write) => {
-          if (!write.written) stage.count(`step: claim: ${outcomeOf(write)}`);
-          events.claimed(invocation, claim, write.written);
+          if (write.kind !== 'written') stage.count(`step: claim: ${outcomeOf(write)}`);
+          events.claimed(invocation, claim, write.kind === 'written');
         },
       ),
   };
@@ -120,9 +120,9 @@ export function storePort(
 
 function outcomeOf(answer: unknown): string {
   if (answer === undefined) return 'nothing';
-  const { written, state, why, decision } = answer as Readonly<Record<string, unknown>>;
-  if (written === true) return 'written';
-  if (written === false) return `not written${typeof why === 'string' ? `: ${why}` : ''}`;
+  const { kind, state, decision } = answer as Readonly<Record<string, unknown>>;
+  if (kind === 'written') return kind;
+  if (typeof kind === 'string') return `not written${kind === 'found' ? '' : `: ${kind}`}`;
   return [state, decision].find((word) => typeof word === 'string') ?? 'found';
 }
 

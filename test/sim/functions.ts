@@ -131,8 +131,9 @@ export function createFunctions(stage: Stage, ports: FunctionPorts, events: Func
       ...provider,
       examine(evidence) {
         const examined = provider.examine(evidence);
-        if ('violations' in examined) return examined;
-        return { ...examined, verify: () => ask('verify', examined.identity, () => examined.verify()) };
+        if (!examined.ok) return examined;
+        const { value } = examined;
+        return { ok: true, value: { ...value, verify: () => ask('verify', value.identity, () => value.verify()) } };
       },
       describe: (identity, now) => ask('describe', identity, () => provider.describe(identity, now)),
     };

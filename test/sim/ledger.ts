@@ -18,7 +18,7 @@ interface Mark {
   readonly identity: string | undefined;
 }
 
-const written = { written: true } as const;
+const written = { kind: 'written' } as const;
 
 /** Nobody holds the store's own bytes. */
 function copy<R extends { readonly tbs: Uint8Array; readonly certificate?: Uint8Array }>(record: R): R {
@@ -38,7 +38,7 @@ export function createSimulatedLedger(): SimulatedLedger {
 
   function change(uid: string, holds: (record: IssuingRecord) => boolean, more: Partial<IssuingRecord>): LedgerWrite {
     const record = found(uid);
-    if (record.state !== 'intent' || !holds(record)) return { written: false, found: copy(record) };
+    if (record.state !== 'intent' || !holds(record)) return { kind: 'found', found: copy(record) };
     records.set(uid, { ...record, ...more });
     return written;
   }
@@ -53,9 +53,9 @@ export function createSimulatedLedger(): SimulatedLedger {
   function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
     const record = records.get(intent.uid);
-    if (record !== undefined) return { written: false, found: copy(record) };
+    if (record !== undefined) return { kind: 'found', found: copy(record) };
     if (freshKey !== undefined) {
-      if (!isFree(freshKey)) return { written: false, why: 'keyUsed' };
+      if (!isFree(freshKey)) return { kind: 'keyUsed' };
       const { spkiSha256, requestSha256 } = freshKey;
       if (!marks.has(spkiSha256)) marks.set(spkiSha256, { requestSha256, identity: intent.identity });
     }

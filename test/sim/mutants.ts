@@ -22,8 +22,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       'test/sim/ledger.ts',
       [
         'open writes over what is there',
-        'if (record !== undefined) return { written: false, found: copy(record) };',
-        "if (record !== undefined && record.state !== 'intent') return { written: false, found: copy(record) };",
+        "if (record !== undefined) return { kind: 'found', found: copy(record) };",
+        "if (record !== undefined && record.state !== 'intent') return { kind: 'found', found: copy(record) };",
       ],
       [
         'complete lets the last one win',
@@ -41,7 +41,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       [
         'a certificate is given out before it is recorded',
         'const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId);',
-        'const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId).catch(() => ({ written: true }) as const);',
+        "const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId).catch(() => ({ kind: 'written' }) as const);",
       ],
       ['what a CA began is signed by the one after it', 'found.caKeyId !== authority.signer.keyId ||', ''],
       [
@@ -92,7 +92,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       ],
       [
         'a machine without proof comes with another key',
-        "  if (!secure)\n    return violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal');",
+        "  if (!secure)\n    return refuse(\n      violation('TofuReuse', 'this node is registered with another key, and its provider cannot prove a renewal'),\n    );",
         "  if (!secure) return { kind: 'repeat', record };",
       ],
     ),
@@ -114,7 +114,11 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
     ]),
     ...changesOf(
       'core/attestation/admission.ts',
-      ['the list of machines is not asked', 'if (machines.length > 0 && !seen.listed)', 'if (false)'],
+      [
+        'the list of machines is not asked',
+        'if (examined !== undefined && examined.machines.length > 0 && !records.listed)',
+        'if (false)',
+      ],
       [
         'an address is not claimed',
         'const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));',
@@ -130,8 +134,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
   audit: [
     ...changesOf('core/attestation/check-verdict.ts', [
       'what was only audited counts where proof is demanded',
-      'return { ok: false, violations: verdict.violations ?? [noIdentity] };',
-      "return verdict.mode === 'audit' ? unattested : { ok: false, violations: verdict.violations ?? [noIdentity] };",
+      "return { kind: 'refused', violations: verdict.violations ?? [noIdentity] };",
+      "return verdict.mode === 'audit' ? unattested : { kind: 'refused', violations: verdict.violations ?? [noIdentity] };",
     ]),
     ...changesOf(
       'core/attest.ts',
@@ -147,8 +151,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       ],
       [
         'auditing keeps no note of what it would refuse',
-        '    const claim = admission.admitted ? admission.claim : nothingClaimed;',
-        "    if (!admission.admitted && question.wanted.mode === 'audit') return unjudged;\n    const claim = admission.admitted ? admission.claim : nothingClaimed;",
+        "    const claim = admission.kind === 'admitted' ? admission.claim : nothingClaimed;",
+        "    if (admission.kind === 'refused' && question.wanted.mode === 'audit') return unjudged;\n    const claim = admission.kind === 'admitted' ? admission.claim : nothingClaimed;",
       ],
     ),
   ],

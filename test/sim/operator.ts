@@ -70,7 +70,7 @@ export function settleOperator(life: Life, machines: Machines): void {
       reason: 'simulated',
     };
     const audit = { ...made, action: 'lock', subject: identity ?? nodeName } as const;
-    if (!(await register.lock(made, audit)).written) return;
+    if ((await register.lock(made, audit)).kind !== 'written') return;
     stage.count('step: operator: lock');
     stage.tell(() => `the operator does lock ${identity ?? ''} ${'nodeName' in about ? nodeName : ''}`);
     judge.locks.locked(made);

@@ -6,7 +6,9 @@
  */
 import type { AwsAttestation } from '../../configuration/model/attestation.ts';
 import { violation } from '../../outcome/outcome.ts';
-import type { RefusalCode, Violation } from '../../outcome/outcome.ts';
+import type { RefusalCode, Violation, Violations } from '../../outcome/outcome.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { ClaimedInstance } from './identity-document.ts';
 import type { AwsPorts } from './endpoints.ts';
 import { readAwsEvidence } from './evidence.ts';
@@ -15,7 +17,7 @@ import { checkInstance, describeMachine } from './instance.ts';
 import type { ExpectedInstance, InstanceDescription } from './instance.ts';
 import { pinCertificate } from './cms.ts';
 import type { PinnedCertificate } from './cms.ts';
-import type { AttestationProvider, Evidence, Examined, Machine, MachineState, Refused } from '../evidence/provider.ts';
+import type { AttestationProvider, Evidence, Examined, Machine, MachineState } from '../evidence/provider.ts';
 import { identityRole, readCaller } from './sts-response.ts';
 import type { Caller } from './sts-response.ts';
 import { rebuildStsRequest, stsSignatureLife } from './sts-token.ts';
@@ -54,7 +56,7 @@ function acceptedVersions({ requireIdentityRole, acceptV1 }: AwsAttestation): Aw
   return acceptV1 ? ['aws/v2', 'aws/v1'] : ['aws/v2'];
 }
 
-function examine(aws: Aws, evidence: Evidence): Examined | Refused {
+function examine(aws: Aws, evidence: Evidence): Result<Examined, Violations> {
   const { data, now, clusterName, binding } = evidence;
   const version = aws.versions.find((accepted) => accepted === evidence.version);
   if (version === undefined) return invalid('the attestation data is of a version that is not taken');
@@ -64,19 +66,19 @@ function examine(aws: Aws, evidence: Evidence): Examined | Refused {
   // Anyone can claim an instance, or has a document of an account of their own: this comes before any call to AWS.
   const { instance } = sent;
   const outsider = checkPlace(aws.policy, instance);
-  if (outsider !== undefined) return { violations: [outsider] };
+  if (outsider !== undefined) return failure([outsider]);
 
   const header = `csr-attest/v1/${clusterName}/${binding(sent.nonce)}`;
   const proof = rebuildStsRequest(sent.sts, { ...instance, header }, now);
   if ('problem' in proof) return invalid(`the STS token ${proof.problem}`);
 
   const expected = expectedInstance(instance);
-  return {
+  return success({
     identity: expected.identity,
     once: [{ kind: 'sts', id: proof.signature, expiresAt: proof.signedAt + stsSignatureLife }],
     machines: aws.policy.machines === 'listed' ? [`aws#${instance.instanceId}`] : [],
     verify: () => verifyMachine(aws, instance, proof, expected),
-  };
+  });
 }
 
 function checkPlace(policy: AwsAttestation, { accountId, region }: ClaimedInstance): Violation | undefined {
@@ -104,7 +106,7 @@ async function verifyMachine(
   claimed: ClaimedInstance,
   proof: StsProof,
   expected: ExpectedInstance,
-): Promise<Machine | Refused> {
+): Promise<Result<Machine, Violations>> {
   const answered = readCaller(await aws.sts(proof.request));
   if ('problem' in answered) return invalid(`the STS token ${answered.problem}`);
   const stranger = checkCaller(aws.policy, claimed, answered.caller);
@@ -118,8 +120,8 @@ async function verifyMachine(
   // Its credentials outlive it by hours.
   if (instance.state !== 'running') return refuse('IdentityNotAllowed', `the instance is ${instance.state}`);
   const [first, ...more] = checkInstance(aws.policy, expected, instance);
-  if (first !== undefined) return { violations: [first, ...more] };
-  return describeMachine(aws.policy, expected, instance);
+  if (first !== undefined) return failure([first, ...more]);
+  return success(describeMachine(aws.policy, expected, instance));
 }
 
 /** STS confirms the claims: whoever signed is the session of that very instance. */
@@ -175,10 +177,10 @@ function describeInstance(aws: Aws, expected: ExpectedInstance): Promise<Instanc
   return aws.ec2.describeInstance({ account, region, ...(assumeRole === undefined ? {} : { assumeRole }) }, instanceId);
 }
 
-function invalid(message: string): Refused {
+function invalid(message: string): Result<never, Violations> {
   return refuse('AttestationInvalid', message);
 }
 
-function refuse(code: RefusalCode, message: string): Refused {
-  return { violations: [violation(code, message)] };
+function refuse(code: RefusalCode, message: string): Result<never, Violations> {
+  return failure([violation(code, message)]);
 }

@@ -1,7 +1,9 @@
-/** The evidence blocks of a request (docs/attestation.md): which provider's, which version, and its undecoded data. */
+/** The evidence blocks of a request (docs/attestation.md): provider, version, and the data, not decoded yet. */
 import type { EvidenceBlock } from '../../x509/model.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 
 export const evidenceLabels = {
   provider: 'KUBELET AUTHENTICATOR ATTESTATION PROVIDER',
@@ -14,15 +16,19 @@ export interface SentEvidence {
   readonly data: Uint8Array;
 }
 
-/** Nothing when the request brings no evidence at all. The blocks' order and number were checked with the PEM. */
-export function decodeEvidence(blocks: readonly EvidenceBlock[]): SentEvidence | Violation | undefined {
-  if (blocks.length === 0) return undefined;
+/** `undefined` if the request brings no evidence. Order and number of the blocks were checked with the PEM. */
+export function decodeEvidence(blocks: readonly EvidenceBlock[]): Result<SentEvidence | undefined, Violation> {
+  if (blocks.length === 0) return success(undefined);
   const provider = blocks.find(({ label }) => label === evidenceLabels.provider);
   const data = blocks.find(({ label }) => label === evidenceLabels.data);
   if (provider === undefined || data === undefined)
-    return violation('AttestationInvalid', 'the request has only one of the two evidence blocks, PROVIDER and DATA');
+    return invalid('the request has only one of the two evidence blocks, PROVIDER and DATA');
   const version = Buffer.from(provider.content).toString('latin1');
   if (!/^[a-z][a-z0-9-]{0,31}\/v[1-9][0-9]{0,3}$/.test(version))
-    return violation('AttestationInvalid', 'the PROVIDER block does not hold a provider and version such as aws/v1');
-  return { version, data: data.content };
+    return invalid('the PROVIDER block does not hold a provider and version such as aws/v1');
+  return success({ version, data: data.content });
+}
+
+function invalid(message: string): Result<never, Violation> {
+  return failure(violation('AttestationInvalid', message));
 }

@@ -1,10 +1,13 @@
 /**
- * A provider that proves nothing (Cluster API's proposal): whoever comes first under a node name is that node.
- * For machines that no platform speaks for. Without renewal and serving certificates: a second request under the same
- * name proves no more than the first.
+ * A provider that proves nothing (Cluster API's proposal): the first requester of a node name becomes that node. For
+ * machines without a platform that can attest them. Such machines get no renewals and no serving certificates: a second
+ * request under the same name proves no more than the first.
  */
 import { violation } from '../../outcome/outcome.ts';
-import type { AttestationProvider, Evidence, Examined, Refused } from './provider.ts';
+import type { Violations } from '../../outcome/outcome.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
+import type { AttestationProvider, Evidence, Examined } from './provider.ts';
 import { readEvidence } from '../../encoding/strict-json.ts';
 
 export const insecureProvider: AttestationProvider = {
@@ -12,25 +15,24 @@ export const insecureProvider: AttestationProvider = {
   versions: ['insecure/v1'],
   secure: false,
   examine,
-  // Nobody can tell that such a machine is gone: its name stays taken until an operator resets it.
+  // No platform can confirm that such a machine is gone: its name stays taken until an operator resets it.
   describe: () => Promise.resolve({ kind: 'stopped' }),
 };
 
-function examine({ data, nodeName, request }: Evidence): Examined | Refused {
+function examine({ data, nodeName, request }: Evidence): Result<Examined, Violations> {
   const read = readEvidence(data, { required: ['v'] });
-  if ('problem' in read)
-    return { violations: [violation('AttestationInvalid', `the attestation data ${read.problem}`)] };
+  if ('problem' in read) return failure([violation('AttestationInvalid', `the attestation data ${read.problem}`)]);
   if (read.fields.v !== 1)
-    return { violations: [violation('AttestationInvalid', 'the attestation data is not of insecure/v1')] };
+    return failure([violation('AttestationInvalid', 'the attestation data is not of insecure/v1')]);
   const identity = `insecure#${nodeName}`;
   const machine = {
     identity,
-    // What it says of itself is all that anybody knows of it.
+    // Only the machine itself says it; no platform confirms it.
     providerId: request.providerId ?? '',
     nodeNames: [nodeName],
-    // No address and no name is known to be its own.
+    // No platform confirms an address or a DNS name.
     addresses: [],
     dnsNames: [],
   };
-  return { identity, once: [], machines: [], verify: () => Promise.resolve(machine) };
+  return success({ identity, once: [], machines: [], verify: () => Promise.resolve(success(machine)) });
 }

@@ -1,12 +1,13 @@
 /**
- * What an attestation provider is (Cluster API's kubelet authentication proposal, ClusterAPISigner: verify client
- * evidence, verify the serving request, name the machine). A provider is one file here named as on the wire, one line in
- * `providers.ts`, one page in docs/attestation/, one set of vectors under test/. Providers know nothing of Kubernetes
- * objects, records or policy about signers: they say which machine speaks, and what belongs to it.
+ * The interface of an attestation provider (Cluster API's kubelet authentication proposal, ClusterAPISigner: verify
+ * client evidence, verify the serving request, name the machine). A provider is one file or folder named as on the wire,
+ * one line in `providers.ts`, one page in docs/attestation/, one set of vectors under test/. A provider knows no Kubernetes
+ * objects, no records and no policy of signers: it names the machine that sent the evidence and describes it.
  */
 import type { OnceKey } from '../../ports/attestation-store.ts';
 import type { CertificateRequest } from '../../x509/model.ts';
 import type { Violation, Violations } from '../../outcome/outcome.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
 
 export interface AttestationProvider {
@@ -19,20 +20,20 @@ export interface AttestationProvider {
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
-  /** For so many milliseconds after a stop and start a machine may come back with a new key without renewing; absent = never. */
+  /** For so many milliseconds after a stop and start a machine may come with a new key instead of a renewal; absent = never. */
   readonly restartWindow?: number;
-  /** Decodes and verifies what needs nobody else: no network, no clock but `now`. Never throws. */
-  examine(evidence: Evidence): Examined | Refused;
+  /** Decodes and verifies the evidence as far as that goes without the network, at the time `now`. Never throws. */
+  examine(evidence: Evidence): Result<Examined, Violations>;
   /**
-   * What is known today of a machine recorded under `identity`, for requests that bring no evidence and for names whose
-   * holder may be gone. Throws when it cannot be told now: an error of the platform is never an answer.
+   * Describes the machine recorded under `identity` as it is today, for requests that bring no evidence and for node names
+   * whose holder may be gone. Throws if the platform cannot answer now: an error of the platform is not a state.
    */
   describe(identity: string, now: Instant): Promise<MachineState>;
 }
 
-/** What a node sent, and what it must be bound to. */
+/** What a node sent, and the request that it must be bound to. */
 export interface Evidence {
-  /** One of the provider's own. */
+  /** One of `versions`. */
   readonly version: string;
   /** The DATA block: JSON by the provider's closed schema, not yet decoded. At most 32 KiB. */
   readonly data: Uint8Array;
@@ -46,23 +47,23 @@ export interface Evidence {
 
 export interface Examined {
   /**
-   * Which machine the evidence says it is. Nothing is proven until `verify` answers: anyone may claim any machine, so before
-   * that the machine itself must not suffer for it (no count, no limit, no record of its own).
+   * The machine that the evidence claims. Nothing is proven until `verify` succeeds: anyone may claim any machine, so that
+   * a claim must not count against the machine before (no count, no limit, no record).
    */
   readonly identity: string;
   readonly once: readonly (OnceKey & { readonly expiresAt: Instant })[];
   /** Names under which the machine must be on the operator's list; empty = no list is configured. */
   readonly machines: readonly string[];
-  /** Asks the platform. Throws when it cannot answer now. */
-  verify(): Promise<Machine | Refused>;
+  /** Asks the platform. Throws if the platform cannot answer now. */
+  verify(): Promise<Result<Machine, Violations>>;
 }
 
 /** A machine as its platform describes it. */
 export interface Machine {
   readonly identity: string;
-  /** What the node's providerID is, such as `aws:///eu-central-1a/i-0123456789abcdef0`. */
+  /** The providerID of its node, such as `aws:///eu-central-1a/i-0123456789abcdef0`. */
   readonly providerId: string;
-  /** What it may be called: patterns of core/policy/patterns.ts, exact names among them. */
+  /** Node names that it may have: exact names and patterns of core/policy/patterns.ts. */
   readonly nodeNames: readonly string[];
   /** Of all its interfaces, public ones included; canonical text as in SubjectAltNames.ip. */
   readonly addresses: readonly string[];
@@ -72,15 +73,11 @@ export interface Machine {
 }
 
 export type MachineState =
-  /** `violations`: it runs, and policy would not let it join today. */
+  /** `violations`: why policy would not let it join today; empty if policy would. */
   | { readonly kind: 'running'; readonly machine: Machine; readonly violations: readonly Violation[] }
-  /** Stopped, stopping, shutting down: still somebody's. */
+  /** Stopped, stopping or shutting down: the machine still exists. */
   | { readonly kind: 'stopped' }
-  /** Terminated: it will never come back. */
+  /** Terminated: it never returns. */
   | { readonly kind: 'gone' }
-  /** The platform does not know it (any more): an answer only when it should know it for long. */
+  /** The platform does not know it, or not any more: counts only after the time of second-look.ts. */
   | { readonly kind: 'unknown' };
-
-export interface Refused {
-  readonly violations: Violations;
-}

@@ -2,22 +2,21 @@
  * What attest says where nothing is attested, said here: such a cluster has no attest function. The same rules on the
  * same bytes, as in core/attest.ts up to the question who has to prove anything; sign applies them once more.
  */
-import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { refusalMessage, refusalReason, violation } from '../../../core/outcome/outcome.ts';
 import type { Violations } from '../../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { AttestVerdict } from '../../../core/ports/signing-endpoint.ts';
-import { checkProfile } from '../../../core/policy/check-profile.ts';
 import type { Profile } from '../../../core/policy/profile.ts';
+import { readAndCheckRequest } from '../../../core/read-and-check-request.ts';
 
 export function reviewByPolicy(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
   const whole = decodeRequestObject(json);
   if (!whole.ok && whole.tooLarge === true) return denied([violation('RequestTooLarge', whole.message)]);
-  const decoded = decodeRequest(object.request);
-  if (!decoded.ok) return denied(decoded.violations);
-  const [first, ...more] = checkProfile(profile, object, decoded.request);
+  const checked = readAndCheckRequest(object, new Map([[object.signerName ?? '', profile]]), undefined);
+  if (checked.kind === 'ignored') return { decision: 'ignore', reason: checked.why };
+  const [first, ...more] = checked.violations;
   return first === undefined ? { decision: 'approve', message: '', annotations: {} } : denied([first, ...more]);
 }
 

@@ -81,12 +81,12 @@ export async function judge(awsProvider: ProviderOf, one: Case, data: Uint8Array
       binding: world.binding,
       now: world.now,
     });
-    const answer = 'violations' in examined ? examined : await examined.verify();
-    if ('violations' in answer) {
-      const [{ code }] = answer.violations;
-      return { outcome: `${code}: ${answer.violations.map(({ message }) => message).join('; ')}`, asked, requests };
+    const answer = examined.ok ? await examined.value.verify() : examined;
+    if (!answer.ok) {
+      const [{ code }] = answer.problem;
+      return { outcome: `${code}: ${answer.problem.map(({ message }) => message).join('; ')}`, asked, requests };
     }
-    return { outcome: 'accepted', machine: answer, asked, requests };
+    return { outcome: 'accepted', machine: answer.value, asked, requests };
   } catch (error) {
     const { name, message } = error as Error;
     // What only a mistake can throw is told apart from what says "later".

@@ -72,7 +72,7 @@ describeOnEmulators((name, emulator) => {
     /** Each kind of write, with how it is seen that it was done exactly once. */
     const writes: readonly (readonly [
       name: string,
-      prepare: (scene: Scene) => Promise<(through: StoreUnderTest) => Promise<{ readonly written: boolean }>>,
+      prepare: (scene: Scene) => Promise<(through: StoreUnderTest) => Promise<{ readonly kind: string }>>,
       left: object,
     ])[] = [
       [
@@ -141,7 +141,7 @@ describeOnEmulators((name, emulator) => {
         const scene = sceneOf(around);
         const write = await prepare(scene);
         const { answer, calls } = await during(faults, () => write(made));
-        expect(answer).toEqual({ written: true });
+        expect(answer).toEqual({ kind: 'written' });
         expect(calls.length).toBe(faults.length + 1);
         // One transaction to DynamoDB, however often it was sent.
         expect(new Set(calls.map(({ body }) => body.toString())).size).toBe(1);
@@ -158,7 +158,7 @@ describeOnEmulators((name, emulator) => {
         const before = await scene.state();
         // By another call: a use is told its own verdict, an audit item that is there already throws.
         const again = await write(made).catch(() => undefined);
-        expect(again?.written).not.toBe(true);
+        expect(again?.kind).not.toBe('written');
         expect(await scene.state()).toEqual(before);
         expect(await scene.audited()).toHaveLength(1);
       });
@@ -181,7 +181,7 @@ describeOnEmulators((name, emulator) => {
       const claim = scene.first();
       await scene.done(claim);
       const { answer } = await during(['lost'], () => made.store.claim(claim, now));
-      expect(answer).toEqual({ written: false, why: 'verdict', found: claim.verdict });
+      expect(answer).toEqual({ kind: 'verdict', found: claim.verdict });
     });
 
     /** As a stand-in would that knows no tokens, or DynamoDB after ten minutes. */
@@ -202,12 +202,12 @@ describeOnEmulators((name, emulator) => {
       const scene = sceneOf(around);
       const claim = scene.first({ once: [spent(scene.p)] });
       const use = await during(['answerLost'], () => store.claim(claim, now));
-      expect(use.answer).toEqual({ written: true });
+      expect(use.answer).toEqual({ kind: 'written' });
       expect(use.calls).toHaveLength(2);
       expect(JSON.parse(use.calls[0]!.body.toString())).not.toHaveProperty('ClientRequestToken');
       const record = (await scene.store.findIdentity(scene.a))!;
       const reset = await during([undefined, 'answerLost'], () => register.reset(record, scene.audit()));
-      expect(reset.answer).toEqual({ written: true });
+      expect(reset.answer).toEqual({ kind: 'written' });
       expect(await scene.store.findIdentity(scene.a)).toBeUndefined();
       forgetful.destroy();
     });

@@ -85,7 +85,7 @@ describeOnEmulators((name, emulator) => {
         'open with a fresh key',
         async (intent) => {
           const answer = await ledger.open(intent, { spkiSha256: intent.requestDigest, requestSha256: intent.serial });
-          if (!answer.written && 'why' in answer) throw new Error('the key was used');
+          if (answer.kind === 'keyUsed') throw new Error('the key was used');
           return answer;
         },
         async () => {},
@@ -119,7 +119,7 @@ describeOnEmulators((name, emulator) => {
         const intent = intentFixture();
         await prepare(intent);
         const { answer, calls } = await callsDuring(faults, () => run(intent));
-        expect(answer).toEqual({ written: true });
+        expect(answer).toEqual({ kind: 'written' });
         expect(calls).toBe(faults.length + 1);
         expect(await other.find(intent.uid)).toMatchObject({ ...left, tbs: intent.tbs });
       });
@@ -145,7 +145,7 @@ describeOnEmulators((name, emulator) => {
       const intent = intentFixture();
       await other.open(intent);
       const { answer } = await callsDuring(['lost'], () => ledger.open(intent));
-      expect(answer).toEqual({ written: false, found: { ...intent, state: 'intent', attempt: 1 } });
+      expect(answer).toEqual({ kind: 'found', found: { ...intent, state: 'intent', attempt: 1 } });
     });
 
     test('an open whose answer was lost, and which somebody took over meanwhile, is no longer ours', async () => {
@@ -159,7 +159,7 @@ describeOnEmulators((name, emulator) => {
       const answer = await ledger.open(intent);
       proxy.inject = () => undefined;
       expect(proxy.calls.length).toBe(first + 1);
-      expect(answer).toMatchObject({ written: false, found: { attempt: 2, state: 'intent' } });
+      expect(answer).toMatchObject({ kind: 'found', found: { attempt: 2, state: 'intent' } });
     });
 
     test('release bears a lost answer and a lost call', async () => {

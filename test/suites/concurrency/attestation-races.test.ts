@@ -60,7 +60,7 @@ test.each(raceKinds.map((kind) => [kind, roundsOf[kind]] as const))(
         order.map(async (i) => {
           const answer = await ask(processes[i], { claim: racers[i].claim });
           if (!('wrote' in answer)) throw new Error(JSON.stringify(answer));
-          wrote[i] = answer.wrote.written;
+          wrote[i] = answer.wrote.kind === 'written';
         }),
       );
       const winner = await judge(scene, racers, wrote);

@@ -39,7 +39,7 @@ interface Observed {
 
 function observed(ledger: CertificateLedger, { conditionalFailures }: Observed): CertificateLedger {
   const note = (method: string, write: LedgerWrite): LedgerWrite => {
-    if (!write.written) conditionalFailures.push(`${method} ${write.found.state}`);
+    if (write.kind !== 'written') conditionalFailures.push(`${method} ${write.found.state}`);
     return write;
   };
   return {

@@ -85,8 +85,9 @@ test.skipIf(skip).each(Object.entries(scripts))(
     // With aws/v2 the script does not even read the document.
     expect(imds.told.some((path) => path.includes('instance-identity'))).toBe(version === 'aws/v1');
     expect([request.subject.commonName, request.providerId]).toEqual([`system:node:${privateDnsName}`, providerId]);
-    const evidence = decodeEvidence(request.evidence);
-    if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
+    const sent = decodeEvidence(request.evidence);
+    const evidence = sent.ok ? sent.value : undefined;
+    if (evidence === undefined) throw new Error('no evidence');
     expect(evidence.version).toBe(version);
     const { aws: policy } = rules();
     if (policy === undefined) throw new Error('the page has no rules');
@@ -108,15 +109,19 @@ test.skipIf(skip).each(Object.entries(scripts))(
         binding: (nonce) => bindingDigest({ ...bound, nonce }),
         now: aws.now(),
       });
-      return 'violations' in examined ? examined : examined.verify();
+      return examined.ok ? examined.value.verify() : examined;
     };
     expect(await attest('cluster.x-k8s.io/kube-apiserver-client-kubelet-aws')).toMatchObject({
-      identity: `aws#aws/${account}/${region}/${instanceId}`,
-      providerId,
-      nodeNames: [privateDnsName],
+      ok: true,
+      value: {
+        identity: `aws#aws/${account}/${region}/${instanceId}`,
+        providerId,
+        nodeNames: [privateDnsName],
+      },
     });
     expect(await attest('kubernetes.io/kube-apiserver-client-kubelet')).toMatchObject({
-      violations: [
+      ok: false,
+      problem: [
         { code: 'AttestationInvalid', message: expect.stringContaining('not a signature over this') as unknown },
       ],
     });

@@ -52,8 +52,8 @@ const changes = [
     ['a claim writes no audit item', '      ...audit.map((item) => writes.audit(item)),\n', ''],
     [
       'a lost race is reported as a verdict',
-      "if (standing === undefined) return { written: false, why: 'changed' };",
-      "if (standing === undefined) return { written: false, why: 'verdict', found: claim.verdict };",
+      "if (standing === undefined) return { kind: 'changed' };",
+      "if (standing === undefined) return { kind: 'verdict', found: claim.verdict };",
     ],
     [
       'the requester is reported as another holder',

@@ -5,12 +5,8 @@ import type { Subject } from '../../harness/mutants/subject.ts';
 const changes = [
   ...changesOf(
     'adapters/embedded/attestations.ts',
-    [
-      'a later verdict replaces the first',
-      "if (found !== undefined) return { written: false, why: 'verdict', found };",
-      '',
-    ],
-    ['a claim holds whatever has changed', "if (!holds(claim, now)) return { written: false, why: 'changed' };", ''],
+    ['a later verdict replaces the first', "if (found !== undefined) return { kind: 'verdict', found };", ''],
+    ['a claim holds whatever has changed', "if (!holds(claim, now)) return { kind: 'changed' };", ''],
     [
       'a verdict lasts one instant longer',
       'FROM verdict WHERE uid = ? AND expires_at > ?',
@@ -37,16 +33,17 @@ const changes = [
       "if (retire !== undefined && retired?.state !== 'active') return false;",
       'if (retire !== undefined && retired === undefined) return false;',
     ],
-    [
-      'a machine may be used first twice',
-      "write.kind === 'create' ? before !== undefined : ",
-      "write.kind === 'create' ? false : ",
-    ],
+    ['a machine may be used first twice', 'if (records.find(identity) !== undefined) return false;', ''],
     ['any use replaces the record', 'records.still({ ...write.record, rev: rev - 1 })', 'records.find(identity)'],
-    ['a retired machine goes on', "before?.state !== 'active') return false;", 'before === undefined) return false;'],
     [
-      'a name may belong to another machine',
-      "if (records.holder(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;",
+      'a retired machine goes on',
+      "rev: rev - 1 })?.state !== 'active') return false;",
+      'rev: rev - 1 }) === undefined) return false;',
+    ],
+    ['a name may belong to another machine', 'if (records.holder(nodeName) !== retired?.identity) return false;', ''],
+    [
+      'a name may belong to another machine in a later use',
+      'if (records.holder(nodeName) !== identity) return false;',
       '',
     ],
     ['any request may spend a spent proof', '[undefined, requestSha256].includes(spentBy(kind, id, now))', 'true'],
@@ -127,7 +124,7 @@ const changes = [
       'records.freeAddresses(identity);\n        records.audit(audit);',
       'records.freeAddresses(identity);',
     ],
-    ['a removal writes no audit item', "why: 'missing' };\n        records.audit(audit);", "why: 'missing' };"],
+    ['a removal writes no audit item', "kind: 'missing' };\n        records.audit(audit);", "kind: 'missing' };"],
     [
       'what is not there can be removed',
       'deleteMachine.run(name).changes === 0',

@@ -26,20 +26,20 @@ export const equivalent: readonly Equivalent[] = [
       'the profiles of node client certificates refuse requests with names before this, so that there are no names',
   },
   {
-    file: 'core/attestation/admission.ts',
+    file: 'core/attestation/first-use.ts',
     without: "'renewal'",
     check: "case 'renewal':",
     because: 'a key is a first key only where firstKey is true, and undefined is not true',
   },
   {
-    file: 'core/attestation/admission.ts',
+    file: 'core/attestation/first-use.ts',
     without: "'restart'",
     check: "case 'restart': return false;",
     because: 'the same',
   },
   {
     file: 'core/attest.ts',
-    without: 'admission.admitted === true → false',
+    without: "admission.kind === 'admitted' → false",
     because: 'an admission has no observation; the type does not say so',
   },
   {
@@ -87,9 +87,23 @@ export const equivalent: readonly Equivalent[] = [
     because: 'the restart window of a provider without one has no length, so that no restart is admitted in it',
   },
   {
+    file: 'core/attest.ts',
+    without: "checked.kind === 'unreadable'",
+    because: 'an unreadable request has violations, which deny it two lines below; the type does not say so',
+  },
+  {
+    file: 'core/read-and-check-request.ts',
+    without: 'signerName === undefined',
+    because: 'a readable request has a signer name, or a default one; the type does not say so',
+  },
+  {
     file: 'core/attestation/admission.ts',
-    without: 'unfit !== undefined',
-    because:
-      'of a stock kubelet: the holder of a node name is active, because one transaction retires a machine and transfers its name',
+    without: "evidence.kind === 'record'",
+    because: 'only serving requests may come without evidence; the type does not say so',
+  },
+  {
+    file: 'core/attestation/admission.ts',
+    without: "evidence.kind === 'evidence' → true",
+    because: 'a request without evidence has no examined evidence either: the field is undefined',
   },
 ];

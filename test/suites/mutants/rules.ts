@@ -12,12 +12,6 @@ const lists: readonly (readonly [file: string, list: string, within: string, ent
 
 const equivalent: readonly Equivalent[] = [
   {
-    file: 'core/issue.ts',
-    without: 'identity !== undefined',
-    check: 'firstKey === true && identity !== undefined',
-    because: 'a first key is reported only together with its identity; the type does not say so',
-  },
-  {
     file: 'core/x509/certificate-request.ts',
     without: "'problem' in element",
     because: 'an element that could not be read has no tag, and the tag is compared next',

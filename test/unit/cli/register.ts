@@ -88,7 +88,7 @@ export async function used(
     ...(retire === undefined ? {} : { retire }),
   };
   const write = await store.claim({ ...claim, identity: { kind: 'create', record } }, now);
-  if (!write.written) throw new Error(`the record of ${record.nodeName} was not written`);
+  if (write.kind !== 'written') throw new Error(`the record of ${record.nodeName} was not written`);
 }
 
 export async function judged(

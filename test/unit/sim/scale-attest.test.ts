@@ -63,7 +63,7 @@ async function realCalls(tries: readonly Try[]): Promise<Calls> {
     claim: noted('claim', async (claim, now) => {
       if (beaten > 0) {
         beaten -= 1;
-        return { written: false, why: 'changed' };
+        return { kind: 'changed' };
       }
       return real.claim(claim, now);
     }),

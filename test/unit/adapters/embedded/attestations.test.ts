@@ -146,7 +146,7 @@ describe('the file', () => {
     const claim = scene.first();
     await expect(store.claim(claim, now)).rejects.toThrow(/locked/);
     holder.exec('ROLLBACK');
-    expect(await store.claim(claim, now)).toEqual({ written: true });
+    expect(await store.claim(claim, now)).toEqual({ kind: 'written' });
     holder.close();
     close();
     await expect(store.findIdentity(scene.a)).rejects.toThrow();

@@ -158,7 +158,7 @@ describe('the file', () => {
     holder.exec('BEGIN IMMEDIATE');
     await expect(ledger.open(intentFixture())).rejects.toThrow(/locked/);
     holder.exec('ROLLBACK');
-    expect(await ledger.open(intentFixture())).toEqual({ written: true });
+    expect(await ledger.open(intentFixture())).toEqual({ kind: 'written' });
     holder.close();
     close();
   });
@@ -183,7 +183,7 @@ describe('writes that share a commit', () => {
       ledger.open(before),
     ]);
     expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled']);
-    expect(answers[3]).toMatchObject({ value: { written: false, found: { uid: before.uid } } });
+    expect(answers[3]).toMatchObject({ value: { kind: 'found', found: { uid: before.uid } } });
     expect(await ledger.find(before.uid)).toMatchObject({ state: 'intent' });
     expect(await ledger.find(after.uid)).toMatchObject({ state: 'intent' });
     close();
@@ -200,7 +200,7 @@ describe('writes that share a commit', () => {
     other.exec('ROLLBACK');
     other.close();
     for (const { uid } of intents) expect(await ledger.find(uid)).toBeUndefined();
-    expect(await ledger.open(intents[0]!)).toEqual({ written: true });
+    expect(await ledger.open(intents[0]!)).toEqual({ kind: 'written' });
     close();
   });
 });
@@ -247,7 +247,7 @@ describe('several processes on one file', () => {
     const file = newFile();
     const body = `
       const won = [];
-      for (let i = 0; i < 200; i++) if ((await ledger.open(intent('uid-' + i))).written) won.push(i);
+      for (let i = 0; i < 200; i++) if ((await ledger.open(intent('uid-' + i))).kind === 'written') won.push(i);
       console.log(JSON.stringify(won));
       process.exit(0);`;
     const started = [1, 2, 3, 4].map((n) => startChild(file, n, body));

@@ -114,7 +114,10 @@ describe('all that run', () => {
     ]);
     const asked = { identity, nodeName, spkiSha256: 'aa', secure: true, allowRestart: true, now, record };
     expect(decideFirstUse({ ...asked, byNodeItself: true, holder: undefined })).toMatchObject({ kind: 'renewal' });
-    expect(decideFirstUse({ ...asked, byNodeItself: false, holder: undefined })).toMatchObject({ code: 'TofuReuse' });
+    expect(decideFirstUse({ ...asked, byNodeItself: false, holder: undefined })).toMatchObject({
+      kind: 'refused',
+      violation: { code: 'TofuReuse' },
+    });
     const again = await rowsOf(folder, yes);
     expect([again.code, again.rows[0]?.['decision']]).toEqual([0, 'on record']);
     expect(await audited(folder)).toHaveLength(1);

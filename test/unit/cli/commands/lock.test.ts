@@ -85,7 +85,7 @@ describe('lock', () => {
       retire: old,
       audit: [],
     } as const;
-    expect(await store.claim(claim, now)).toEqual({ written: true });
+    expect(await store.claim(claim, now)).toEqual({ kind: 'written' });
     expect((await run(['lock', machine('a'), '--data', folder.path, ...why])).code).toBe(0);
     expect(await store.findLock('node#worker-1')).toBeUndefined();
     expect(await store.findLock(`id#${machine('a')}`)).toBeDefined();

@@ -183,7 +183,7 @@ async function renew({ store }: Folder, record: ReturnType<typeof recordOf>): Pr
     { verdict, once: [], identity: { kind: 'replace', record: next }, newAddresses: [], audit: [] },
     now,
   );
-  if (!write.written) throw new Error('the renewal was not written');
+  if (write.kind !== 'written') throw new Error('the renewal was not written');
 }
 
 describe('show', () => {

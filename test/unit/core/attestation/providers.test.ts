@@ -54,14 +54,17 @@ describe('the insecure provider', () => {
 
   test('is the node that it says it is, with nothing of its own', async () => {
     const examined = examine('{"v":1}', 'docker:////worker-1');
-    if ('violations' in examined) throw new Error('refused');
-    expect(examined).toMatchObject({ identity: 'insecure#worker-1', once: [], machines: [] });
-    expect(await examined.verify()).toEqual({
-      identity: 'insecure#worker-1',
-      providerId: 'docker:////worker-1',
-      nodeNames: ['worker-1'],
-      addresses: [],
-      dnsNames: [],
+    if (!examined.ok) throw new Error('refused');
+    expect(examined.value).toMatchObject({ identity: 'insecure#worker-1', once: [], machines: [] });
+    expect(await examined.value.verify()).toEqual({
+      ok: true,
+      value: {
+        identity: 'insecure#worker-1',
+        providerId: 'docker:////worker-1',
+        nodeNames: ['worker-1'],
+        addresses: [],
+        dnsNames: [],
+      },
     });
   });
 
@@ -74,7 +77,8 @@ describe('the insecure provider', () => {
     ['{"v":1,"nodeName":"cp-1"}', 'has an unknown key'],
   ])('refuses %s: it %s', ([data = '', problem]) => {
     expect(examine(data)).toEqual({
-      violations: [{ code: 'AttestationInvalid', message: `the attestation data ${problem}` }],
+      ok: false,
+      problem: [{ code: 'AttestationInvalid', message: `the attestation data ${problem}` }],
     });
   });
 

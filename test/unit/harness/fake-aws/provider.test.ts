@@ -71,8 +71,9 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
   meanwhile();
   const decoded = decodeRequest(Buffer.from(request));
   if (!decoded.ok) throw new Error(decoded.violations[0].message);
-  const evidence = decodeEvidence(decoded.request.evidence);
-  if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
+  const sent = decodeEvidence(decoded.request.evidence);
+  const evidence = sent.ok ? sent.value : undefined;
+  if (evidence === undefined) throw new Error('no evidence');
   const credentials = reader;
   const provider = awsProvider(policy, {
     sts: stsEndpoint({ endpoint: sts.url }),
@@ -90,8 +91,8 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
     binding: (nonce) => bindingDigest({ ...node, nonce, spki: publicKey.spki }),
     now: aws.now(),
   });
-  const machine = 'violations' in examined ? examined : await examined.verify();
-  return 'violations' in machine ? machine.violations[0] : machine;
+  const machine = examined.ok ? await examined.value.verify() : examined;
+  return machine.ok ? machine.value : machine.problem[0];
 }
 
 describe('the product’s provider in the fake AWS', () => {

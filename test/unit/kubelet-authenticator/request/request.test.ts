@@ -44,8 +44,9 @@ const provider = awsProvider(imds, (proof) => {
 /** Provider and version, and what the DATA block says. */
 function evidenceIn(text: string): readonly [version: string, data: object] {
   const decoded = decodeRequest(Buffer.from(text));
-  const evidence = decoded.ok ? decodeEvidence(decoded.request.evidence) : undefined;
-  if (evidence === undefined || 'code' in evidence) throw new Error('no evidence');
+  const sent = decoded.ok ? decodeEvidence(decoded.request.evidence) : undefined;
+  const evidence = sent?.ok === true ? sent.value : undefined;
+  if (evidence === undefined) throw new Error('no evidence');
   return [evidence.version, JSON.parse(Buffer.from(evidence.data).toString()) as object];
 }
 

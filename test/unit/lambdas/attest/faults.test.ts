@@ -59,7 +59,9 @@ test('a first use, its renewal and its serving certificate are each claimed once
     { depth: 2 },
   );
   expect(visited.length).toBeGreaterThan(60);
-  expect(new Set(visited.flat().map(({ method }) => method))).toEqual(new Set(['findLock', 'recall', 'look', 'claim']));
+  expect(new Set(visited.flat().map(({ method }) => method))).toEqual(
+    new Set(['findLock', 'recall', 'lookup', 'claim']),
+  );
 });
 
 test('two machines for one name: whatever fails, never both, and each is told for good', async () => {
@@ -87,7 +89,7 @@ test('a request whose claim always comes second waits, and is no throttle for th
   const world = await createWorld();
   world.platform.machines.set('m1', { nodeNames: ['node-1'], addresses: ['10.0.0.1'] });
   const contended = world.change({
-    store: { ...world.store, claim: () => Promise.resolve({ written: false, why: 'changed' }) },
+    store: { ...world.store, claim: () => Promise.resolve({ kind: 'changed' }) },
   });
   const failure = await contended.attest(requestOf({ evidence: { machine: 'm1' } })).catch((error: unknown) => error);
   expect(failure).toMatchObject({ name: 'LaterError', why: 'Limited', afterMilliseconds: 1_000 });

@@ -30,11 +30,11 @@ function lockOf(world: World, about: { readonly nodeName?: string; readonly iden
 async function lock(world: World, about: { readonly nodeName?: string; readonly identity?: string }) {
   const lock = lockOf(world, about);
   const audit = { ...lock, action: 'lock', subject: about.identity ?? about.nodeName ?? '' } as const;
-  expect(await world.register.lock(lock, audit)).toEqual({ written: true });
+  expect(await world.register.lock(lock, audit)).toEqual({ kind: 'written' });
   return {
     end: async () => {
       const item = { ...audit, id: `${lock.id}-end`, action: 'unlock' } as const;
-      expect(await world.register.unlock(lock, item)).toEqual({ written: true });
+      expect(await world.register.unlock(lock, item)).toEqual({ kind: 'written' });
     },
   };
 }

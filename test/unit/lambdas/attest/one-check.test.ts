@@ -56,6 +56,10 @@ describe('whose it is', () => {
     const world = await start();
     expect(await decide(world, { signerName: 'example.com/theirs', request: 'hello' })).toBe('UnknownSigner');
   });
+  test('no signer and no readable request: there is no default, and the request is malformed', async () => {
+    const world = await start();
+    expect(said(await world.attest(withoutSigner({ request: 'hello' })))).toBe('RequestMalformed');
+  });
   test('no signer: it is the one that is defaulted, if that is configured', async () => {
     const world = await start();
     expect(said(await world.attest(withoutSigner({ evidence: m1 })))).toBe('approve');
@@ -106,6 +110,10 @@ describe('the evidence', () => {
     const asked = { signerName, by: 'node', sans: { ip: ['10.0.0.1'] } } as const;
     expect(await decide(world, asked)).toBe('AttestationMissing');
     expect(await decide(world, { ...asked, evidence: m1 })).toBe('approve');
+    // The evidence is verified. The description by which a stock kubelet is judged does not replace it.
+    const unwanted = violation('IdentityNotAllowed', 'its tag is gone');
+    world.platform.machines.set('m1', { ...m1Machine, unwanted });
+    expect(await decide(world, { ...asked, evidence: m1 })).toBe('approve');
   });
   test('nor where nobody is there to judge it', async () => {
     expect(await decide(await start({ attestation: { providers: [] } }), {})).toBe('AttestationMissing');
@@ -127,7 +135,7 @@ describe('the evidence', () => {
     });
     for (const one of [provider, data])
       expect(await decide(world, { request: pem + pemBlock(one.label, one.content) })).toBe('AttestationInvalid');
-    expect(decodeEvidence([data, provider])).toEqual({ version: 'null/v1', data: data.content });
+    expect(decodeEvidence([data, provider])).toEqual({ ok: true, value: { version: 'null/v1', data: data.content } });
   });
   test('says which extension is missing', async () => {
     const world = await start();

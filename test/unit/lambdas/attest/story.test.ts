@@ -102,7 +102,7 @@ describe('first use, row by row', () => {
       subject: record.identity,
       reason: 'reinstalled',
     } as const;
-    expect(await world.register.reset(record, audit)).toEqual({ written: true });
+    expect(await world.register.reset(record, audit)).toEqual({ kind: 'written' });
     expect(await decide(world, { evidence: m1 })).toBe('approve');
   });
   test('finding 8: a restart counts where it is allowed, and only a later one, looked at twice', async () => {
@@ -308,7 +308,7 @@ describe('first use, row by row', () => {
       rev: 1,
     } as const;
     const audit = { id: '01', at: 1, by: 'me', action: 'adopt', subject: 'null#m1', reason: 'brownfield' } as const;
-    expect(await world.register.adopt(adopted, audit)).toEqual({ written: true });
+    expect(await world.register.adopt(adopted, audit)).toEqual({ kind: 'written' });
     expect(await decide(world, { evidence: m1 })).toBe('TofuReuse');
     expect(await decide(world, { evidence: m1, by: 'node' })).toBe('approve');
     expect(await world.store.findNode('node-1')).toMatchObject({ renewals: 0, uses: 1 });
@@ -441,7 +441,7 @@ describe('a verdict', () => {
   });
   test('sign takes nobody’s word: an attest that answers and stores nothing leaves the request unanswered', async () => {
     const world = await start();
-    const store = { ...world.store, claim: async () => ({ written: true }) as const };
+    const store = { ...world.store, claim: async () => ({ kind: 'written' }) as const };
     await expect(world.change({ store }).issue(requestOf({ evidence: m1, approved: true }))).rejects.toThrow(
       'no verdict',
     );

@@ -216,7 +216,7 @@ export async function forget(world: World, identity: string): Promise<void> {
   const record = await world.store.findIdentity(identity);
   if (record === undefined) throw new Error(`no record of ${identity}`);
   const done = await world.register.reset(record, auditOf(world, 'reset', identity));
-  if (!done.written) throw new Error(`reset: ${done.why}`);
+  if (done.kind !== 'written') throw new Error(`reset: ${done.kind}`);
 }
 
 /** The machine is terminated, and a successor takes its node name; then the machine is back as it was. */
@@ -236,7 +236,7 @@ export async function adopt(world: World, of: Pick<IdentityRecord, 'identity' | 
   const seen = { firstSeen: world.clock.now, lastSeen: world.clock.now, renewals: 0, uses: 0, rev: 1 };
   const record = { ...of, ...seen, state: 'active', previousSpkis: [], providerId: '', addresses: [] } as const;
   const done = await world.register.adopt(record, auditOf(world, 'adopt', of.identity));
-  if (!done.written) throw new Error(`adopt: ${done.why}`);
+  if (done.kind !== 'written') throw new Error(`adopt: ${done.kind}`);
 }
 
 let audited = 0;

@@ -230,7 +230,7 @@ describe('two workers at one intent', () => {
       complete: async (uid) => {
         const found = await ledger.find(uid);
         if (found === undefined) throw new Error('no record');
-        return { written: false, found };
+        return { kind: 'found', found };
       },
     };
     expect((await world.stack.post(csr)).statusCode).toBe(503);
@@ -271,9 +271,9 @@ describe('a certificate on record', () => {
     world.next.ledger = {
       open: async (intent) => {
         const write = await ledger.open(intent);
-        if (write.written) return write;
+        if (write.kind === 'written') return write;
         const { certificate: _, ...found } = write.found;
-        return { written: false, found };
+        return { kind: 'found', found };
       },
     };
     const answer = await world.stack.post(csr);

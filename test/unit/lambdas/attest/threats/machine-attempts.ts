@@ -278,7 +278,7 @@ async function letInAnd(scene: Scene, foundOut: FoundOut): Promise<object> {
   await letIn({ site }, object);
   const record = await site.store.findNode('worker-1');
   if (record === undefined) throw new Error('not registered');
-  if (!(await foundOut(scene, record)).written) throw new Error('not written');
+  if ((await foundOut(scene, record)).kind !== 'written') throw new Error('not written');
   return object;
 }
 

@@ -1,0 +1,28 @@
+/** Does the machine, as its platform describes it, agree with what the request and its caller say? */
+import { violation } from '../outcome/outcome.ts';
+import type { Violation } from '../outcome/outcome.ts';
+import { quoted } from '../outcome/printable-text.ts';
+import { nameMatches } from '../policy/patterns.ts';
+import { providerIdType } from '../x509/certificate-request.ts';
+import type { AttestQuestion } from './attest-question.ts';
+import type { Machine } from './evidence/provider.ts';
+
+export function checkMachine(
+  { request, nodeName, context }: AttestQuestion,
+  machine: Machine,
+  identity: string,
+): readonly Violation[] {
+  if (machine.identity !== identity) throw new Error('the provider describes another machine than it examined');
+  const violations: Violation[] = [];
+  if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
+    violations.push(violation('IdentityNotAllowed', `this machine may not be called ${quoted(nodeName)}`));
+  // Stock kubelets send no provider ID, and their requests bring no evidence either.
+  if (request.evidence.length > 0 && request.providerId === undefined)
+    violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
+  else if (request.evidence.length > 0 && request.providerId !== machine.providerId)
+    violations.push(violation('AttestationInvalid', `the provider ID extension must be ${quoted(machine.providerId)}`));
+  const { providerId = machine.providerId, nodeName: called = nodeName } = context.machine ?? {};
+  if (providerId !== machine.providerId || called !== nodeName)
+    violations.push(violation('IdentityNotAllowed', 'the Machine object is about another machine'));
+  return violations;
+}

@@ -1,0 +1,64 @@
+/** What an admission writes: the machine's record, the evidence it spends, the record that it ends. */
+import type { Claim, IdentityRecord, IdentityWrite } from '../ports/attestation-store.ts';
+import type { AttestQuestion } from './attest-question.ts';
+import type { Examined, Machine } from './evidence/provider.ts';
+import { firstRecord, seenRecord, usedRecord } from './first-use.ts';
+import type { FirstUse, Use } from './first-use.ts';
+import { ulid } from './records/ulid.ts';
+
+/** Every admission writes a record; its verdict is added by attest.ts. */
+export type AdmissionClaim = Omit<Claim, 'verdict'> & {
+  readonly identity: Exclude<IdentityWrite, { readonly kind: 'none' }>;
+};
+
+export function firstUseClaim(
+  question: AttestQuestion,
+  examined: Examined,
+  { providerId, startedAt }: Machine,
+  firstUse: FirstUse,
+  random: { randomBytes(count: number): Uint8Array },
+): AdmissionClaim {
+  const { nodeName, spkiSha256, uid, now } = question;
+  const { identity } = examined;
+  const use: Use = { identity, nodeName, spkiSha256, providerId, startedAt, uid, now };
+  const claim = { once: spentEvidence(question, examined), newAddresses: [], audit: [] };
+  switch (firstUse.kind) {
+    case 'first':
+      return { ...claim, identity: { kind: 'create', record: firstRecord(use) } };
+    case 'takeover': {
+      const { holder } = firstUse;
+      const retired = {
+        id: ulid(now, random.randomBytes(10)),
+        at: now,
+        by: 'attest',
+        action: 'retire',
+        subject: holder.identity,
+        nodeName,
+        reason: `its machine is gone; the name passed to ${identity}`,
+        before: holder,
+      } as const;
+      return { ...claim, identity: { kind: 'create', record: firstRecord(use) }, retire: holder, audit: [retired] };
+    }
+    case 'repeat':
+    case 'renewal':
+    case 'restart':
+      return { ...claim, identity: { kind: 'replace', record: usedRecord(firstUse.record, use) } };
+  }
+}
+
+export function servingClaim(
+  { uid, now }: AttestQuestion,
+  record: IdentityRecord,
+  { startedAt }: Machine,
+  newAddresses: readonly string[],
+  once: Claim['once'],
+): AdmissionClaim {
+  const used = seenRecord(record, { startedAt, uid, now });
+  const identity = { kind: 'replace', record: { ...used, addresses: [...record.addresses, ...newAddresses] } } as const;
+  return { once, identity, newAddresses, audit: [] };
+}
+
+/** Evidence may be used again by the same bytes only. */
+export function spentEvidence({ requestSha256 }: AttestQuestion, examined: Examined | undefined): Claim['once'] {
+  return (examined?.once ?? []).map((key) => ({ ...key, requestSha256 }));
+}

@@ -1,0 +1,57 @@
+/**
+ * The first questions about a request, the same for sign, attest, the relay and `countersign csr explain`: is it ours,
+ * can it be read in exactly one way, which signer is it for, and does the profile of that signer permit it?
+ */
+import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
+import type { IgnoredWhy, Violation, Violations } from './outcome/outcome.ts';
+import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
+import type { Profile } from './policy/profile.ts';
+import { decodeRequest } from './x509/certificate-request.ts';
+import type { DecodedRequest } from './x509/certificate-request.ts';
+import type { CertificateRequest } from './x509/model.ts';
+
+type Profiles = ReadonlyMap<string, Profile>;
+
+export type RequestCheck =
+  | { readonly kind: 'ignored'; readonly why: IgnoredWhy }
+  | { readonly kind: 'unreadable'; readonly violations: Violations }
+  | {
+      readonly kind: 'readable';
+      readonly request: CertificateRequest;
+      readonly signerName: string;
+      readonly profile: Profile;
+      /** Of the profile's rules; empty if it permits the request. */
+      readonly violations: readonly Violation[];
+    };
+
+/** `ignored`: what triage.ts says about the object's status. Everything is checked again at each delivery. */
+export function readAndCheckRequest(
+  object: RequestObject,
+  profiles: Profiles,
+  ignored: IgnoredWhy | undefined,
+): RequestCheck {
+  if (ignored !== undefined) return { kind: 'ignored', why: ignored };
+  if (object.signerName !== undefined && !profiles.has(object.signerName)) return unknownSigner;
+  const { decoded, signerName, profile } = readRequest(object, profiles);
+  if (!decoded.ok) return { kind: 'unreadable', violations: decoded.violations };
+  if (signerName === undefined || profile === undefined) return unknownSigner;
+  const { request } = decoded;
+  return { kind: 'readable', request, signerName, profile, violations: checkProfile(profile, object, request) };
+}
+
+export interface ReadRequest {
+  readonly decoded: DecodedRequest;
+  /** `undefined` if the object names no signer (v1beta1) and its request is unreadable, so that no default applies. */
+  readonly signerName: string | undefined;
+  /** `undefined` if the cluster has no profile of that name. */
+  readonly profile: Profile | undefined;
+}
+
+/** The parts by themselves: `csr explain` shows each of them, also for a request that is ignored or unreadable. */
+export function readRequest(object: RequestObject, profiles: Profiles): ReadRequest {
+  const decoded = decodeRequest(object.request);
+  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
+  return { decoded, signerName, profile: profiles.get(signerName ?? '') };
+}
+
+const unknownSigner: RequestCheck = { kind: 'ignored', why: 'UnknownSigner' };
