@@ -173,6 +173,6 @@ test('the numbers that are ours are ours', async () => {
   expect(ec2.attempts).toBe(1);
   const first = await sharedRetries.acquireInitialRetryToken('');
   const throttled = { errorType: 'THROTTLING' } as const;
-  await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no other try');
+  await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no retry is left');
   expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);
 });

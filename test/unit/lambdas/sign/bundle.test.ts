@@ -51,9 +51,9 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
       (file) =>
         /^adapters\/embedded\/|stand-in|^(dev|cli|lib|test|bench)\//.test(file) ||
         (file.startsWith('lambdas/') && !file.startsWith(`lambdas/${service}/`)) ||
-        /node_modules\/(@kubernetes|yaml|zod|commander|pino|prom-client|jose|@peculiar|asn1js|pvtsutils|pvutils|aws-cdk-lib|constructs)\//.test(
-          file,
-        ),
+        /node_modules\/(@kubernetes|yaml|zod|commander|pino|prom-client|jose|aws-cdk-lib|constructs)\//.test(file) ||
+        // The ca function reads each new CA certificate with a second implementation (core/ca/second-reader.ts).
+        (service === 'sign' && /node_modules\/(@peculiar|asn1js|pvtsutils|pvutils)\//.test(file)),
     );
     expect(foreign).toEqual([]);
     // Of AWS only what it calls. The others come with the SDK's way of finding credentials.
@@ -63,7 +63,7 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
   });
 
   test('is a third of a megabyte more than nothing, not a framework', () => {
-    expect(size).toBeLessThan(600_000);
+    expect(size).toBeLessThan(service === 'sign' ? 600_000 : 660_000);
   });
 
   /** The Lambda runtime requires the module and takes `handler`. */
@@ -96,8 +96,9 @@ describe.each(['sign', 'ca'])('the %s function', (service) => {
     else expect(answer).toMatchObject({ threw: 'MisconfigurationError' });
     expect(log).toHaveLength(1);
     expect(log[0]).toMatchObject({ level: 'error' });
-    const told = JSON.stringify(log[0]);
-    for (const name of ['COUNTERSIGN_CLUSTER', 'COUNTERSIGN_CERTIFICATES_TABLE', 'CA ca']) expect(told).toContain(name);
+    const logged = JSON.stringify(log[0]);
+    for (const name of ['COUNTERSIGN_CLUSTER', 'COUNTERSIGN_CERTIFICATES_TABLE', 'CA ca'])
+      expect(logged).toContain(name);
   });
 });
 
