@@ -12,6 +12,12 @@ const lists: readonly (readonly [file: string, list: string, within: string, ent
 
 const equivalent: readonly Equivalent[] = [
   {
+    file: 'core/issue.ts',
+    without: "standing.kind === 'attested'",
+    check: "standing.kind === 'attested' && standing.firstKey",
+    because: 'only an attested standing has firstKey: the condition is there for the type',
+  },
+  {
     file: 'core/x509/certificate-request.ts',
     without: "'problem' in element",
     because: 'an element that could not be read has no tag, and the tag is compared next',

@@ -249,6 +249,17 @@ describe('a certificate on record', () => {
     expect(codeOf(await world.stack.post(other))).toBe('UidReused');
   });
 
+  test('is answered without another write, also after the lease of its intent', async () => {
+    const { stack, next } = await startWorld();
+    const csr = csrFixture();
+    const [first] = certificatesIn(await stack.post(csr));
+    stack.clock.now += leaseMilliseconds + 1;
+    const noWrite = () => Promise.reject(new Error('a repeat wrote to the ledger'));
+    next.ledger = { expire: noWrite, takeOver: noWrite };
+    const [second] = certificatesIn(await stack.post(csr));
+    expect(second?.fingerprint256).toBe(first?.fingerprint256);
+  });
+
   test('comes with the intermediates of its own CA, and of no other', async () => {
     const world = await startWorld();
     const middle = await authorityNamed('middle ca');
