@@ -9,7 +9,7 @@ import type { SimulatedAuthorities } from '../../sim/requests.ts';
 import { simulate } from '../../sim/simulation.ts';
 import type { Outcome } from '../../sim/simulation.ts';
 
-const count = byTier({ default: 40, deep: 200 });
+const count = byTier({ default: 40, deep: 260 });
 let authorities: SimulatedAuthorities;
 
 beforeAll(async () => {
