@@ -43,7 +43,7 @@ const functionArn = /^arn:([a-z-]+):lambda:[a-z0-9-]+:([0-9]{12}):function:/;
  * `userArn` decides: the ARN of the session, with the account and the name of its role. A role's path is not in it, and a
  * role name is unique in an account. The caller role is in the function's own account, and that account is in the ARN
  * under which Lambda runs the function. `accountId` must agree. `userId` and `callerId` begin with the role's unique id,
- * which tells a role from a later one of that name; whoever can make such a role can also change whom this one trusts.
+ * which distinguishes a role from a later role of the same name. A principal that can create that role can also change its trust policy.
  */
 function isRole(
   role: string,

@@ -35,7 +35,7 @@ export interface LambdaContext {
   readonly invokedFunctionArn: string;
 }
 
-/** In Lambda there is always a context; the dev server has none. */
+/** Lambda always passes a context; the dev server passes no context. */
 export type HttpHandler = (event: HttpEvent, context?: LambdaContext) => Promise<HttpAnswer>;
 
 /** The event as payload format 2.0; undefined for anything else, such as an event that a principal invokes the function with. */
@@ -50,7 +50,7 @@ export function readHttpEvent(event: unknown): HttpEvent | undefined {
   return event as HttpEvent;
 }
 
-/** A request as handlers see it, whoever carried it. */
+/** A request as handlers see it, from each kind of event. */
 export interface HttpRequest {
   readonly method: string;
   readonly path: string;

@@ -1,5 +1,5 @@
 /**
- * Environment variables by which the AWS SDK or Node.js would talk to, or trust, somebody other than AWS. The bundle says
+ * Environment variables that could make the AWS SDK or Node.js call or trust an endpoint that is not AWS's. The bundle says
  * what a function obeys; a function that finds one of these set refuses to serve.
  *
  * This stops a leftover and a change of variables alone. A principal that may change a function's configuration can also add

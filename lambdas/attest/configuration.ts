@@ -5,7 +5,7 @@ import type { ClusterConfiguration } from '../../core/configuration/model/cluste
 
 /**
  * JSON text of this cluster's rules (`bundleAttestation`) and of the certificates of its regions, put in by the bundler.
- * Neither is read from the environment: whoever may change that must not be able to change who may join.
+ * Neither is read from the environment: a principal that may change it must not be able to change which machines may join.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 declare const __COUNTERSIGN_REGION_CERTIFICATES__: string | undefined;

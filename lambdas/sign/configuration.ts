@@ -4,7 +4,7 @@ import type { ClusterConfiguration } from '../../core/configuration/model/cluste
 
 /**
  * JSON text of this cluster's rules (`bundleCluster`), put in by the bundler. Policy is not read from the environment:
- * whoever may change that must not be able to change what is signed.
+ * a principal that may change it must not be able to change what is signed.
  */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
 /** JSON text of who may call (`bundleCallers`), likewise. */

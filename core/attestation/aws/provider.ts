@@ -124,7 +124,7 @@ async function verifyMachine(
   return success(describeMachine(aws.policy, expected, instance));
 }
 
-/** STS confirms the claims: whoever signed is the session of that very instance. */
+/** STS confirms the claims: the session of exactly this instance signed the request. */
 function checkCaller(policy: AwsAttestation, claimed: ClaimedInstance, caller: Caller): string | undefined {
   if (caller.partition !== claimed.partition.name)
     return 'the STS token is of another partition than the evidence says';

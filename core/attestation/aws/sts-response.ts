@@ -19,7 +19,7 @@ export interface Caller {
   readonly session: string;
 }
 
-/** The instance identity role: every instance has it, and as it has no trust policy nobody else can assume it. */
+/** The instance identity role: every instance has it, and no principal can assume it, because it has no trust policy. */
 export const identityRole = 'aws:ec2-instance';
 
 /**

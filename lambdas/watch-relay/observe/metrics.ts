@@ -72,21 +72,16 @@ export function createRelayMetrics() {
     buckets: latencyBuckets,
     registers,
   });
-  const signing = new Histogram({
-    name: 'countersign_relay_sign_duration_seconds',
-    help: 'Calls to the sign endpoint.',
-    labelNames: ['outcome'] as const,
-    buckets: signBuckets,
-    registers,
-  });
-
-  const attesting = new Histogram({
-    name: 'countersign_relay_attest_duration_seconds',
-    help: 'Calls to the attest endpoint.',
-    labelNames: ['outcome'] as const,
-    buckets: signBuckets,
-    registers,
-  });
+  const callDuration = (endpoint: 'sign' | 'attest') =>
+    new Histogram({
+      name: `countersign_relay_${endpoint}_duration_seconds`,
+      help: `Calls to the ${endpoint} endpoint.`,
+      labelNames: ['outcome'] as const,
+      buckets: signBuckets,
+      registers,
+    });
+  const signing = callDuration('sign');
+  const attesting = callDuration('attest');
 
   let gauges = (): RelayGauges => idle;
 
