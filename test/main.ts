@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Tier } from './harness/tier.ts';
+import type { Tier } from './harness/determinism/tier.ts';
 import { runVitest } from './run-vitest.ts';
 import type { VitestRun } from './run-vitest.ts';
 import { filesOf, filesOfThird, holdAgainst, isSkipped, thirdOfCommit, thirds, updated } from './suite-list.ts';
@@ -31,9 +31,9 @@ Usage: npm test [-- [FILE…] [options]]
 
 Examples:
   npm test
-  npm test -- test/suites/approval
+  npm test -- test/suites/control-plane/approval
   npm test -- test/unit/cli -t help
-  npm run test:deep -- test/suites/sim
+  npm run test:deep -- test/suites/simulation/seeds
 
 Exit codes: 0 all that the list has ran and passed, 1 not so, 2 wrong options.
 `;

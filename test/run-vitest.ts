@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Tier } from './harness/tier.ts';
+import type { Tier } from './harness/determinism/tier.ts';
 import { reportVariable } from './vitest-report.ts';
 import type { Report } from './vitest-report.ts';
 

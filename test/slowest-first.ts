@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
-import { tier } from './harness/tier.ts';
+import { tier } from './harness/determinism/tier.ts';
 import { filesOf } from './suite-list.ts';
 import type { SuiteList } from './suite-list.ts';
 

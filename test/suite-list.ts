@@ -1,5 +1,5 @@
 /** What test/suites.json says of the test files, and whether a run was the listed one. Pure. */
-import type { Tier } from './harness/tier.ts';
+import type { Tier } from './harness/determinism/tier.ts';
 
 /** What a test file has in one tier. */
 interface Size {
@@ -10,7 +10,7 @@ interface Size {
 
 export interface SuiteEntry extends Size {
   readonly tier: Tier;
-  /** Of a file of the default tier that the deep tier runs again, with larger sizes (test/harness/tier.ts). */
+  /** Of a file of the default tier that the deep tier runs again, with larger sizes (test/harness/determinism/tier.ts). */
   readonly deep?: Size;
 }
 

@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { startBesideLocalStack, startReference, startTwoProcesses } from './processes.ts';
 import type { Contender, RunningContender, StartOptions, Surroundings } from './contender.ts';
 import { attestationOf, attestedSigner } from './fake-aws.ts';

@@ -1,6 +1,6 @@
 /** What the bench measures, and what a contender is started with. */
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
-import type { RunningProcess } from '../../test/harness/processes.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import type { RunningProcess } from '../../test/harness/processes/processes.ts';
 import type { FakeAws } from './fake-aws.ts';
 import type { LocalStackDeployment } from './localstack.ts';
 import type { ProcessGroup } from '../measure/process-usage.ts';

@@ -5,11 +5,11 @@
  * These are the strict fakes of the test suites, which verify every signature.
  */
 import { renameSync, writeFileSync } from 'node:fs';
-import { startLoopbackServer, readAll } from '../../test/harness/forwarding.ts';
-import { emulatedRegion } from '../../test/harness/emulator.ts';
+import { startLoopbackServer, readAll } from '../../test/harness/processes/forwarding.ts';
+import { emulatedRegion } from '../../test/harness/aws/emulator.ts';
 import { startFakeEc2 } from '../../test/harness/fake-aws/ec2.ts';
-import type { FakeInstance } from '../../test/harness/fake-aws/instance.ts';
-import { makeNodeEvidence } from '../../test/harness/fake-aws/node-evidence.ts';
+import type { FakeInstance } from '../../test/harness/fake-aws/machine/instance.ts';
+import { makeNodeEvidence } from '../../test/harness/fake-aws/machine/node-evidence.ts';
 import { startFakeSts } from '../../test/harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../test/harness/fake-aws/world.ts';
 import type { EvidenceOrder, FakeAwsFacts } from './fake-aws.ts';

@@ -1,8 +1,8 @@
 /** The client of fake-aws-server.ts, and the configuration of a cluster that demands proofs from these machines. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes.ts';
-import type { RunningProcess } from '../../test/harness/processes.ts';
+import { startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes/processes.ts';
+import type { RunningProcess } from '../../test/harness/processes/processes.ts';
 import type { NodeRequest } from '../requests/requests.ts';
 
 /** What a deployment needs to know about this AWS. */

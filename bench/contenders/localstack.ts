@@ -5,9 +5,9 @@
  */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { deployOnLocalStack } from '../../test/harness/aws-deployment.ts';
-import { signOperation } from '../../test/harness/aws-kms-counter.ts';
-import { clusterPath } from '../../test/harness/stack.ts';
+import { deployOnLocalStack } from '../../test/harness/aws/deployment.ts';
+import { signOperation } from '../../test/harness/aws/kms-counter.ts';
+import { clusterPath } from '../../test/harness/stack/stack.ts';
 import { ensureTool } from '../../test/tools/tools.ts';
 import { attestationOf, attestedSigner } from './fake-aws.ts';
 import type { FakeAws } from './fake-aws.ts';

@@ -19,7 +19,7 @@ import { defaultSignerNames } from '../../lambdas/watch-relay/settings/settings.
 import { createProcessLog } from '../../lambdas/watch-relay/runtime/process-log.ts';
 import { createRelay } from '../../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../../lambdas/watch-relay/runtime/system-clock.ts';
-import { createTestAuthority } from '../../test/harness/test-certificates.ts';
+import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
 
 const [kubeconfig, folder] = process.argv.slice(2);
 if (kubeconfig === undefined || folder === undefined) throw new Error('usage: one-process.ts KUBECONFIG DIR');

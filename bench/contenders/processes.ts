@@ -1,11 +1,11 @@
 /** Starts each contender as an operator would. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
-import { startKubeControllerManager } from '../../test/harness/controller-manager.ts';
-import { freePort, startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes.ts';
-import type { RunningProcess } from '../../test/harness/processes.ts';
-import { createTestAuthority } from '../../test/harness/test-certificates.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import { startKubeControllerManager } from '../../test/harness/kubernetes/controller-manager.ts';
+import { freePort, startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes/processes.ts';
+import type { RunningProcess } from '../../test/harness/processes/processes.ts';
+import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
 import type { RunningContender, StartOptions, Surroundings } from './contender.ts';
 import { attestedSigner } from './fake-aws.ts';
 import type { FakeAws } from './fake-aws.ts';

@@ -1,6 +1,6 @@
 /** Approvers compared with each other: they approve and sign requests that are pending. */
-import type { ApiClient } from '../../test/harness/api-client.ts';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ApiClient } from '../../test/harness/kubernetes/api-client.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { Contender } from '../contenders/contender.ts';
 import type { FakeAws } from '../contenders/fake-aws.ts';
 import { joiningRequests, shelfOf, toCreate } from './joining.ts';

@@ -1,8 +1,8 @@
 /** Everything that needs a control plane: the stages, one after the other, and then the relay's memory. */
 import { mkdirSync } from 'node:fs';
-import type { ApiClient } from '../../test/harness/api-client.ts';
-import { startControlPlane } from '../../test/harness/control-plane.ts';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ApiClient } from '../../test/harness/kubernetes/api-client.ts';
+import { startControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { approvingStage } from './approving-stage.ts';
 import { attempted, leaveOut } from '../attempts.ts';
 import type { Report } from '../attempts.ts';

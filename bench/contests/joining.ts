@@ -1,7 +1,7 @@
 /** Pending requests of one bootstrap token, as nodes that join make them. */
 import { randomBytes } from 'node:crypto';
-import type { ApiClient } from '../../test/harness/api-client.ts';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ApiClient } from '../../test/harness/kubernetes/api-client.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { ensure } from '../contenders/processes.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { attestedSigner } from '../contenders/fake-aws.ts';

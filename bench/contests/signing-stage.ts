@@ -1,5 +1,5 @@
 /** Signers compared with each other: their requests are approved already. */
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { Contender } from '../contenders/contender.ts';
 import type { PhasePlan, SignerPlan } from '../plans.ts';
 import { approve, createApproved, createRequests } from '../requests/requests.ts';

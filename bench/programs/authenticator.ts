@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { buildExecutable, buildScript, MissingTool } from '../../deploy/authenticator/build.ts';
-import { prepareNode } from '../../test/harness/prepared-node.ts';
-import { temporaryFolder } from '../../test/harness/processes.ts';
+import { prepareNode } from '../../test/harness/node/prepared-node.ts';
+import { temporaryFolder } from '../../test/harness/processes/processes.ts';
 import { endedChildrenCpuSeconds, watchForOthers } from '../measure/process-usage.ts';
 import { median, medianInterval } from '../measure/statistics.ts';
 

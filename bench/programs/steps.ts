@@ -18,9 +18,9 @@ import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
 import { checkProfile } from '../../core/policy/check-profile.ts';
 import { requestDigest } from '../../core/kubernetes/request-digest.ts';
 import { certificateProblem } from '../../lambdas/watch-relay/objects/check-relayed-certificate.ts';
-import { temporaryFolder } from '../../test/harness/processes.ts';
-import { createTestAuthority } from '../../test/harness/test-certificates.ts';
-import { ordinaryRequest, worstCluster, worstRequest } from '../../test/harness/worst-request.ts';
+import { temporaryFolder } from '../../test/harness/processes/processes.ts';
+import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
+import { ordinaryRequest, worstCluster, worstRequest } from '../../test/harness/x509/worst-request.ts';
 import { kubeletRequest, requestObject, signerName } from '../requests/requests.ts';
 
 export interface StepResult {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
-import type { RunningProcess } from '../../test/harness/processes.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import type { RunningProcess } from '../../test/harness/processes/processes.ts';
 
 /** Sees in a watch of its own when each request appeared and when it got its certificate, by performance.now(). */
 export interface Observer {

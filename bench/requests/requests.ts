@@ -1,8 +1,8 @@
 /** The work: kubelet client requests in a real API server, as nodes make them when they join. */
 import { createPublicKey, X509Certificate } from 'node:crypto';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
-import { makeRequest, newKey } from '../../test/harness/requests.ts';
-import type { TestKey } from '../../test/harness/requests.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import { makeRequest, newKey } from '../../test/harness/x509/requests.ts';
+import type { TestKey } from '../../test/harness/x509/requests.ts';
 import { requestsPath } from './observer.ts';
 
 export const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';

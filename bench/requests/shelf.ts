@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 
 const prefix = '/registry/certificatesigningrequests/';
 /**

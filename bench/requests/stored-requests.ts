@@ -9,8 +9,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ControlPlane } from '../../test/harness/control-plane.ts';
-import { createTestAuthority } from '../../test/harness/test-certificates.ts';
+import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
+import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
 import { requestsPath } from './observer.ts';
 import { kubeletRequest, requestObject } from './requests.ts';
 import { etcd } from './shelf.ts';

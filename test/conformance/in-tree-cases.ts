@@ -1,5 +1,5 @@
 /** What kube-controller-manager refuses, and in which words: written down here, not taken from the code under test. */
-import type { RequestSpec } from '../harness/requests.ts';
+import type { RequestSpec } from '../harness/x509/requests.ts';
 import type { ObjectChange, SignerName, SignerQuestion } from './questions.ts';
 
 /** What to ask of a signer, and the text with which the in-tree signer refuses that. */

@@ -3,8 +3,8 @@
  * are forgotten at once: the checks may be run against an endpoint whose CA is trusted.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { makeRequest, newKey } from '../harness/requests.ts';
-import type { MadeRequest, RequestSpec, SanSpec, SubjectSpec } from '../harness/requests.ts';
+import { makeRequest, newKey } from '../harness/x509/requests.ts';
+import type { MadeRequest, RequestSpec, SanSpec, SubjectSpec } from '../harness/x509/requests.ts';
 
 export interface CsrObject {
   readonly apiVersion: string;

@@ -5,10 +5,10 @@
 import { X509Certificate } from 'node:crypto';
 import { expect } from 'vitest';
 import type { AttestationStore } from '../../core/ports/attestation-store.ts';
-import { audience, awsSettings, prove, requestFor, signers } from '../harness/attested-site.ts';
-import type { AwsPlatform, Functions, Said, SiteOptions } from '../harness/attested-site.ts';
-import type { FakeInstance } from '../harness/fake-aws/instance.ts';
-import { newKey } from '../harness/requests.ts';
+import { audience, awsSettings, prove, requestFor, signers } from '../harness/attestation/attested-site.ts';
+import type { AwsPlatform, Functions, Said, SiteOptions } from '../harness/attestation/attested-site.ts';
+import type { FakeInstance } from '../harness/fake-aws/machine/instance.ts';
+import { newKey } from '../harness/x509/requests.ts';
 
 const attested = { ca: 'ca', maxTtl: '1d', attestation: { providers: ['aws'] } };
 export const storyClusters: SiteOptions['clusters'] = {

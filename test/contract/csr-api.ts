@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ApiClient } from '../harness/api-client.ts';
-import { makeRequest } from '../harness/requests.ts';
-import { createTestAuthority } from '../harness/test-certificates.ts';
+import type { ApiClient } from '../harness/kubernetes/api-client.ts';
+import { makeRequest } from '../harness/x509/requests.ts';
+import { createTestAuthority } from '../harness/x509/test-certificates.ts';
 
 export interface CsrApiUnderTest {
   readonly request: ApiClient['request'];

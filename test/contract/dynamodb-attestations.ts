@@ -5,7 +5,7 @@ import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import type { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { keys } from '../../adapters/dynamodb/attestation-items.ts';
 import type { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
-import { createAttestationsTable } from '../harness/aws-tables.ts';
+import { createAttestationsTable } from '../harness/aws/tables.ts';
 import type { StoreUnderTest } from './attestation-scene.ts';
 
 export interface Adapter {

@@ -8,7 +8,7 @@ import { createSignHandler } from '../../lambdas/sign/handler.ts';
 import { clusterOf, leafOf } from './ask.ts';
 import type { OurAnswer, OurSigner, SignerOptions } from './ask.ts';
 import type { CorpusAuthority } from './authority.ts';
-import { noLocks } from '../harness/no-locks.ts';
+import { noLocks } from '../harness/kubernetes/no-locks.ts';
 
 interface Status {
   readonly message: string;

@@ -10,7 +10,7 @@ import { refusalMessage } from '../../core/outcome/outcome.ts';
 import type { RefusalCode } from '../../core/outcome/outcome.ts';
 import type { ProfileKind } from '../../core/policy/profile.ts';
 import type { CorpusAuthority } from './authority.ts';
-import { noLocks } from '../harness/no-locks.ts';
+import { noLocks } from '../harness/kubernetes/no-locks.ts';
 
 export type OurAnswer =
   | { readonly kind: 'issued'; readonly certificate: Buffer; readonly certificatePem: string }

@@ -5,9 +5,9 @@
  */
 import { createECDH, createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import * as der from '../harness/der-writer.ts';
-import { encodeSubject, pemBlock } from '../harness/requests.ts';
-import type { SubjectSpec } from '../harness/requests.ts';
+import * as der from '../harness/x509/der-writer.ts';
+import { encodeSubject, pemBlock } from '../harness/x509/requests.ts';
+import type { SubjectSpec } from '../harness/x509/requests.ts';
 
 export interface CorpusAuthority {
   readonly key: KeyObject;

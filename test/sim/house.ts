@@ -10,7 +10,7 @@ import type { Reserved } from '../../core/policy/reserved-names.ts';
 import type { SignerPolicy } from '../../lambdas/watch-relay/settings/options.ts';
 import { ownProfile, ownSigner } from './own-profile.ts';
 import type { Random } from './random.ts';
-import { ranges } from '../harness/address-ranges.ts';
+import { ranges } from '../harness/attestation/address-ranges.ts';
 
 export const nodeSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
 export const servingSigner = 'kubernetes.io/kubelet-serving';

@@ -1,7 +1,7 @@
 /** A signer of the operator's own, with a limit of every kind. */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { Profile } from '../../core/policy/profile.ts';
-import { ranges } from '../harness/address-ranges.ts';
+import { ranges } from '../harness/attestation/address-ranges.ts';
 
 export const ownSigner = 'k8s.example.com/web';
 

@@ -2,8 +2,8 @@
  * A corpus of requests for a signer of the operator's own: for each limit of its profile one that meets it and one that
  * misses it. All are approved, so that the profile alone stands between a request and a certificate.
  */
-import { makeRequest } from '../harness/requests.ts';
-import type { RequestSpec } from '../harness/requests.ts';
+import { makeRequest } from '../harness/x509/requests.ts';
+import type { RequestSpec } from '../harness/x509/requests.ts';
 import { ownSigner } from './own-profile.ts';
 import { keyOf } from './requests.ts';
 import { person } from './town.ts';

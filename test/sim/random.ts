@@ -1,4 +1,4 @@
-import { mulberry32 } from '../harness/mulberry32.ts';
+import { mulberry32 } from '../harness/determinism/mulberry32.ts';
 
 /** All chance in a simulation: streams made from one seed, each by its own name, so that one more draw in one of them moves nothing in the others. */
 export interface Random {

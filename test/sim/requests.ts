@@ -8,10 +8,10 @@ import { defaultCluster } from '../../core/configuration/parse.ts';
 import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
 import { serialFrom } from '../../core/x509/validity.ts';
 import type { Signer } from '../../core/ports/signer.ts';
-import * as der from '../harness/der-writer.ts';
-import type { NullEvidence } from '../harness/null-provider.ts';
-import { makeRequest, newKey, pemBlock, registeredId } from '../harness/requests.ts';
-import type { SanSpec, TestKey } from '../harness/requests.ts';
+import * as der from '../harness/x509/der-writer.ts';
+import type { NullEvidence } from '../harness/attestation/null-provider.ts';
+import { makeRequest, newKey, pemBlock, registeredId } from '../harness/x509/requests.ts';
+import type { SanSpec, TestKey } from '../harness/x509/requests.ts';
 import { caNames } from './house.ts';
 import { epoch } from './stage.ts';
 

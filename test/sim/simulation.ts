@@ -1,6 +1,6 @@
 /** One seed, from its beginning to its end: a life with faults for a while, then none until everything has come to an end. */
 import { insecureProvider } from '../../core/attestation/evidence/insecure.ts';
-import { createNullPlatform } from '../harness/null-provider.ts';
+import { createNullPlatform } from '../harness/attestation/null-provider.ts';
 import { createSimulatedAttestations } from './attestations.ts';
 import { createAuthorizer } from './authorizer.ts';
 import type { Counts } from './coverage.ts';

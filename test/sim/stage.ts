@@ -7,8 +7,8 @@ import type { Clock } from '../../lambdas/watch-relay/runtime/clock.ts';
 import { count } from './coverage.ts';
 import type { Counts } from './coverage.ts';
 import type { Random } from './random.ts';
-import { createTimeline } from '../harness/virtual-time.ts';
-import type { Timeline } from '../harness/virtual-time.ts';
+import { createTimeline } from '../harness/determinism/virtual-time.ts';
+import type { Timeline } from '../harness/determinism/virtual-time.ts';
 
 /** When every simulation begins. */
 export const epoch = Date.UTC(2026, 0, 1);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { requestDigest } from '../../core/kubernetes/request-digest.ts';
-import type { NullPlatform } from '../harness/null-provider.ts';
+import type { NullPlatform } from '../harness/attestation/null-provider.ts';
 import type { SimulatedAttestations } from './attestations.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { Connect } from './endpoint.ts';

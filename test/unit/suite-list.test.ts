@@ -154,7 +154,7 @@ describe('test/suites.json', () => {
 
   test('has a deep size for each file that reads its sizes by tier, and for no other of the default tier', () => {
     const byTier = globSync('test/{unit,suites}/**/*.test.ts', { cwd: root }).filter((file) =>
-      readFileSync(join(root, file), 'utf8').match(/^import .*\/harness\/(?:tier|properties)\.ts';$/m),
+      readFileSync(join(root, file), 'utf8').match(/^import .*\/harness\/determinism\/(?:tier|properties)\.ts';$/m),
     );
     const both = Object.keys(suites).filter((file) => suites[file]!.deep !== undefined);
     expect(both.toSorted()).toEqual(byTier.toSorted());

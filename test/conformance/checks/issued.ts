@@ -2,8 +2,8 @@
 import { createPublicKey } from 'node:crypto';
 import type { X509Certificate } from 'node:crypto';
 import { fieldsOf, secondsOf } from '../../corpus/certificate-fields.ts';
-import type { ExtensionSpec } from '../../harness/requests.ts';
-import * as der from '../../harness/der-writer.ts';
+import type { ExtensionSpec } from '../../harness/x509/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import { certificateField, chainOf } from '../answers.ts';
 import { brokenChain, notALeaf, notIssued, notPem, wrongValidity } from '../certificate.ts';
 import { at, unless } from '../check.ts';

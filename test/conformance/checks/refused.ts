@@ -1,9 +1,9 @@
 /** What a request gets that its signer does not permit: a refusal for good, in words that help, and never a 2xx. */
 import { randomBytes } from 'node:crypto';
 import { refusalCodes } from '../../../core/outcome/outcome.ts';
-import { newKey, otherName, pemBlock } from '../../harness/requests.ts';
-import type { SanSpec } from '../../harness/requests.ts';
-import * as der from '../../harness/der-writer.ts';
+import { newKey, otherName, pemBlock } from '../../harness/x509/requests.ts';
+import type { SanSpec } from '../../harness/x509/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import { causesOf, certificateField, record, saidBy } from '../answers.ts';
 import type { Answer } from '../answers.ts';
 import { at, unless } from '../check.ts';

@@ -5,7 +5,7 @@
 import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import type { StsAnswer, StsRequest } from '../../../core/attestation/aws/endpoints.ts';
 import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
-import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
+import { verifySigV4 } from '../../harness/aws/sigv4-verifier.ts';
 import { createRegionKey } from './cms-writer.ts';
 
 export const account = '111122223333';

@@ -1,6 +1,6 @@
 /** What carries a document: forged, stripped, doubled, or of another form than AWS's. */
 import { createHash } from 'node:crypto';
-import * as der from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import { forged, foreign, keys, otherInstanceId } from './aws-machine.ts';
 import { attribute, indefinite, message, oids, signedMessage, signerInfo } from './cms-writer.ts';
 import type { SignerOptions } from './cms-writer.ts';

@@ -1,12 +1,12 @@
 /**
  * Writes CMS SignedData as AWS regions do (BER of indefinite length, constructed OCTET STRING), and everything near it
- * that an attacker could write or have signed. Held to OpenSSL by test/suites/attestation: what the two make must be read
+ * that an attacker could write or have signed. Held to OpenSSL by test/suites/oracle/openssl-cms: what the two make must be read
  * alike.
  */
 import { constants, createHash, createPublicKey, createSign, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import * as der from '../../harness/der-writer.ts';
-import type { Bytes } from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import type { Bytes } from '../../harness/x509/der-writer.ts';
 
 export interface RegionKey {
   readonly key: KeyObject;

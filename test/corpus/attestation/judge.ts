@@ -3,8 +3,8 @@ import type { AwsPorts, StsAnswer, StsRequest } from '../../../core/attestation/
 import type { InstanceDescription } from '../../../core/attestation/aws/instance.ts';
 import type { AttestationProvider, Machine } from '../../../core/attestation/evidence/provider.ts';
 import type { AwsAttestation } from '../../../core/configuration/model/attestation.ts';
-import { presign, stsToken } from '../../harness/fake-aws/presign.ts';
-import type { PresignOptions } from '../../harness/fake-aws/presign.ts';
+import { presign, stsToken } from '../../harness/fake-aws/protocol/presign.ts';
+import type { PresignOptions } from '../../harness/fake-aws/protocol/presign.ts';
 import * as world from './aws-machine.ts';
 import { signedMessage } from './cms-writer.ts';
 import type { RegionKey } from './cms-writer.ts';

@@ -2,7 +2,7 @@
  * Alternative names, and the extensions and attributes that carry them: names of every type and length, and requests
  * that hold two answers to one question.
  */
-import * as der from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import {
   attribute,
   directoryName,
@@ -13,7 +13,7 @@ import {
   registeredId,
   type ExtensionSpec,
   type RequestSpec,
-} from '../../harness/requests.ts';
+} from '../../harness/x509/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { specCase } from './request.ts';
 

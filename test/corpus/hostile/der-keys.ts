@@ -1,6 +1,6 @@
 /** Keys and signatures: keys that prove nothing, keys that cost much, and signatures that say something else. */
 import { createHash } from 'node:crypto';
-import * as der from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import {
   makeRequest,
   pssParameters,
@@ -8,7 +8,7 @@ import {
   signatureAlgorithm,
   type RequestSpec,
   type TestKeyKind,
-} from '../../harness/requests.ts';
+} from '../../harness/x509/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { specCase } from './request.ts';
 import { nodeAt, toBytes, toTree } from './tlv-tree.ts';

@@ -2,8 +2,8 @@
  * Subjects that two programs read differently. All of these are signed with the requester's own key, so that nothing
  * but the reader keeps such a name out of a certificate.
  */
-import * as der from '../../harness/der-writer.ts';
-import type { RequestSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import type { RequestSpec } from '../../harness/x509/requests.ts';
 import type { HostileCase } from './case.ts';
 import { specCase } from './request.ts';
 

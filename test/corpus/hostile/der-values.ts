@@ -2,8 +2,8 @@
  * Values and shapes: the primitive types one by one, then depth, width, what stands behind, and a request cut off or
  * flipped at every place.
  */
-import * as der from '../../harness/der-writer.ts';
-import { attribute, encodeSubject, makeRequest, type AttributeSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import { attribute, encodeSubject, makeRequest, type AttributeSpec } from '../../harness/x509/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { derCase, editCase, ordinary, specCase } from './request.ts';
 import { bodyOf, raw, refill, toBytes, toTree, type Path } from './tlv-tree.ts';

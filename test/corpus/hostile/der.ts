@@ -2,7 +2,7 @@
  * Encodings: what a BER reader takes and a DER reader must not, at every level of a request. Where the signature covers
  * the place, the request is signed after it was spoilt: only the reader stands between it and a certificate.
  */
-import * as der from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { editCase, type Edit } from './request.ts';
 import { append, bodyOf, raw, refill, relength, retag, type Path } from './tlv-tree.ts';

@@ -1,6 +1,6 @@
 /** Around the body: methods, paths, headers and encodings that gateways, proxies and handlers read differently. */
 import type { HttpEvent } from '../../../adapters/lambda/http.ts';
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { approvedObject, clusterName, eventOf, signPath, type EventSpec } from './event.ts';
 

@@ -1,5 +1,5 @@
 /** The object that the JSON cases spoil, and how a spoilt one becomes a case. */
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import type { Ending, HostileCase } from './case.ts';
 import { approvedObject, signEvent } from './event.ts';
 

@@ -2,7 +2,7 @@
  * PEM that readers disagree about: RFC 7468 has a strict, a standard and a lax grammar, and every library its own.
  * The API server takes the first block it finds and does not look further (measured), so all of this can arrive.
  */
-import { makeRequest, pemBlock } from '../../harness/requests.ts';
+import { makeRequest, pemBlock } from '../../harness/x509/requests.ts';
 import { maxRequestBytes } from '../../../core/x509/certificate-request.ts';
 import { requestCase, type Ending, type HostileCase } from './case.ts';
 

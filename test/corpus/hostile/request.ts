@@ -1,5 +1,5 @@
 /** An ordinary request that the signer answers with a certificate, and the ways the corpus spoils it. */
-import { makeRequest, pemBlock, type MadeRequest, type RequestSpec } from '../../harness/requests.ts';
+import { makeRequest, pemBlock, type MadeRequest, type RequestSpec } from '../../harness/x509/requests.ts';
 import { editAt, toBytes, toTree, type Path, type Tlv } from './tlv-tree.ts';
 import { requestCase, type Ending, type HostileCase } from './case.ts';
 

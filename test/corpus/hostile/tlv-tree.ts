@@ -2,7 +2,7 @@
  * A request as a tree of tag, length and content that can be changed anywhere and written out again, right or wrong.
  * Reads only what the tests themselves made; the product's own reader is what it is used against.
  */
-import { length as lengthOctets } from '../../harness/der-writer.ts';
+import { length as lengthOctets } from '../../harness/x509/der-writer.ts';
 
 export interface Tlv {
   /** Identifier octets; empty together with `length` for bytes that stand as they are. */

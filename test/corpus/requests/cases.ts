@@ -2,8 +2,8 @@
  * The generated corpus: for every creatable signer, decision and kind of key a number of requests that differ in
  * everything else. A case says what it is made for; what the reference makes of it is measured, never assumed.
  */
-import { makeRequest } from '../../harness/requests.ts';
-import type { RequestSpec, SanSpec, TestHash, TestKey } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
+import type { RequestSpec, SanSpec, TestHash, TestKey } from '../../harness/x509/requests.ts';
 import { corpusKeyKinds } from './keys.ts';
 import type { KeyPool } from './keys.ts';
 import { extensions, lifetimes, sans } from './names.ts';

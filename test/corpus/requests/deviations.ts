@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import * as der from '../../harness/der-writer.ts';
+import * as der from '../../harness/x509/der-writer.ts';
 import {
   attribute,
   directoryName,
@@ -15,8 +15,8 @@ import {
   otherName,
   pemBlock,
   registeredId,
-} from '../../harness/requests.ts';
-import type { AttributeSpec, RequestSpec, SanSpec } from '../../harness/requests.ts';
+} from '../../harness/x509/requests.ts';
+import type { AttributeSpec, RequestSpec, SanSpec } from '../../harness/x509/requests.ts';
 import type { RefusalCode } from '../../../core/outcome/outcome.ts';
 
 export interface Deviation {

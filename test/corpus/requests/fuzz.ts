@@ -3,9 +3,9 @@
  * be accepted by the reference too and come out of it as it comes out of us.
  */
 import { decodeRequest } from '../../../core/x509/certificate-request.ts';
-import * as der from '../../harness/der-writer.ts';
-import { makeRequest } from '../../harness/requests.ts';
-import type { AttributeSpec, RequestSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
+import type { AttributeSpec, RequestSpec } from '../../harness/x509/requests.ts';
 import type { Random } from './random.ts';
 
 export interface FuzzRequest {

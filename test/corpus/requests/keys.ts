@@ -1,5 +1,5 @@
-import { newKey } from '../../harness/requests.ts';
-import type { TestKey } from '../../harness/requests.ts';
+import { newKey } from '../../harness/x509/requests.ts';
+import type { TestKey } from '../../harness/x509/requests.ts';
 import type { Random } from './random.ts';
 
 /** Every kind of key that the profiles of the kubernetes.io signers permit. */

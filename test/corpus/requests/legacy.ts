@@ -3,7 +3,7 @@
  * upgraded from v1beta1 may hold some, and the webhook protocol can bring one. Also what v1beta1 made of a request that
  * names no signer.
  */
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import { knownUsages } from '../../../core/x509/key-usages.ts';
 import { freeSanTypes } from './cases.ts';
 import type { CorpusCase } from './cases.ts';

@@ -1,6 +1,6 @@
 /** Subject alternative names, requested extensions, usages and lifetimes, ordinary and odd but legal. */
-import * as der from '../../harness/der-writer.ts';
-import type { ExtensionSpec, SanSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import type { ExtensionSpec, SanSpec } from '../../harness/x509/requests.ts';
 import type { Random } from './random.ts';
 
 /** What both signers give. Which characters only the reference gives is among the deviations (16). */

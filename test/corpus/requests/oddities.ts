@@ -1,6 +1,6 @@
 /** Requests that one might expect the two signers to differ about, and that they treat alike. */
-import * as der from '../../harness/der-writer.ts';
-import { makeRequest, pemBlock } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import { makeRequest, pemBlock } from '../../harness/x509/requests.ts';
 
 export interface OddRequest {
   readonly name: string;

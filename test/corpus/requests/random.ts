@@ -1,4 +1,4 @@
-import { mulberry32 } from '../../harness/mulberry32.ts';
+import { mulberry32 } from '../../harness/determinism/mulberry32.ts';
 
 /** Chance that repeats: the same seed gives the same corpus on every machine. Not for keys. */
 export interface Random {

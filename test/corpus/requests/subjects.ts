@@ -2,8 +2,8 @@
  * Subjects as people, tools and old software write them: legal, and as different from one another as the reference
  * signer accepts. What we refuse on purpose is not here; each such thing is a case of its own among the deviations.
  */
-import * as der from '../../harness/der-writer.ts';
-import type { AttributeSpec } from '../../harness/requests.ts';
+import * as der from '../../harness/x509/der-writer.ts';
+import type { AttributeSpec } from '../../harness/x509/requests.ts';
 import type { Random } from './random.ts';
 
 export type Rdns = readonly (readonly AttributeSpec[])[];

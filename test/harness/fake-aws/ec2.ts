@@ -4,11 +4,11 @@
  * quietly pass over too.
  */
 import { randomUUID } from 'node:crypto';
-import type { ReceivedRequest } from '../sigv4-verifier.ts';
-import { authenticate, type AwsError } from './authentication.ts';
-import { describeReservation, stateCode } from './ec2-xml.ts';
-import type { FakeInstance } from './instance.ts';
-import { readQueryProtocol, type Parameters } from './query-protocol.ts';
+import type { ReceivedRequest } from '../aws/sigv4-verifier.ts';
+import { authenticate, type AwsError } from './protocol/authentication.ts';
+import { describeReservation, stateCode } from './protocol/ec2-xml.ts';
+import type { FakeInstance } from './machine/instance.ts';
+import { readQueryProtocol, type Parameters } from './protocol/query-protocol.ts';
 import { escapeXml, startService, type Answer, type Service } from './service.ts';
 import type { FakeAws } from './world.ts';
 

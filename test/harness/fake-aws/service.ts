@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ReceivedRequest } from '../sigv4-verifier.ts';
-import type { KeyAndCertificate } from '../test-certificates.ts';
+import type { ReceivedRequest } from '../aws/sigv4-verifier.ts';
+import type { KeyAndCertificate } from '../x509/test-certificates.ts';
 
 export interface Answer {
   readonly status: number;

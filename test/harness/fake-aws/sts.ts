@@ -5,10 +5,10 @@
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { randomUUID } from 'node:crypto';
-import type { ReceivedRequest } from '../sigv4-verifier.ts';
-import { createTestAuthority, type KeyAndCertificate } from '../test-certificates.ts';
-import { authenticate, hostOf, type AwsError, type Caller } from './authentication.ts';
-import { readQueryProtocol, type Parameters } from './query-protocol.ts';
+import type { ReceivedRequest } from '../aws/sigv4-verifier.ts';
+import { createTestAuthority, type KeyAndCertificate } from '../x509/test-certificates.ts';
+import { authenticate, hostOf, type AwsError, type Caller } from './protocol/authentication.ts';
+import { readQueryProtocol, type Parameters } from './protocol/query-protocol.ts';
 import { escapeXml, startService, type Answer, type Service } from './service.ts';
 import type { Credential, FakeAws } from './world.ts';
 

@@ -3,8 +3,8 @@
  * one such world; tests change it through the methods here, as an operator or an attacker changes the real one.
  */
 import { randomBytes } from 'node:crypto';
-import { newInstance, type FakeInstance, type InstanceSpec } from './instance.ts';
-import { regionCa, signIdentityDocument } from './region-ca.ts';
+import { newInstance, type FakeInstance, type InstanceSpec } from './machine/instance.ts';
+import { regionCa, signIdentityDocument } from './machine/region-ca.ts';
 
 export interface Credential {
   readonly accessKeyId: string;

@@ -1,6 +1,6 @@
 /** What all clusters of an account and region share: the quotas of KMS, STS and EC2, the concurrency of Lambda, and the bill. */
 import type { Random } from '../random.ts';
-import type { Timeline } from '../../harness/virtual-time.ts';
+import type { Timeline } from '../../harness/determinism/virtual-time.ts';
 import { ec2, kms, lambda, prices, sts } from './numbers.ts';
 import { createQuota } from './quota.ts';
 import type { Quota } from './quota.ts';

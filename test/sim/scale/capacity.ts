@@ -3,7 +3,7 @@
  * them together no more than twice what there was half an hour ago. Both grow as slowly as AWS's words allow:
  * docs/scale.md.
  */
-import type { Timeline } from '../../harness/virtual-time.ts';
+import type { Timeline } from '../../harness/determinism/virtual-time.ts';
 import { dynamodb } from './numbers.ts';
 import { createQuota } from './quota.ts';
 import type { Quota } from './quota.ts';

@@ -1,5 +1,5 @@
 /** A quota per second, as a token bucket: what is not used within `burst` is lost. */
-import type { Timeline } from '../../harness/virtual-time.ts';
+import type { Timeline } from '../../harness/determinism/virtual-time.ts';
 
 export interface Quota {
   /** Takes as much, or nothing and says no. */

@@ -3,7 +3,7 @@ import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import type { SignerPolicy } from '../../../lambdas/watch-relay/settings/options.ts';
 import { createRandom } from '../random.ts';
 import { epoch } from '../stage.ts';
-import { clockOf, createTimeline } from '../../harness/virtual-time.ts';
+import { clockOf, createTimeline } from '../../harness/determinism/virtual-time.ts';
 import { createAccount, services } from './account.ts';
 import type { Count, Service, World } from './account.ts';
 import { createApiServer } from './api-server.ts';

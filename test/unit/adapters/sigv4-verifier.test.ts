@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { verifySigV4 } from '../../harness/sigv4-verifier.ts';
-import type { ReceivedRequest, SigV4Refusal } from '../../harness/sigv4-verifier.ts';
+import { verifySigV4 } from '../../harness/aws/sigv4-verifier.ts';
+import type { ReceivedRequest, SigV4Refusal } from '../../harness/aws/sigv4-verifier.ts';
 
 /*
  * AWS's published vectors: ListUsers is the example of its documentation, the others are of its signing test suite

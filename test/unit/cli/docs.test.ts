@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { exitCodes } from '../../../cli/runtime/exit.ts';
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import { run } from './run.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/cli.md'), 'utf8');

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../../core/version.ts';
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import { run } from './run.ts';
 
 const root = join(import.meta.dirname, '../../..');

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { json, yaml } from '../../../cli/output/output.ts';
 import { printable, printableUpTo, withoutHidden } from '../../../core/outcome/printable-text.ts';
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import { audited, newFolder, recordOf, used } from './register.ts';
 import { run } from './run.ts';
 

@@ -1,7 +1,7 @@
 /** What one request can cost at most, counted in steps of core/: docs/performance.md states the numbers. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { countedSteps } from '../../harness/steps.ts';
+import { countedSteps } from '../../harness/determinism/steps.ts';
 
 const counts = countedSteps(join(import.meta.dirname, 'request-cost-program.ts'));
 const steps = (name: string): number => counts[name] ?? Number.NaN;

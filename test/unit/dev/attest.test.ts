@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { account, machineRules, nodeRequest, nodeSigner, startMachines } from '../../harness/lambda-machines.ts';
-import type { Machines } from '../../harness/lambda-machines.ts';
-import { emulatedRegion } from '../../harness/emulator.ts';
+import { account, machineRules, nodeRequest, nodeSigner, startMachines } from '../../harness/lambda/machines.ts';
+import type { Machines } from '../../harness/lambda/machines.ts';
+import { emulatedRegion } from '../../harness/aws/emulator.ts';
 
 const credentials = { accessKeyId: 'AKIADEVSERVER0000000', secretAccessKey: 'secret' };
 const folder = mkdtempSync(join(tmpdir(), 'countersign-dev-attest-'));

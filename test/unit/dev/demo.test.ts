@@ -9,7 +9,7 @@ import { checkIssued } from '../../../dev/demo/certificate-checks.ts';
 import { main } from '../../../dev/demo.ts';
 import type { DemoOverrides } from '../../../dev/demo.ts';
 import { createTerminal } from '../../../dev/demo/terminal.ts';
-import { makeRequest } from '../../harness/requests.ts';
+import { makeRequest } from '../../harness/x509/requests.ts';
 import { certificatesIn, csrFixture, startStack } from '../lambdas/sign/stack.ts';
 
 async function play(argv: readonly string[], overrides: DemoOverrides = {}): Promise<{ code: number; text: string }> {

@@ -8,7 +8,7 @@ import { routesOf } from '../../../lib/front-door.ts';
 import { clusters } from './clusters.ts';
 import { configuration, ofType, plain, resource, statementsOf, synthesise, template } from './synthesis.ts';
 import type { Resource } from './synthesis.ts';
-import { noLocks } from '../../harness/no-locks.ts';
+import { noLocks } from '../../harness/kubernetes/no-locks.ts';
 
 const synthesis = synthesise(clusters);
 const { clusters: configured } = configuration(clusters);

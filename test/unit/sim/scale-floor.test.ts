@@ -11,7 +11,7 @@ import { createQuota } from '../../sim/scale/quota.ts';
 import type { Scenario } from '../../sim/scale/scenarios.ts';
 import { createTable, spreadOf } from '../../sim/scale/table.ts';
 import { evenly } from '../../sim/scale/wanted.ts';
-import { createTimeline } from '../../harness/virtual-time.ts';
+import { createTimeline } from '../../harness/determinism/virtual-time.ts';
 
 const random = createRandom('floor');
 

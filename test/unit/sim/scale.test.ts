@@ -12,7 +12,7 @@ import { createQuota } from '../../sim/scale/quota.ts';
 import { leaseMilliseconds, signDeed } from '../../sim/scale/sign-function.ts';
 import type { Deed } from '../../sim/scale/sign-function.ts';
 import { epoch } from '../../sim/stage.ts';
-import { noLocks } from '../../harness/no-locks.ts';
+import { noLocks } from '../../harness/kubernetes/no-locks.ts';
 
 const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400 });
 const [simulated] = [...(await createAuthorities()).values()];

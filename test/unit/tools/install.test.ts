@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../../harness/processes.ts';
+import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { installFor } from '../../tools/install.ts';
 import { kubernetesMinor, minorOf, pinnedVersion } from '../../tools/pins.ts';
 import { releaseBinary } from '../../tools/release.ts';

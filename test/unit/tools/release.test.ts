@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../../harness/processes.ts';
+import { temporaryFolder } from '../../harness/processes/processes.ts';
 import { kubernetesVersion } from '../../tools/pins.ts';
 import type { Machine } from '../../tools/recipe.ts';
 import { download, isReachable, releaseBinary } from '../../tools/release.ts';

@@ -5,8 +5,8 @@ import type { InstanceDescription } from '../../../../core/attestation/aws/insta
 import { MisconfigurationError, ThrottledError } from '../../../../core/ports/errors.ts';
 import { startFakeEc2 } from '../../../harness/fake-aws/ec2.ts';
 import type { FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
-import { networkInterface } from '../../../harness/fake-aws/instance.ts';
-import type { FakeInstance, InstanceSpec } from '../../../harness/fake-aws/instance.ts';
+import { networkInterface } from '../../../harness/fake-aws/machine/instance.ts';
+import type { FakeInstance, InstanceSpec } from '../../../harness/fake-aws/machine/instance.ts';
 import { startFakeSts } from '../../../harness/fake-aws/sts.ts';
 import type { FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';

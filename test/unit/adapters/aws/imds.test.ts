@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectImds } from '../../../../adapters/aws/imds.ts';
-import { startFakeImds, type FakeImds } from '../../../harness/fake-aws/imds.ts';
+import { startFakeImds, type FakeImds } from '../../../harness/fake-aws/machine/imds.ts';
 import { plain } from '../../../harness/fake-aws/service.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 

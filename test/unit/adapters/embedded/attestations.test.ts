@@ -30,7 +30,7 @@ attestationStoreContract('embedded, in memory', async () => {
 });
 
 describe('two first uses, both having looked before either writes', () => {
-  // Two processes race in test/suites/concurrency; here two handles of one, in memory's speed.
+  // Two processes race in test/suites/process/concurrency; here two handles of one, in memory's speed.
   test.each(raceKinds)('of one %s, 100 times: exactly one wins', async (kind) => {
     const made = onFile();
     const wins = await raceMany(kind, made, { rounds: 100, atOnce: 10 });

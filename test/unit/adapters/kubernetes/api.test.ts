@@ -12,10 +12,10 @@ import { createTransport } from '../../../../adapters/kubernetes/transport.ts';
 import { decodeWatch } from '../../../../adapters/kubernetes/watch.ts';
 import { ThrottledError } from '../../../../core/ports/errors.ts';
 import type { JsonObject, WatchEvent } from '../../../../core/ports/kubernetes-api.ts';
-import { serveImpatiently, tooMuchToSend } from '../../../harness/impatient-server.ts';
-import { issueLogin, writeKubeconfig } from '../../../harness/kubeconfig.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
-import type { KeyAndCertificate, TestAuthority } from '../../../harness/test-certificates.ts';
+import { serveImpatiently, tooMuchToSend } from '../../../harness/processes/impatient-server.ts';
+import { issueLogin, writeKubeconfig } from '../../../harness/kubernetes/kubeconfig.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
+import type { KeyAndCertificate, TestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 type Handler = (request: IncomingMessage, body: string, response: ServerResponse) => void;
 

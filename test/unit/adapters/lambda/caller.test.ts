@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkCaller } from '../../../../adapters/lambda/caller.ts';
 import type { LambdaContext } from '../../../../adapters/lambda/http.ts';
-import { calledBy, contextIn, iamAuthorizer, sessionArn, tokenAuthorizer } from '../../../harness/callers.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn, tokenAuthorizer } from '../../../harness/lambda/callers.ts';
 import { eventFixture } from '../../lambdas/sign/stack.ts';
 
 const role = 'countersign-demo-caller';

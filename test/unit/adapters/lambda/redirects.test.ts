@@ -15,7 +15,7 @@ import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { entries } from '../../../../lib/application.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import type { Service } from '../../../../lib/functions.ts';
-import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/callers.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';
 import { root } from '../../lib/synthesis.ts';
 import { eventFixture } from '../../lambdas/sign/stack.ts';
 

@@ -6,8 +6,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { connectSigner, signUrl } from '../../../../adapters/signing-api/client.ts';
 import type { Credentials, SignerHttpOptions } from '../../../../adapters/signing-api/client.ts';
 import type { SignAnswer } from '../../../../core/ports/signing-endpoint.ts';
-import { serveImpatiently, tooMuchToSend } from '../../../harness/impatient-server.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
+import { serveImpatiently, tooMuchToSend } from '../../../harness/processes/impatient-server.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
 
 const never = new AbortController().signal;
 const object = { metadata: { name: 'r' }, spec: { x: 'ü' }, unknown: [1, null] };

@@ -3,8 +3,8 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { connectIssuer } from '../../../../adapters/signing-api/openid-issuer.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
-import type { KeyAndCertificate, TestAuthority } from '../../../harness/test-certificates.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
+import type { KeyAndCertificate, TestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 let authority: TestAuthority;
 let serving: KeyAndCertificate;

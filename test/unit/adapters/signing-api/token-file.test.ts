@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { bearerFromFile } from '../../../../adapters/signing-api/token-file.ts';
-import { temporaryFolder } from '../../../harness/processes.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 const folder = temporaryFolder('token-file');
 const path = join(folder.path, 'token');

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { observeRequests } from '../../../../bench/requests/observer.ts';
-import type { ControlPlane } from '../../../harness/control-plane.ts';
-import { temporaryFolder } from '../../../harness/processes.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
+import type { ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
 
 type Type = 'ADDED' | 'MODIFIED' | 'DELETED';
 

@@ -6,7 +6,7 @@ import { processIo } from '../../../../cli/world.ts';
 import type { OpenRegister, RegisterPlace } from '../../../../cli/runtime/io.ts';
 import { decideFirstUse } from '../../../../core/attestation/first-use.ts';
 import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
-import type { FakeInstance, InstanceSpec } from '../../../harness/fake-aws/instance.ts';
+import type { FakeInstance, InstanceSpec } from '../../../harness/fake-aws/machine/instance.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 import { audited, newFolder, recordOf, used } from '../register.ts';
 import type { Folder } from '../register.ts';

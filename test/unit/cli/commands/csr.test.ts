@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { CsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
-import { makeRequest } from '../../../harness/requests.ts';
-import type { RequestSpec } from '../../../harness/requests.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../harness/x509/requests.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 import { run } from '../run.ts';
 
 const serving: RequestSpec = {

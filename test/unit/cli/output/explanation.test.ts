@@ -11,10 +11,10 @@ import type { Condition, RequestObject } from '../../../../core/kubernetes/certi
 import { refusalMessage, refusalReason } from '../../../../core/outcome/outcome.ts';
 import type { SignOutcome } from '../../../../core/outcome/outcome.ts';
 import { triage } from '../../../../core/kubernetes/triage.ts';
-import { makeRequest, otherName } from '../../../harness/requests.ts';
-import type { RequestSpec } from '../../../harness/requests.ts';
+import { makeRequest, otherName } from '../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../harness/x509/requests.ts';
 import { now } from '../run.ts';
-import { noLocks } from '../../../harness/no-locks.ts';
+import { noLocks } from '../../../harness/kubernetes/no-locks.ts';
 
 const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400 });
 const approved: readonly Condition[] = [{ type: 'Approved', status: 'True' }];

@@ -7,8 +7,8 @@ import { buildCaTbs, caValidity } from '../../../../core/x509/ca-certificate.ts'
 import type { CaTemplate } from '../../../../core/x509/ca-certificate.ts';
 import { assembleCertificate } from '../../../../core/x509/leaf-certificate.ts';
 import { serialFrom } from '../../../../core/x509/validity.ts';
-import { newKey, sharedKey } from '../../../harness/requests.ts';
-import type { TestKey } from '../../../harness/requests.ts';
+import { newKey, sharedKey } from '../../../harness/x509/requests.ts';
+import type { TestKey } from '../../../harness/x509/requests.ts';
 
 const key = sharedKey('P-256');
 const template: Omit<CaTemplate, 'algorithm'> = {

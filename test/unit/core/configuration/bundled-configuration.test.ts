@@ -10,7 +10,7 @@ import {
 } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import type { Configuration } from '../../../../core/configuration/model/cluster.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 function configuration(file: string): Configuration {
   const path = join(import.meta.dirname, '../../../../examples', file);

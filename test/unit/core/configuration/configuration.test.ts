@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { configurationSchema, defaultCluster, parseConfiguration } from '../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 /** A cluster with one profile, into which each test puts what it is about. */
 function file({

@@ -1,8 +1,8 @@
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { encodingOf, oidOf, readDer } from '../../../../core/encoding/der-reader.ts';
 import type { DerElement } from '../../../../core/encoding/der-reader.ts';
-import * as der from '../../../harness/der-writer.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
 
 function problemOf(bytes: Uint8Array): string | undefined {
   const read = readDer(bytes);

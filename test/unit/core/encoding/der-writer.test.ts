@@ -1,5 +1,5 @@
 import * as asn1js from 'asn1js';
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import * as write from '../../../../core/encoding/der-writer.ts';
 import { encodingOf, readDer } from '../../../../core/encoding/der-reader.ts';

@@ -1,7 +1,7 @@
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { decodePem, toPem } from '../../../../core/encoding/pem.ts';
-import { pemBlock } from '../../../harness/requests.ts';
+import { pemBlock } from '../../../harness/x509/requests.ts';
 
 const labels = ['ONE', 'TWO', 'THREE'];
 const one = pemBlock('ONE', Buffer.from('first'));

@@ -119,7 +119,7 @@ test('usages and groups are refused in kubeadm’s words', () => {
 });
 
 describe('the detached signature', () => {
-  // Against those of kube-controller-manager's bootstrapsigner: test/suites/join.
+  // Against those of kube-controller-manager's bootstrapsigner: test/suites/control-plane/join.
   const content = 'apiVersion: v1\nkind: Config\n';
   const header = 'eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9';
   const signature = detachedSignature(content, token);

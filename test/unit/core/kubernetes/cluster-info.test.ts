@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { caCertificates, clusterEntry, parsePins, pinnedOf } from '../../../../core/kubernetes/cluster-info.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 const hex = 'AB'.repeat(32);
 

@@ -1,11 +1,11 @@
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { checkProfile, defaultSignerName, explainProfile } from '../../../../core/policy/check-profile.ts';
 import type { Profile, ProfileKind } from '../../../../core/policy/profile.ts';
 import { knownUsages } from '../../../../core/x509/key-usages.ts';
 import { acceptable, customProfile, customRules, object, profile, request } from '../questions.ts';
 import type { Asked } from '../questions.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 function check(given: Profile, asked: Asked): { codes: string[]; messages: string[] } {
   const violations = checkProfile(given, object(asked), request(asked));

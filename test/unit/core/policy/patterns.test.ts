@@ -1,4 +1,4 @@
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import {
   dnsMatchesAny,

@@ -5,8 +5,8 @@ import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import type { Violation } from '../../../../core/outcome/outcome.ts';
 import { checkProfile } from '../../../../core/policy/check-profile.ts';
 import type { Profile } from '../../../../core/policy/profile.ts';
-import { makeRequest } from '../../../harness/requests.ts';
-import type { RequestSpec } from '../../../harness/requests.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../harness/x509/requests.ts';
 import { object } from '../questions.ts';
 
 const users = 'kubernetes.io/kube-apiserver-client';

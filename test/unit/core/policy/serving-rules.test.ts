@@ -4,7 +4,7 @@ import type { SubjectAltNames } from '../../../../core/x509/model.ts';
 import { checkProfile } from '../../../../core/policy/check-profile.ts';
 import type { Profile } from '../../../../core/policy/profile.ts';
 import { isRefusedToKubelets } from '../../../../core/policy/serving-rules.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 import { acceptable, object, profile, request } from '../questions.ts';
 
 const reserved: Profile['reserved'] = {

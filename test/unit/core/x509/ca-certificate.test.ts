@@ -7,9 +7,9 @@ import { certificateFacts } from '../../../../core/x509/read-certificate.ts';
 import { assembleCertificate } from '../../../../core/x509/leaf-certificate.ts';
 import { serialFrom } from '../../../../core/x509/validity.ts';
 import type { SignatureAlgorithm, Signer } from '../../../../core/ports/signer.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { encodeSubject, newKey, sharedKey } from '../../../harness/requests.ts';
-import type { TestKey } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { encodeSubject, newKey, sharedKey } from '../../../harness/x509/requests.ts';
+import type { TestKey } from '../../../harness/x509/requests.ts';
 
 const now = Date.UTC(2026, 10, 21, 10, 0, 0, 999);
 const key = sharedKey('P-256');

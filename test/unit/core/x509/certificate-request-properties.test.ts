@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { afterAll, describe, expect, test } from 'vitest';
 import { issueCaCertificate } from '../../../../core/ca/issue-ca-certificate.ts';
 import { checkCertificate } from '../../../../core/x509/check-issued.ts';
@@ -14,9 +14,9 @@ import { serialFrom } from '../../../../core/x509/validity.ts';
 import { isRefusalCode } from '../../../../core/outcome/outcome.ts';
 import { toPem } from '../../../../core/encoding/pem.ts';
 import type { Signer } from '../../../../core/ports/signer.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { attribute, makeRequest, newKey, pemBlock } from '../../../harness/requests.ts';
-import type { MadeRequest, RequestSpec, TestKeyKind } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { attribute, makeRequest, newKey, pemBlock } from '../../../harness/x509/requests.ts';
+import type { MadeRequest, RequestSpec, TestKeyKind } from '../../../harness/x509/requests.ts';
 
 /** A request with something of everything, so that a change can hit anything. */
 const rich: RequestSpec = {

@@ -3,7 +3,7 @@ import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import type { CertificateRequest } from '../../../../core/x509/model.ts';
 import { encodingOf, readDer } from '../../../../core/encoding/der-reader.ts';
 import type { RefusalCode } from '../../../../core/outcome/outcome.ts';
-import * as der from '../../../harness/der-writer.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
 import {
   attribute,
   directoryName,
@@ -17,8 +17,8 @@ import {
   pssParameters,
   registeredId,
   sharedKey,
-} from '../../../harness/requests.ts';
-import type { AttributeSpec, RequestSpec, TestHash, TestKeyKind } from '../../../harness/requests.ts';
+} from '../../../harness/x509/requests.ts';
+import type { AttributeSpec, RequestSpec, TestHash, TestKeyKind } from '../../../harness/x509/requests.ts';
 import { goEd25519Request, kubeletRequest, opensslPssRequest, opensslRequest } from '../recorded-requests.ts';
 
 function decoded(text: string | Uint8Array): CertificateRequest {

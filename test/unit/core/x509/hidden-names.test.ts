@@ -1,10 +1,10 @@
 /** Names that look like others: hidden characters, blanks at the ends, nothing at all. No signer reads a request with one. */
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { makeRequest } from '../../../harness/requests.ts';
-import type { RequestSpec } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../harness/x509/requests.ts';
 
 /** The message of the refusal; `read` when the request can be read. */
 function outcome(spec: RequestSpec): string {

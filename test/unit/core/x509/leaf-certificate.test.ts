@@ -15,9 +15,9 @@ import type { SignatureAlgorithm } from '../../../../core/ports/signer.ts';
 import { maxSubjectAltNames } from '../../../../core/x509/subject-alt-names.ts';
 import { algorithmIdentifier } from '../../../../core/x509/tbs-certificate.ts';
 import { knownUsages } from '../../../../core/x509/key-usages.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { encodeSubject, makeRequest, newKey, sharedKey } from '../../../harness/requests.ts';
-import type { RequestSpec, TestKey } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { encodeSubject, makeRequest, newKey, sharedKey } from '../../../harness/x509/requests.ts';
+import type { RequestSpec, TestKey } from '../../../harness/x509/requests.ts';
 
 const now = Date.UTC(2026, 10, 21, 10, 0, 0);
 const subject = { O: 'system:nodes', CN: 'system:node:n1' };

@@ -1,8 +1,8 @@
 /** The provider ID extension of a request: it is compared with what a provider proves, so only one form of it counts. */
 import { describe, expect, test } from 'vitest';
 import { decodeRequest, providerIdType } from '../../../../core/x509/certificate-request.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { makeRequest } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
 
 const id = 'aws:///eu-central-1a/i-0123456789abcdef0';
 

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { readDer } from '../../../../core/encoding/der-reader.ts';
 import { decodePublicKey } from '../../../../core/x509/public-key.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { sharedKey } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { sharedKey } from '../../../harness/x509/requests.ts';
 
 /** Of 2048 bits, odd. */
 const modulus = Buffer.concat([Buffer.from([0]), Buffer.alloc(256, 0xc5)]);

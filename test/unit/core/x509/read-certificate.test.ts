@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { certificateFacts, CertificateUnreadableError } from '../../../../core/x509/read-certificate.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { encodeSubject, sharedKey } from '../../../harness/requests.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { encodeSubject, sharedKey } from '../../../harness/x509/requests.ts';
 
 const algorithm = der.sequence(der.oid('1.2.840.10045.4.3.2'));
 const otherAlgorithm = der.sequence(der.oid('1.2.840.10045.4.3.3'));

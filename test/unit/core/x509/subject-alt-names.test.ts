@@ -1,4 +1,4 @@
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import {
   decodeSubjectAltNames,
@@ -6,7 +6,7 @@ import {
   ipOctets,
   ipText,
 } from '../../../../core/x509/subject-alt-names.ts';
-import { encodeSans, ipOctets as octetsOf } from '../../../harness/requests.ts';
+import { encodeSans, ipOctets as octetsOf } from '../../../harness/x509/requests.ts';
 
 describe('IP addresses', () => {
   test.each([

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { generateBootstrapToken, tokenText } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { startApiFront } from '../../../../dev/csr-api/api-front.ts';
 import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
-import { statusOf, strangeTargets } from '../../../harness/raw-requests.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
+import { statusOf, strangeTargets } from '../../../harness/processes/raw-requests.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 test('no request line ends it, of a stranger or of one who may ask', async () => {
   const token = generateBootstrapToken(randomBytes);

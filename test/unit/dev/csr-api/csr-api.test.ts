@@ -4,8 +4,8 @@ import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import type { CsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import { csrApiContract } from '../../../contract/csr-api.ts';
 import type { CsrApiUnderTest } from '../../../contract/csr-api.ts';
-import { statusOf, strangeTargets } from '../../../harness/raw-requests.ts';
-import { makeRequest } from '../../../harness/requests.ts';
+import { statusOf, strangeTargets } from '../../../harness/processes/raw-requests.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
 
 const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 

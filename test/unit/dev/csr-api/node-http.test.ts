@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { HttpEvent, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { serveHttp } from '../../../../dev/csr-api/node-http.ts';
 import type { HttpService } from '../../../../dev/csr-api/node-http.ts';
-import { statusOf, strangeTargets } from '../../../harness/raw-requests.ts';
+import { statusOf, strangeTargets } from '../../../harness/processes/raw-requests.ts';
 
 const services: HttpService[] = [];
 afterEach(async () => {

@@ -2,7 +2,7 @@ import { DescribeInstancesCommand, EC2Client, paginateDescribeInstances } from '
 import type { DescribeInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
-import { networkInterface } from '../../../harness/fake-aws/instance.ts';
+import { networkInterface } from '../../../harness/fake-aws/machine/instance.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 import type { Credential } from '../../../harness/fake-aws/world.ts';
 

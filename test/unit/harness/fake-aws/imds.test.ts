@@ -1,8 +1,8 @@
 import { fromInstanceMetadata } from '@aws-sdk/credential-providers';
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startFakeImds, type FakeImds } from '../../../harness/fake-aws/imds.ts';
-import { regionCa } from '../../../harness/fake-aws/region-ca.ts';
+import { startFakeImds, type FakeImds } from '../../../harness/fake-aws/machine/imds.ts';
+import { regionCa } from '../../../harness/fake-aws/machine/region-ca.ts';
 import { sendTo } from '../../../harness/fake-aws/sts-endpoint.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 

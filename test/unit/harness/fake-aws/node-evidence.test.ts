@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { bindingOf, makeNodeEvidence } from '../../../harness/fake-aws/node-evidence.ts';
+import { bindingOf, makeNodeEvidence } from '../../../harness/fake-aws/machine/node-evidence.ts';
 import { connectSts } from '../../../harness/fake-aws/sts-endpoint.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
-import { urlOfToken } from '../../../harness/fake-aws/presign.ts';
+import { urlOfToken } from '../../../harness/fake-aws/protocol/presign.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 
 const aws = createFakeAws();

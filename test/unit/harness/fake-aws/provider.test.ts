@@ -9,9 +9,9 @@ import { bindingDigest } from '../../../../core/attestation/evidence/binding-dig
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import { decodeEvidence } from '../../../../core/attestation/evidence/evidence.ts';
 import { startFakeEc2, type FakeEc2 } from '../../../harness/fake-aws/ec2.ts';
-import { networkInterface } from '../../../harness/fake-aws/instance.ts';
-import { makeNodeEvidence, type NodeEvidenceOptions } from '../../../harness/fake-aws/node-evidence.ts';
-import { signIdentityDocument } from '../../../harness/fake-aws/region-ca.ts';
+import { networkInterface } from '../../../harness/fake-aws/machine/instance.ts';
+import { makeNodeEvidence, type NodeEvidenceOptions } from '../../../harness/fake-aws/machine/node-evidence.ts';
+import { signIdentityDocument } from '../../../harness/fake-aws/machine/region-ca.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
 

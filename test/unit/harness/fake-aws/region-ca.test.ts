@@ -5,9 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { pinCertificate, verifySignedData } from '../../../../core/attestation/aws/cms.ts';
-import { signAsAws } from '../../../harness/fake-aws/cms-writer.ts';
-import { createRegionCa, regionCa, signCms, signIdentityDocument } from '../../../harness/fake-aws/region-ca.ts';
-import type { CmsOptions } from '../../../harness/fake-aws/region-ca.ts';
+import { signAsAws } from '../../../harness/fake-aws/machine/cms-writer.ts';
+import {
+  createRegionCa,
+  regionCa,
+  signCms,
+  signIdentityDocument,
+} from '../../../harness/fake-aws/machine/region-ca.ts';
+import type { CmsOptions } from '../../../harness/fake-aws/machine/region-ca.ts';
 
 const document = JSON.stringify({ accountId: '111122223333', instanceId: 'i-0123456789abcdef0' }, null, 2);
 const folder = mkdtempSync(join(tmpdir(), 'countersign-region-ca-test-'));

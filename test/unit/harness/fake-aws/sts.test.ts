@@ -1,7 +1,7 @@
 import { AssumeRoleCommand, GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { request as httpsRequest } from 'node:https';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { presign, type PresignOptions } from '../../../harness/fake-aws/presign.ts';
+import { presign, type PresignOptions } from '../../../harness/fake-aws/protocol/presign.ts';
 import { connectSts, sendTo } from '../../../harness/fake-aws/sts-endpoint.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';

@@ -14,7 +14,7 @@ import { allMutants } from '../../../sim/mutants.ts';
 import { subject as example } from './example-subject.ts';
 
 /** The simulator has a list and no cases. */
-const suites = globSync('test/suites/mutants/*.test.ts', { cwd: root }).filter(
+const suites = globSync('test/suites/adversarial/mutants/**/*.test.ts', { cwd: root }).filter(
   (file) => !file.endsWith('/sim.test.ts'),
 );
 const subjects = await Promise.all(

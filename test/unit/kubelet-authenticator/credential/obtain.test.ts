@@ -13,7 +13,7 @@ import { removeBootstrapToken } from '../../../../kubelet-authenticator/request/
 import type { NodeProviderPort } from '../../../../kubelet-authenticator/providers/provider.ts';
 import { clientUsages } from '../../../../kubelet-authenticator/request/request.ts';
 import { resolveSettings } from '../../../../kubelet-authenticator/settings/settings.ts';
-import { temporaryFolder } from '../../../harness/processes.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { settingsFile } from '../settings-file.ts';
 
 interface Stored {

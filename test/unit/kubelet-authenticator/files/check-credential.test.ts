@@ -12,7 +12,7 @@ import {
   clientExtensions,
   type KeyAndCertificate,
   type TestAuthority,
-} from '../../../harness/test-certificates.ts';
+} from '../../../harness/x509/test-certificates.ts';
 
 const hour = 3_600_000;
 

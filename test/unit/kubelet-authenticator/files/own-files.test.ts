@@ -19,7 +19,7 @@ import { conflicts, writeFiles } from '../../../../kubelet-authenticator/join/jo
 import { lockFile, takeLock } from '../../../../kubelet-authenticator/files/lock.ts';
 import { bootstrapLogin } from '../../../../kubelet-authenticator/request/login.ts';
 import { checkOwnDirectory, readGivenFile, readOwnFile } from '../../../../kubelet-authenticator/files/own-files.ts';
-import { temporaryFolder } from '../../../harness/processes.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 /** Another user, and not a member of a group that we are in. */
 const stranger = 65_432;

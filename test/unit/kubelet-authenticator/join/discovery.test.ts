@@ -1,4 +1,4 @@
-/** What a server that nobody vouches for can make of discovery. The real cluster is in test/suites/join/discovery.test.ts. */
+/** What a server that nobody vouches for can make of discovery. The real cluster is in test/suites/control-plane/join/discovery.test.ts. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,8 +8,8 @@ import { discoverByFile, discoverByToken } from '../../../../kubelet-authenticat
 import { maxAnswerBytes } from '../../../../kubelet-authenticator/join/server-calls.ts';
 import type { DiscoveryAnswer, DiscoveryCall } from '../../../../kubelet-authenticator/join/server-calls.ts';
 import { processDependencies } from '../../../../kubelet-authenticator/join/join.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
-import type { TestAuthority } from '../../../harness/test-certificates.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
+import type { TestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 const token = { id: 'abcdef', secret: '0123456789abcdef' };
 const patience = { reachMilliseconds: 0, signatureMilliseconds: 0, intervalMilliseconds: 1 };

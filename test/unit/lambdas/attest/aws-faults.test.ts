@@ -1,6 +1,6 @@
 /**
  * Both functions fail at every call they make, of the stores, STS and EC2 alike, before and after it took effect, once or
- * for good; and whoever asks comes back. Embedded stores; DynamoDB's are in test/suites/aws-contract.
+ * for good; and whoever asks comes back. Embedded stores; DynamoDB's are in test/suites/aws/contract.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AwsPorts } from '../../../../core/attestation/aws/endpoints.ts';
@@ -8,8 +8,8 @@ import { createActors, oneMachine, storyClusters, twoMachines } from '../../../c
 import type { Actors } from '../../../contract/attested-story.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
-import { openSite, startAwsPlatform } from '../../../harness/attested-site.ts';
-import type { AwsPlatform } from '../../../harness/attested-site.ts';
+import { openSite, startAwsPlatform } from '../../../harness/attestation/attested-site.ts';
+import type { AwsPlatform } from '../../../harness/attestation/attested-site.ts';
 
 let platform: AwsPlatform;
 let actors: Actors;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { expect, test } from 'vitest';
 import { bindingDigest } from '../../../../core/attestation/evidence/binding-digest.ts';
 import type { Bound } from '../../../../core/attestation/evidence/binding-digest.ts';

@@ -10,7 +10,7 @@ import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { entries } from '../../../../lib/application.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import type { Bundle } from '../../../../lib/bundle.ts';
-import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/callers.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';
 import { eventFixture } from '../sign/stack.ts';
 import { attestPath } from './endpoint.ts';
 import { requestOf } from './world.ts';

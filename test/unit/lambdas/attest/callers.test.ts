@@ -8,7 +8,7 @@ import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import type { CallLogEntry } from '../../../../adapters/lambda/log.ts';
 import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import { createAttestService } from '../../../../lambdas/attest/service.ts';
-import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/callers.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';
 import { eventFixture, outcomeOf } from '../sign/stack.ts';
 import { attestPath, endpointOf } from './endpoint.ts';
 import { createWorld, requestOf } from './world.ts';

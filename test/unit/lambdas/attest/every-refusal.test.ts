@@ -5,7 +5,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { RefusalCode } from '../../../../core/outcome/outcome.ts';
 import { maxRequestBytes } from '../../../../core/x509/certificate-request.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 

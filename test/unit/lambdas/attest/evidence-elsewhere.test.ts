@@ -16,9 +16,9 @@ import {
   requestFor,
   signers,
   startAwsPlatform,
-} from '../../../harness/attested-site.ts';
-import type { AttestedSite, AwsPlatform, Proved } from '../../../harness/attested-site.ts';
-import { makeNodeRequest, withEvidence } from '../../../harness/fake-aws/node-evidence.ts';
+} from '../../../harness/attestation/attested-site.ts';
+import type { AttestedSite, AwsPlatform, Proved } from '../../../harness/attestation/attested-site.ts';
+import { makeNodeRequest, withEvidence } from '../../../harness/fake-aws/machine/node-evidence.ts';
 import {
   eksToken,
   identityDocument,
@@ -27,12 +27,12 @@ import {
   sha256,
   teleportIam,
   vaultIam,
-} from '../../../harness/fake-aws/other-verifiers.ts';
-import type { Believed, IdentityRequest } from '../../../harness/fake-aws/other-verifiers.ts';
-import { presign, urlOfToken } from '../../../harness/fake-aws/presign.ts';
+} from '../../../harness/fake-aws/protocol/other-verifiers.ts';
+import type { Believed, IdentityRequest } from '../../../harness/fake-aws/protocol/other-verifiers.ts';
+import { presign, urlOfToken } from '../../../harness/fake-aws/protocol/presign.ts';
 import { sendTo } from '../../../harness/fake-aws/sts-endpoint.ts';
 import type { Credential } from '../../../harness/fake-aws/world.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { clusters } from './threats/attempt.ts';
 
 let platform: AwsPlatform;

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import type { AttestOutcome } from '../../../../core/attest.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
 import type { World } from './world.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 const keys = [newKey('P-256'), newKey('P-256'), newKey('P-256')] as const;
 

@@ -6,7 +6,7 @@ import { maxObjectBytes } from '../../../../core/encoding/json-body.ts';
 import { violation } from '../../../../core/outcome/outcome.ts';
 import { MisconfigurationError, ThrottledError } from '../../../../core/ports/errors.ts';
 import { maxCallBytes } from '../../../../lambdas/attest/handler.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { errorIn, outcomeOf } from '../sign/stack.ts';
 import { attestPath, endpointOf, verdictIn } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';

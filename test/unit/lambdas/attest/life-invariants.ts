@@ -7,8 +7,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IdentityRecord, Verdict } from '../../../../core/ports/attestation-store.ts';
 import { decodeRequestObject } from '../../../../core/kubernetes/certificate-signing-request.ts';
 import { requestDigest } from '../../../../core/kubernetes/request-digest.ts';
-import type { NullMachine } from '../../../harness/null-provider.ts';
-import { newKey } from '../../../harness/requests.ts';
+import type { NullMachine } from '../../../harness/attestation/null-provider.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { sha256Hex } from './world.ts';
 
 export interface Ask {

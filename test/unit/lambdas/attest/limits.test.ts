@@ -9,7 +9,7 @@ import {
   usedUp,
 } from '../../../../core/attestation/request-limits.ts';
 import { LaterError } from '../../../../core/ports/errors.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { createWorld, requestOf, said, servingSigner } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 

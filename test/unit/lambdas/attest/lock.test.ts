@@ -1,7 +1,7 @@
 /** A locked node or machine gets nothing, of no signer, at once, and all of it again when the lock is ended. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { LockReader } from '../../../../core/ports/locks.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, requestOf, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 

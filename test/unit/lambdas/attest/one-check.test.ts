@@ -1,16 +1,16 @@
 /**
  * Requests that one check alone stands against: everything else about them is as it should be. Between them, the story and
- * the tables, no check of core/attest.ts and of what it calls can go unnoticed (test/suites/mutants/heart.ts).
+ * the tables, no check of core/attest.ts and of what it calls can go unnoticed (test/suites/adversarial/mutants/requests/heart.ts).
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { decodeEvidence, evidenceLabels } from '../../../../core/attestation/evidence/evidence.ts';
 import { violation } from '../../../../core/outcome/outcome.ts';
 import { ThrottledError } from '../../../../core/ports/errors.ts';
-import type { NullMachine } from '../../../harness/null-provider.ts';
-import { makeRequest, newKey, pemBlock } from '../../../harness/requests.ts';
+import type { NullMachine } from '../../../harness/attestation/null-provider.ts';
+import { makeRequest, newKey, pemBlock } from '../../../harness/x509/requests.ts';
 import { adopt, approvedOf, createWorld, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 const m1 = { machine: 'm1' };
 const m1Machine: NullMachine = { nodeNames: ['node-1'], addresses: ['10.0.0.1'], startedAt: 1 };

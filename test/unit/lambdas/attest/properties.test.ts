@@ -1,5 +1,5 @@
 /** Whatever happens in whatever order: what must always be so (life-invariants.ts) is so after every step. */
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import { expect, test } from 'vitest';
 import { anyLife, eventful, live } from './random-life.ts';
 

@@ -2,7 +2,7 @@
  * A cluster's life at random: machines come and go, requests are made, repeated, mixed up and made two at once, operators
  * reset and adopt, and time passes.
  */
-import { fc } from '../../../harness/properties.ts';
+import { fc } from '../../../harness/determinism/properties.ts';
 import type { Arbitrary } from 'fast-check';
 import type { IdentityRecord, Verdict } from '../../../../core/ports/attestation-store.ts';
 import { LaterError, ThrottledError } from '../../../../core/ports/errors.ts';
@@ -20,7 +20,7 @@ import {
   signed,
 } from './world.ts';
 import type { World } from './world.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 const nodes = ['node-1', 'node-2', 'free-1'] as const;
 /** What each may be called, and where it is: names that are one's own, and names that two or three may have. */

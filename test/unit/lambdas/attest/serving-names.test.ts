@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkNames, rangeAddresses } from '../../../../core/attestation/serving-names.ts';
 import type { NamesQuestion } from '../../../../core/attestation/serving-names.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 const machine = {
   identity: 'aws#m1',

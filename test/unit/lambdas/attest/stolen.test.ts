@@ -15,10 +15,10 @@ import {
   requestFor,
   signers,
   startAwsPlatform,
-} from '../../../harness/attested-site.ts';
-import type { AttestedSite, AwsPlatform, SiteOptions } from '../../../harness/attested-site.ts';
-import { withEvidence } from '../../../harness/fake-aws/node-evidence.ts';
-import { makeRequest, newKey } from '../../../harness/requests.ts';
+} from '../../../harness/attestation/attested-site.ts';
+import type { AttestedSite, AwsPlatform, SiteOptions } from '../../../harness/attestation/attested-site.ts';
+import { withEvidence } from '../../../harness/fake-aws/machine/node-evidence.ts';
+import { makeRequest, newKey } from '../../../harness/x509/requests.ts';
 import { codesIn, tableUnder } from './security-page.ts';
 import { register, serving } from './threats/attempt.ts';
 import type { Scene } from './threats/attempt.ts';
@@ -135,7 +135,7 @@ describe('with the credential of the relay, whatever is posted', () => {
 
 /** What somebody else shows, in the file named: AWS's own permissions are not of this process. */
 type Shown = Readonly<Record<string, Answered | { readonly elsewhere: string }>>;
-const permissions = { elsewhere: 'test/suites/aws-ministack/forbidden.test.ts' };
+const permissions = { elsewhere: 'test/suites/aws/ministack/forbidden.test.ts' };
 
 const anyHops = { instance: { maxHopLimit: 'any' } };
 const stolen = {

@@ -2,10 +2,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { bindingDigest } from '../../../../core/attestation/evidence/binding-digest.ts';
 import { LaterError } from '../../../../core/ports/errors.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, clientSigner, createWorld, forget, requestOf, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
-import { ranges } from '../../../harness/address-ranges.ts';
+import { ranges } from '../../../harness/attestation/address-ranges.ts';
 
 const hour = 3_600_000;
 const open: World[] = [];

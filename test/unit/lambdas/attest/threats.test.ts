@@ -5,8 +5,14 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RefusalCode } from '../../../../core/outcome/outcome.ts';
-import { openSite, provedRequest, requestFor, signers, startAwsPlatform } from '../../../harness/attested-site.ts';
-import type { AttestedSite, AwsPlatform } from '../../../harness/attested-site.ts';
+import {
+  openSite,
+  provedRequest,
+  requestFor,
+  signers,
+  startAwsPlatform,
+} from '../../../harness/attestation/attested-site.ts';
+import type { AttestedSite, AwsPlatform } from '../../../harness/attestation/attested-site.ts';
 import { codesIn, tableUnder } from './security-page.ts';
 import { clusters } from './threats/attempt.ts';
 import type { Attempt, Scene } from './threats/attempt.ts';

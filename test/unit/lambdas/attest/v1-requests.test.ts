@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AwsPorts } from '../../../../core/attestation/aws/endpoints.ts';
 import type { InstanceDescription } from '../../../../core/attestation/aws/instance.ts';
-import { openSite, requestFor } from '../../../harness/attested-site.ts';
-import type { AttestedSite } from '../../../harness/attested-site.ts';
-import { verifySigV4 } from '../../../harness/sigv4-verifier.ts';
+import { openSite, requestFor } from '../../../harness/attestation/attested-site.ts';
+import type { AttestedSite } from '../../../harness/attestation/attested-site.ts';
+import { verifySigV4 } from '../../../harness/aws/sigv4-verifier.ts';
 
 interface Recorded {
   readonly name: string;

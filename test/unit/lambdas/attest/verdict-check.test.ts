@@ -1,7 +1,7 @@
 /** Sign's look at the verdict: which ones count, for whom, and for how long (core/attestation/check-verdict.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Verdict } from '../../../../core/ports/attestation-store.ts';
-import { newKey } from '../../../harness/requests.ts';
+import { newKey } from '../../../harness/x509/requests.ts';
 import { approvedOf, createWorld, forget, requestOf, retire, said, servingSigner, signed } from './world.ts';
 import type { Asked, World, WorldOptions } from './world.ts';
 

@@ -23,12 +23,12 @@ import { decodeRequestObject } from '../../../../core/kubernetes/certificate-sig
 import type { RequestObject } from '../../../../core/kubernetes/certificate-signing-request.ts';
 import type { SignOutcome } from '../../../../core/outcome/outcome.ts';
 import type { CertificateLedger } from '../../../../core/ports/certificate-ledger.ts';
-import * as der from '../../../harness/der-writer.ts';
-import { createNullPlatform } from '../../../harness/null-provider.ts';
-import type { NullEvidence, NullOptions, NullPlatform } from '../../../harness/null-provider.ts';
-import { makeRequest, newKey, pemBlock } from '../../../harness/requests.ts';
-import type { RequestSpec, TestKey } from '../../../harness/requests.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
+import * as der from '../../../harness/x509/der-writer.ts';
+import { createNullPlatform } from '../../../harness/attestation/null-provider.ts';
+import type { NullEvidence, NullOptions, NullPlatform } from '../../../harness/attestation/null-provider.ts';
+import { makeRequest, newKey, pemBlock } from '../../../harness/x509/requests.ts';
+import type { RequestSpec, TestKey } from '../../../harness/x509/requests.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 export const clientSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
 export const servingSigner = 'kubernetes.io/kubelet-serving';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkCaller } from '../../../../adapters/lambda/caller.ts';
 import { interpretSign } from '../../../../adapters/signing-api/answers.ts';
-import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/callers.ts';
+import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';
 import { csrFixture, errorIn, eventFixture, outcomeOf, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID, X509Certificate } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { maxObjectBytes } from '../../../../core/encoding/json-body.ts';
 import { ThrottledError } from '../../../../core/ports/errors.ts';
-import { pemBlock } from '../../../harness/requests.ts';
+import { pemBlock } from '../../../harness/x509/requests.ts';
 import { certificatesIn, csrFixture, errorIn, eventFixture, outcomeOf, startStack } from './stack.ts';
 import type { Stack, StackChange } from './stack.ts';
 

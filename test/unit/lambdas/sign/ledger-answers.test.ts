@@ -11,7 +11,7 @@ import type { ClusterConfiguration } from '../../../../core/configuration/model/
 import { leaseMilliseconds } from '../../../../core/issue.ts';
 import type { CertificateLedger } from '../../../../core/ports/certificate-ledger.ts';
 import type { Profile } from '../../../../core/policy/profile.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 import { certificatesIn, csrFixture, errorIn, outcomeOf, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';
 

@@ -11,10 +11,10 @@ import type { Signer } from '../../../../core/ports/signer.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import type { SignHandlerPorts } from '../../../../lambdas/sign/handler.ts';
 import type { CallLogEntry } from '../../../../adapters/lambda/log.ts';
-import { makeRequest } from '../../../harness/requests.ts';
-import type { RequestSpec } from '../../../harness/requests.ts';
-import { createTestAuthority } from '../../../harness/test-certificates.ts';
-import { noLocks } from '../../../harness/no-locks.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../harness/x509/requests.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
+import { noLocks } from '../../../harness/kubernetes/no-locks.ts';
 
 export interface Stack {
   readonly handler: HttpHandler;

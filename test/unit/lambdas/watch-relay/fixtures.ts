@@ -3,8 +3,8 @@ import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
 import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type { Log } from '../../../../lambdas/watch-relay/runtime/log.ts';
-import { makeRequest, newKey } from '../../../harness/requests.ts';
-import type { TestKey } from '../../../harness/requests.ts';
+import { makeRequest, newKey } from '../../../harness/x509/requests.ts';
+import type { TestKey } from '../../../harness/x509/requests.ts';
 
 const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const caKeys = await webcrypto.subtle.generateKey(P256, true, ['sign', 'verify']);

@@ -3,13 +3,13 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type { SignerPolicy, RelayOptions } from '../../../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../../../lambdas/watch-relay/relay.ts';
-import { makeRequest } from '../../../harness/requests.ts';
+import { makeRequest } from '../../../harness/x509/requests.ts';
 import { approved, certificateFor, key, object, recordingLog } from './fixtures.ts';
 import { createSimulatedApi } from './simulated-api.ts';
 import type { Fault, Verb } from './simulated-api.ts';
 import { createSimulatedEndpoint } from './simulated-endpoint.ts';
-import { createVirtualClock } from '../../../harness/virtual-time.ts';
-import { mulberry32 } from '../../../harness/mulberry32.ts';
+import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts';
+import { mulberry32 } from '../../../harness/determinism/mulberry32.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {

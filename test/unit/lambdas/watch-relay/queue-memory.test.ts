@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { createRequestQueue } from '../../../../lambdas/watch-relay/schedule/queue.ts';
-import { createVirtualClock } from '../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 /** Heap bytes after garbage collection. */
 function collected(): number {

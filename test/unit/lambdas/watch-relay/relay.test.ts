@@ -8,8 +8,8 @@ import type { Fault, SimulatedApiOptions } from './simulated-api.ts';
 import { createSimulatedEndpoint, issued, refusal } from './simulated-endpoint.ts';
 import type { SimulatedEndpointOptions } from './simulated-endpoint.ts';
 import { createSimulatedLease } from './simulated-lease.ts';
-import { createVirtualClock } from '../../../harness/virtual-time.ts';
-import { mulberry32 } from '../../../harness/mulberry32.ts';
+import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts';
+import { mulberry32 } from '../../../harness/determinism/mulberry32.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {

@@ -8,7 +8,7 @@ import type {
   WatchEvent,
 } from '../../../../core/ports/kubernetes-api.ts';
 import { sizeOf, withoutManagedFields } from '../../../../lambdas/watch-relay/objects/request-phase.ts';
-import type { VirtualClock } from '../../../harness/virtual-time.ts';
+import type { VirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 /** What can go wrong with one call. The first two look alike from outside; the write of `after` has been done. */
 export type Fault = 'before' | 'after' | 'throttled' | ApiRefusal;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type { AttestAnswer, SignAnswer, SigningEndpoint } from '../../../../core/ports/signing-endpoint.ts';
 import { goodPem } from './fixtures.ts';
-import type { VirtualClock } from '../../../harness/virtual-time.ts';
+import type { VirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 export interface SimulatedEndpointOptions {
   readonly clock: VirtualClock;

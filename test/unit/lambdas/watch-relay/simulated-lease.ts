@@ -1,6 +1,6 @@
 import type { ApiAnswer, JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type { LeaseStore } from '../../../../lambdas/watch-relay/settings/options.ts';
-import type { VirtualClock } from '../../../harness/virtual-time.ts';
+import type { VirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 export type LeaseFault = 'before' | 'after' | 'Forbidden' | 'hang';
 

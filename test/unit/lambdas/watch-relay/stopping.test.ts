@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { temporaryFolder } from '../../../harness/processes.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 const index = join(import.meta.dirname, '../../../../lambdas/watch-relay/index.ts');
 const folder = temporaryFolder('stopping');

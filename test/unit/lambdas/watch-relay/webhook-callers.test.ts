@@ -2,7 +2,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import type { ConnectionOptions } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../harness/x509/test-certificates.ts';
 import {
   authority,
   bearer,

@@ -7,10 +7,14 @@ import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import type { WebhookCall } from '../../../../lambdas/watch-relay/webhook/proxy.ts';
 import { serveWebhook } from '../../../../lambdas/watch-relay/webhook/server.ts';
 import type { WebhookSettings } from '../../../../lambdas/watch-relay/settings/webhook-settings.ts';
-import { temporaryFolder } from '../../../harness/processes.ts';
-import { clientExtensions, createTestAuthority, loopbackServerExtensions } from '../../../harness/test-certificates.ts';
-import type { KeyAndCertificate, TestAuthority } from '../../../harness/test-certificates.ts';
-import { createVirtualClock } from '../../../harness/virtual-time.ts';
+import { temporaryFolder } from '../../../harness/processes/processes.ts';
+import {
+  clientExtensions,
+  createTestAuthority,
+  loopbackServerExtensions,
+} from '../../../harness/x509/test-certificates.ts';
+import type { KeyAndCertificate, TestAuthority } from '../../../harness/x509/test-certificates.ts';
+import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 /* The webhook proxy's front, served on loopback with a proxy that only records: what the tests of callers and limits share. */
 

@@ -1,4 +1,4 @@
-import { fc } from '../../../../harness/properties.ts';
+import { fc } from '../../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { awsProvider } from '../../../../../core/attestation/aws/provider.ts';
 import type { AwsPorts } from '../../../../../core/attestation/aws/endpoints.ts';

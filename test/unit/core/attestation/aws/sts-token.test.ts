@@ -1,8 +1,8 @@
-import { fc } from '../../../../harness/properties.ts';
+import { fc } from '../../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { partitionOf } from '../../../../../core/attestation/aws/partition.ts';
 import { rebuildStsRequest } from '../../../../../core/attestation/aws/sts-token.ts';
-import { presign, stsToken } from '../../../../harness/fake-aws/presign.ts';
+import { presign, stsToken } from '../../../../harness/fake-aws/protocol/presign.ts';
 import { credentials, now } from '../../../../corpus/attestation/aws-machine.ts';
 
 const header = `csr-attest/v1/blue/${'b1'.repeat(32)}`;

@@ -6,7 +6,7 @@ import { parseConfiguration } from '../../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../../core/configuration/model/cluster.ts';
 import { toPem } from '../../../../../core/encoding/pem.ts';
 import { recordedCa } from '../../recorded-ca.ts';
-import { ranges } from '../../../../harness/address-ranges.ts';
+import { ranges } from '../../../../harness/attestation/address-ranges.ts';
 
 const aws = "aws: {accounts: {'111122223333': {}}, regions: [eu-central-1], tags: {a: b}, nodeName: [instanceId]}";
 const attestedClient = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';

@@ -1,11 +1,15 @@
 /** What somebody tries, what it must be refused with, and the deployment in which it is tried. */
 import type { AttestationStore } from '../../../../../core/ports/attestation-store.ts';
 import type { RefusalCode } from '../../../../../core/outcome/outcome.ts';
-import { audience, awsSettings, prove, requestFor, signers } from '../../../../harness/attested-site.ts';
-import type { AttestedSite, AwsPlatform, Proved, SiteOptions } from '../../../../harness/attested-site.ts';
-import type { FakeInstance } from '../../../../harness/fake-aws/instance.ts';
-import { makeNodeRequest, withEvidence, type NodeEvidence } from '../../../../harness/fake-aws/node-evidence.ts';
-import { newKey } from '../../../../harness/requests.ts';
+import { audience, awsSettings, prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
+import type { AttestedSite, AwsPlatform, Proved, SiteOptions } from '../../../../harness/attestation/attested-site.ts';
+import type { FakeInstance } from '../../../../harness/fake-aws/machine/instance.ts';
+import {
+  makeNodeRequest,
+  withEvidence,
+  type NodeEvidence,
+} from '../../../../harness/fake-aws/machine/node-evidence.ts';
+import { newKey } from '../../../../harness/x509/requests.ts';
 
 export interface Scene {
   readonly platform: AwsPlatform;

@@ -1,11 +1,11 @@
 /** By who has no proof, somebody else's, or one of their own making. */
-import { account, audience, prove, requestFor, signers } from '../../../../harness/attested-site.ts';
-import type { Proved } from '../../../../harness/attested-site.ts';
-import type { FakeInstance } from '../../../../harness/fake-aws/instance.ts';
-import { makeNodeRequest, withEvidence } from '../../../../harness/fake-aws/node-evidence.ts';
-import { presign, stsToken } from '../../../../harness/fake-aws/presign.ts';
-import { signIdentityDocument } from '../../../../harness/fake-aws/region-ca.ts';
-import { newKey } from '../../../../harness/requests.ts';
+import { account, audience, prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
+import type { Proved } from '../../../../harness/attestation/attested-site.ts';
+import type { FakeInstance } from '../../../../harness/fake-aws/machine/instance.ts';
+import { makeNodeRequest, withEvidence } from '../../../../harness/fake-aws/machine/node-evidence.ts';
+import { presign, stsToken } from '../../../../harness/fake-aws/protocol/presign.ts';
+import { signIdentityDocument } from '../../../../harness/fake-aws/machine/region-ca.ts';
+import { newKey } from '../../../../harness/x509/requests.ts';
 import { altered, captured, invalid, notAllowed, refused, register, serving } from './attempt.ts';
 import type { Attempt, Attempts } from './attempt.ts';
 

@@ -1,8 +1,8 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
 import type { AttestationStore, ChangeWrite, IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
-import { prove, requestFor, signers } from '../../../../harness/attested-site.ts';
-import type { AwsPlatform, Proved } from '../../../../harness/attested-site.ts';
-import type { FakeInstance } from '../../../../harness/fake-aws/instance.ts';
+import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
+import type { AwsPlatform, Proved } from '../../../../harness/attestation/attested-site.ts';
+import type { FakeInstance } from '../../../../harness/fake-aws/machine/instance.ts';
 import { letIn, notAllowed, refused, register, serving } from './attempt.ts';
 import type { Attempt, Attempts, Sans, Scene } from './attempt.ts';
 

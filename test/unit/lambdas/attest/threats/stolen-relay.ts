@@ -1,6 +1,6 @@
 /** What is posted by who has the relay's credential: any object, approved by themselves, with a key of their own. */
-import { prove, requestFor, signers } from '../../../../harness/attested-site.ts';
-import type { Asked, Proved, SiteOptions } from '../../../../harness/attested-site.ts';
+import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
+import type { Asked, Proved, SiteOptions } from '../../../../harness/attestation/attested-site.ts';
 import { captured, clusters, register, serving } from './attempt.ts';
 import type { Sans, Scene } from './attempt.ts';
 

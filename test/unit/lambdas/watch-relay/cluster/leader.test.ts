@@ -7,9 +7,9 @@ import {
 import { recordingLog } from '../fixtures.ts';
 import { createSimulatedLease } from '../simulated-lease.ts';
 import type { LeaseFault } from '../simulated-lease.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
-import { mulberry32 } from '../../../../harness/mulberry32.ts';
-import type { VirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/determinism/mulberry32.ts';
+import type { VirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 const stops: (() => void)[] = [];
 afterEach(() => {

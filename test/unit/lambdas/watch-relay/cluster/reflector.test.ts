@@ -6,8 +6,8 @@ import type { RestartReason } from '../../../../../lambdas/watch-relay/cluster/r
 import { object, recordingLog, signerName } from '../fixtures.ts';
 import { createSimulatedApi } from '../simulated-api.ts';
 import type { Fault, Verb } from '../simulated-api.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
-import { mulberry32 } from '../../../../harness/mulberry32.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/determinism/mulberry32.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {

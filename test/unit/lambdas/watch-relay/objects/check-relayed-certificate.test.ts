@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { certificateProblem } from '../../../../../lambdas/watch-relay/objects/check-relayed-certificate.ts';
-import { makeRequest, newKey } from '../../../../harness/requests.ts';
-import type { TestKeyKind } from '../../../../harness/requests.ts';
+import { makeRequest, newKey } from '../../../../harness/x509/requests.ts';
+import type { TestKeyKind } from '../../../../harness/x509/requests.ts';
 import { caCertificate, caPem, certificateFor, goodPem, newCa, otherPem, request, testCa } from '../fixtures.ts';
 
 /** root → middle → the issuer of the leaves */

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { createHealth } from '../../../../../lambdas/watch-relay/observe/health.ts';
 import { createRelayMetrics } from '../../../../../lambdas/watch-relay/observe/metrics.ts';
 import { serveProbes } from '../../../../../lambdas/watch-relay/observe/probe-server.ts';
-import { statusOf, strangeTargets } from '../../../../harness/raw-requests.ts';
+import { statusOf, strangeTargets } from '../../../../harness/processes/raw-requests.ts';
 
 const closes: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -6,7 +6,7 @@ import {
 } from '../../../../../lambdas/watch-relay/request/alarm-policy.ts';
 import type { Attention } from '../../../../../lambdas/watch-relay/request/alarm-policy.ts';
 import type { RetryCause } from '../../../../../lambdas/watch-relay/request/result.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 let clock: ReturnType<typeof createVirtualClock>;
 let attention: Attention;

@@ -6,13 +6,13 @@ import type { AttestAnswer, AttestVerdict } from '../../../../../core/ports/sign
 import type { SignerPolicy } from '../../../../../lambdas/watch-relay/settings/options.ts';
 import { createAskedOnce } from '../../../../../lambdas/watch-relay/request/asked-once.ts';
 import { relayRequest } from '../../../../../lambdas/watch-relay/request/work.ts';
-import { makeRequest } from '../../../../harness/requests.ts';
-import type { RequestSpec } from '../../../../harness/requests.ts';
+import { makeRequest } from '../../../../harness/x509/requests.ts';
+import type { RequestSpec } from '../../../../harness/x509/requests.ts';
 import { approved, denied, key, object } from '../fixtures.ts';
 import { createSimulatedApi } from '../simulated-api.ts';
 import type { Fault, Verb } from '../simulated-api.ts';
 import { createSimulatedEndpoint } from '../simulated-endpoint.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 const client = 'kubernetes.io/kube-apiserver-client-kubelet';
 const serving = 'kubernetes.io/kubelet-serving';

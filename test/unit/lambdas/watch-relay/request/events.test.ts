@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createEventSink } from '../../../../../lambdas/watch-relay/request/events.ts';
 import { createSimulatedApi } from '../simulated-api.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 const key = (uid: string) => ({ uid, name: `name-${uid}`, signerName: 's' });
 

@@ -8,7 +8,7 @@ import { approved, caPem, denied, goodPem, object, otherPem, signerName } from '
 import { createSimulatedApi } from '../simulated-api.ts';
 import type { Fault } from '../simulated-api.ts';
 import { createSimulatedEndpoint, issued, refusal } from '../simulated-endpoint.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 /** Nothing is attested, and somebody else approves. */
 const undecided = { policies: new Map<string, SignerPolicy>(), asked: createAskedOnce(1) };

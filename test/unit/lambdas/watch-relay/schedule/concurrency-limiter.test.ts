@@ -3,9 +3,9 @@ import { fullJitter } from '../../../../../lambdas/watch-relay/runtime/clock.ts'
 import { createConcurrencyLimiter } from '../../../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
 import type { ConcurrencyLimiter } from '../../../../../lambdas/watch-relay/schedule/concurrency-limiter.ts';
 import { createObjectCache } from '../../../../../lambdas/watch-relay/objects/object-cache.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
-import type { VirtualClock } from '../../../../harness/virtual-time.ts';
-import { mulberry32 } from '../../../../harness/mulberry32.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
+import type { VirtualClock } from '../../../../harness/determinism/virtual-time.ts';
+import { mulberry32 } from '../../../../harness/determinism/mulberry32.ts';
 
 function setUp(maximum = 16) {
   const clock = createVirtualClock();

@@ -7,7 +7,7 @@ import {
   steps,
 } from '../../../../../lambdas/watch-relay/schedule/fair-queue.ts';
 import type { PriorityClass, QueuedRequest, Step } from '../../../../../lambdas/watch-relay/schedule/fair-queue.ts';
-import { mulberry32 } from '../../../../harness/mulberry32.ts';
+import { mulberry32 } from '../../../../harness/determinism/mulberry32.ts';
 
 const at = (requester: string, step: Step = 'approve', priority: PriorityClass = 'other'): QueuedRequest => ({
   requester,

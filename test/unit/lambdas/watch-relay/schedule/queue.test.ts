@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createRequestQueue, backlogSize, sumOf } from '../../../../../lambdas/watch-relay/schedule/queue.ts';
 import { endpointSteps } from '../../../../../lambdas/watch-relay/schedule/fair-queue.ts';
 import type { Arrival } from '../../../../../lambdas/watch-relay/schedule/queue.ts';
-import { createVirtualClock } from '../../../../harness/virtual-time.ts';
+import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
 function setUp() {
   const clock = createVirtualClock();

@@ -2,8 +2,8 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { statusOf, strangeTargets } from '../../../../harness/raw-requests.ts';
-import { createTestAuthority, loopbackServerExtensions } from '../../../../harness/test-certificates.ts';
+import { statusOf, strangeTargets } from '../../../../harness/processes/raw-requests.ts';
+import { createTestAuthority, loopbackServerExtensions } from '../../../../harness/x509/test-certificates.ts';
 import {
   authority,
   bearer,

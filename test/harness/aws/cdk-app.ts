@@ -1,0 +1,13 @@
+/** What lib/app.ts is to an operator, with functions that obey AWS_ENDPOINT_URL and its kind: an emulator needs those. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import { createApplication, entries } from '../../../lib/application.ts';
+
+const file = process.env['COUNTERSIGN_CONFIG'] ?? '';
+const parsed = parseConfiguration(readFileSync(file, 'utf8'), file, { toDeploy: true });
+if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+createApplication({
+  configuration: parsed.configuration,
+  sources: { root: resolve(import.meta.dirname, '../../..'), entries, sourceMaps: false, emulatedAws: true },
+}).synth();

@@ -1,0 +1,15 @@
+/** The contract of the attestation store sees each mistake in the store of DynamoDB. */
+import { describe } from 'vitest';
+import { startMiniStack } from '../../../../harness/aws/ministack.ts';
+import { describeMutants } from '../../../../harness/mutants/suite.ts';
+import { requireTools } from '../../../../tools/tools.ts';
+import { subject } from './dynamodb-store.ts';
+
+const { skip } = await requireTools('ministack');
+
+describe.skipIf(skip)('MiniStack', () => {
+  describeMutants(subject, { mutants: 46, cases: 50 }, async () => {
+    const emulator = await startMiniStack({ auth: false });
+    return { path: emulator.url, close: () => emulator.stop() };
+  });
+});

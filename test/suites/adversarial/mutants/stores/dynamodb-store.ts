@@ -1,0 +1,143 @@
+/** Mistakes in the attestation store of DynamoDB, which the contract of the store must catch. */
+import { changesOf } from '../../../../harness/mutants/mutant.ts';
+import type { Subject } from '../../../../harness/mutants/subject.ts';
+
+/** A condition that always holds. */
+const always = "{ expression: 'attribute_exists(pk) OR attribute_not_exists(pk)' }";
+
+const changes = [
+  ...changesOf(
+    'adapters/dynamodb/attestations.ts',
+    [
+      'what is observed is written over anything',
+      'const still = isStillActive({ ...record, rev: record.rev - 1 });',
+      "const still = { expression: 'attribute_exists(pk) OR attribute_not_exists(pk)' };",
+    ],
+    ['an observation that admits a machine is written', '      checkObservation(record);\n', ''],
+    ['a refusal begins the count anew', "'ADD #refusals :one SET #ttl = :ttl'", "'SET #refusals = :one, #ttl = :ttl'"],
+    [
+      'only the verdict is recalled',
+      'Keys: [...wanted], ConsistentRead: true',
+      'Keys: [...wanted].slice(0, 1), ConsistentRead: true',
+    ],
+    [
+      'a later verdict replaces the first',
+      'writes.put(keys.verdict(uid), verdictItem, isNoneBy(now))',
+      `writes.put(keys.verdict(uid), verdictItem, ${always})`,
+    ],
+    ['what expires lasts one instant longer', 'OR #expiresAt <= :now`', 'OR #expiresAt < :now`'],
+    ['an expired item blocks for ever', 'OR #expiresAt <= :now`', 'OR (#expiresAt <= :now AND #expiresAt > :now)`'],
+    [
+      'an expired verdict is found',
+      'return verdict.expiresAt > now ? verdict : undefined;',
+      'return now > 0 ? verdict : undefined;',
+    ],
+    [
+      'an expired proof is found',
+      'return expiresAt > now ? requestSha256 : undefined;',
+      'return now > 0 ? requestSha256 : undefined;',
+    ],
+    ['any request may spend a spent proof', 'isNoneBy(now, proof.requestSha256)', always],
+    ['a proof may not be spent by the same bytes', 'isNoneBy(now, proof.requestSha256)', 'isNoneBy(now)'],
+    ['any use replaces the record', 'isStillActive({ ...record, rev: rev - 1 })', always],
+    ['a retired machine goes on', 'isOf, isStillActive, keys', 'isOf, isStill as isStillActive, keys'],
+    [
+      'a name may belong to another machine in a later use',
+      '      writes.check(keys.node(nodeName), isOf(identity)),\n',
+      '',
+    ],
+    ['addresses of a later use are not claimed', '      ...writes.occupy(newAddresses, identity),\n', ''],
+    ['addresses stay with the machine that is gone', ', ...writes.free(left, retire.identity)]', ']'],
+    ['the machine that is gone stays active', '[writes.retire(retire), ', '['],
+    ['a claim writes no audit item', '      ...audit.map((item) => writes.audit(item)),\n', ''],
+    [
+      'a lost race is reported as a verdict',
+      "if (standing === undefined) return { kind: 'changed' };",
+      "if (standing === undefined) return { kind: 'verdict', found: claim.verdict };",
+    ],
+    [
+      'the requester is reported as another holder',
+      'holder === undefined || holder.identity === identity ? {}',
+      'holder === undefined ? {}',
+    ],
+    ['patterns are names', 'nameMatches(pattern, name)', 'pattern === name'],
+    ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
+    [
+      'a name’s holder is not read with it',
+      'if (holder === undefined || asked.has(named(holder)[0])) return read;',
+      'return read;',
+    ],
+    ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
+  ),
+  ...changesOf(
+    'adapters/dynamodb/attestation-items.ts',
+    [
+      'a machine may be used first twice',
+      'put(keys.identity(identity), itemFrom(record), isNew)',
+      `put(keys.identity(identity), itemFrom(record), ${always})`,
+    ],
+    [
+      'a name may belong to another machine',
+      'former === undefined ? isNew : isOf(former))',
+      `former === undefined ? ${always} : isOf(former))`,
+    ],
+    [
+      'a name is transferred from a machine that does not have it',
+      'former === undefined ? isNew : isOf(former))',
+      `former === undefined ? isNew : ${always})`,
+    ],
+    ['an address may belong to another machine', 'former === undefined ? isNew : isNewOr(isOf(former))', always],
+    [
+      'an address does not pass on',
+      'former === undefined ? isNew : isNewOr(isOf(former))',
+      'former === undefined ? isNew : isNew',
+    ],
+    ['a record of another rev is the same', '#rev = :rev AND #firstSeen', '#rev >= :rev AND #firstSeen'],
+    [
+      'a record is taken for the one before the reset',
+      '#firstSeen = :firstSeen AND',
+      '(#firstSeen <= :firstSeen OR #firstSeen > :firstSeen) AND',
+    ],
+    ['a record is taken for that of another node', "#nodeName = :nodeName'", "#nodeName <> :nodeName'"],
+    ['no state is looked at', 'AND #state = :active', 'AND (#rev = :rev OR #state = :active)'],
+    ['proofs of different kinds run together', "keyOf(itemKey('once', kind, id))", 'keyOf(`once#${kind}#${id}`)'],
+    ['proofs of all kinds are one', "keyOf(itemKey('once', kind, id))", "keyOf(itemKey('once', kind.slice(0, 0), id))"],
+    [
+      'audit items are written over',
+      '{ ...itemFrom(item), ...writer }, isNew)',
+      `{ ...itemFrom(item), ...writer }, ${always})`,
+    ],
+  ),
+  ...changesOf(
+    'adapters/dynamodb/attestation-admin.ts',
+    [
+      'a reset is of whatever record is there',
+      'writes.remove(keys.identity(identity), isStill(record))',
+      "writes.remove(keys.identity(identity), { expression: 'attribute_exists(pk)' })",
+    ],
+    ['a reset keeps the name', '[writes.remove(keys.node(nodeName), isOf(identity))] : []', '[] : []'],
+    ['a reset wants the name of its successor', "node?.['identity']?.S === identity ?", 'node !== undefined ?'],
+    ['a reset keeps the addresses', '        ...writes.free(addresses, identity),\n', ''],
+    ['a missing record has changed', "? 'missing' : 'changed'", "? 'changed' : 'changed'"],
+    ['an adoption brings a key', '      checkAdoption(record);\n', ''],
+    ['an admin change writes no audit item', '[...items, writes.audit(audit, token)]', '[...items]'],
+    [
+      'what is not there can be removed: a name',
+      'expression: `attribute_exists(${attestationsTable.partitionKey})`',
+      'expression: `attribute_exists(pk) OR attribute_not_exists(pk)`',
+    ],
+    [
+      'what is not there can be removed: a pattern',
+      "'attribute_exists(#pattern)'",
+      "'attribute_exists(#pattern) OR attribute_not_exists(#pattern)'",
+    ],
+    ['expired verdicts are listed', 'if (verdict.expiresAt > now) yield verdict;', 'if (now > 0) yield verdict;'],
+    ['audit items are in no order', 'a.id < b.id ? -1 : 1', 'a.id < b.id ? 1 : -1'],
+  ),
+];
+
+export const subject: Subject = {
+  module: import.meta.filename,
+  changes,
+  cases: ['test/suites/adversarial/mutants/stores/dynamodb-store-cases.ts'],
+};

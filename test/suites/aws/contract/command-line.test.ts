@@ -1,0 +1,162 @@
+/** `countersign ca init|show` against a ca function that really runs, as its bundle, under a role of its own. */
+import { randomUUID, X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/client-iam';
+import { CreateKeyCommand, KMSClient, ScheduleKeyDeletionCommand } from '@aws-sdk/client-kms';
+import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '@aws-sdk/client-lambda';
+import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { environmentNames } from '../../../../lambdas/ca/env.ts';
+import { bundleCluster } from '../../../../core/configuration/bundled-configuration.ts';
+import { parseConfiguration } from '../../../../core/configuration/parse.ts';
+import { bundle } from '../../../../lib/bundle.ts';
+import { createCertificatesTable } from '../../../harness/aws/tables.ts';
+import { zip } from '../../../harness/lambda/zip.ts';
+import { run } from '../../../unit/cli/run.ts';
+import { describeOnEmulators } from './emulators.ts';
+
+const parsed = parseConfiguration(
+  `version: 1
+clusters:
+  prod:
+    cas:
+      ca: {subject: {commonName: prod}}
+      web: {subject: {commonName: web}, keySpec: P-384}
+    profiles: {kubernetes.io/kubelet-serving: {ca: ca}}
+`,
+  'countersign.yaml',
+);
+if (!parsed.ok) throw new Error('the configuration of this test is wrong');
+const cluster = parsed.configuration.clusters.get('prod')!;
+const { files } = bundle({
+  root: join(import.meta.dirname, '../../../..'),
+  entry: 'lambdas/ca/index.ts',
+  // It obeys the endpoints of the emulators, as no deployed bundle does.
+  constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
+});
+
+describeOnEmulators((name, emulator) => {
+  const roleOf = async (iam: IAMClient, Service: string, actions: readonly string[]): Promise<string> => {
+    const RoleName = `role-${randomUUID()}`;
+    const trust = { Effect: 'Allow', Action: 'sts:AssumeRole', Principal: Service === '' ? { AWS: '*' } : { Service } };
+    const document = (Statement: object) => JSON.stringify({ Version: '2012-10-17', Statement });
+    const { Role: role } = await iam.send(
+      new CreateRoleCommand({ RoleName, AssumeRolePolicyDocument: document(trust) }),
+    );
+    const PolicyDocument = document({ Effect: 'Allow', Action: actions, Resource: '*' });
+    await iam.send(new PutRolePolicyCommand({ RoleName, PolicyName: 'p', PolicyDocument }));
+    return role!.Arn!;
+  };
+
+  let iam: IAMClient;
+  let webKey: string;
+  beforeAll(async () => {
+    const { client } = emulator();
+    iam = new IAMClient(client);
+    const kms = new KMSClient(client);
+    const lambda = new LambdaClient(client);
+    const table = await createCertificatesTable(new DynamoDBClient(client), `cli-${randomUUID()}`);
+    const create = async (KeySpec: 'ECC_NIST_P256' | 'ECC_NIST_P384') =>
+      (await kms.send(new CreateKeyCommand({ KeySpec, KeyUsage: 'SIGN_VERIFY' }))).KeyMetadata!.Arn!;
+    webKey = await create('ECC_NIST_P384');
+    await lambda.send(
+      new CreateFunctionCommand({
+        FunctionName: 'countersign-prod-ca',
+        Runtime: 'nodejs24.x',
+        Handler: 'index.handler',
+        Timeout: 25,
+        Role: await roleOf(iam, 'lambda.amazonaws.com', [
+          'kms:Sign',
+          'kms:GetPublicKey',
+          'dynamodb:GetItem',
+          'dynamodb:PutItem',
+        ]),
+        Code: { ZipFile: zip(files) },
+        Environment: {
+          Variables: {
+            [environmentNames.cluster]: 'prod',
+            [environmentNames.certificatesTable]: table,
+            [environmentNames.caKeys]: JSON.stringify({ ca: await create('ECC_NIST_P256'), web: webKey }),
+          },
+        },
+      }),
+    );
+    await waitUntilFunctionActiveV2({ client: lambda, maxWaitTime: 60 }, { FunctionName: 'countersign-prod-ca' });
+  });
+  afterEach(() => vi.unstubAllEnvs());
+
+  /** With this login, in an environment that knows no other. */
+  async function countersign(argv: string, change: Readonly<Record<string, string | undefined>> = {}) {
+    for (const [key, value] of Object.entries({ ...emulator().environment, ...change })) vi.stubEnv(key, value);
+    vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent');
+    vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent');
+    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
+    try {
+      return await run(argv.split(' '));
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  }
+
+  test('none yet, made, shown, made again, and another one beside it', async () => {
+    const none = await countersign('ca show --cluster prod');
+    expect([none.code, none.err]).toEqual([4, expect.stringMatching(/there is no CA ca yet/)]);
+    const made = await countersign('ca init --cluster prod -o json');
+    expect([made.code, made.err]).toEqual([0, '']);
+    expect(await countersign('ca show --cluster prod -o json')).toEqual(made);
+    const again = await countersign('ca init --cluster prod -o json');
+    expect([again.code, again.out]).toEqual([6, '']);
+
+    const ca = new X509Certificate((await countersign('ca show --cluster prod -o pem')).out);
+    expect(ca.subject).toBe('CN=prod');
+    expect(ca.verify(ca.publicKey)).toBe(true);
+    const web = await countersign('ca init --cluster prod --name web -o json');
+    expect(JSON.parse(web.out)).toMatchObject({
+      subject: 'CN=web',
+      signatureAlgorithm: 'ECDSA_SHA_384',
+      keyId: webKey,
+    });
+    const unknown = await countersign('ca init --cluster prod --name other');
+    expect([unknown.code, unknown.err]).toEqual([4, expect.stringMatching(/no CA other; it has ca, web/)]);
+  });
+
+  test('what an operator meets before the function: no function, no login, no region', async () => {
+    const missing = await countersign('ca show --cluster test');
+    expect([missing.code, missing.err]).toEqual([4, expect.stringMatching(/no function countersign-test-ca/)]);
+    const nobody = await countersign('ca show --cluster prod', { AWS_ACCESS_KEY_ID: undefined });
+    expect([nobody.code, nobody.err]).toEqual([3, expect.stringMatching(/log in to AWS/)]);
+    for (const region of [undefined, '']) {
+      const nowhere = await countersign('ca show --cluster prod', { AWS_REGION: region });
+      expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringMatching(/[Rr]egion.*\n.*--region, or AWS_REGION/)]);
+    }
+    const deaf = await countersign('ca show --cluster prod', { AWS_ENDPOINT_URL: 'http://127.0.0.1:9' });
+    expect([deaf.code, deaf.err]).toEqual([5, expect.stringMatching(/did not answer/)]);
+  });
+
+  test('an operator without the permission is told which one', async () => {
+    const role = await roleOf(iam, '', ['lambda:GetFunction']);
+    const sts = new STSClient(emulator().client);
+    const { Credentials: login } = await sts.send(new AssumeRoleCommand({ RoleArn: role, RoleSessionName: 's' }));
+    const ran = await countersign('ca show --cluster prod', {
+      AWS_ACCESS_KEY_ID: login!.AccessKeyId!,
+      AWS_SECRET_ACCESS_KEY: login!.SecretAccessKey!,
+      AWS_SESSION_TOKEN: login!.SessionToken!,
+    });
+    // LocalStack lets everybody do everything.
+    expect([ran.code, ran.err]).toEqual(
+      name === 'LocalStack' ? [0, ''] : [3, expect.stringMatching(/AccessDenied.*lambda:InvokeFunction/)],
+    );
+  });
+
+  test('a key that is going away needs an operator, not patience', async () => {
+    await countersign('ca init --cluster prod --name web');
+    const kms = new KMSClient(emulator().client);
+    await kms.send(new ScheduleKeyDeletionCommand({ KeyId: webKey, PendingWindowInDays: 7 }));
+    const ran = await countersign('ca show --cluster prod --name web');
+    // MiniStack gives away the public key of a key that is going.
+    expect([ran.code, ran.err]).toEqual(
+      name === 'MiniStack' ? [0, ''] : [3, expect.stringMatching(/MisconfigurationError: the key cannot be used/)],
+    );
+  });
+});

@@ -1,0 +1,139 @@
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { checks } from '../../../conformance/checks.ts';
+import { runConformance } from '../../../conformance/conformance.ts';
+import { deployOnLocalStack, type Deployment } from '../../../harness/aws/deployment.ts';
+import { signOperation } from '../../../harness/aws/kms-counter.ts';
+import { requireLocalStack } from '../../../harness/aws/localstack.ts';
+import { clusterPath } from '../../../harness/stack/stack.ts';
+import {
+  approveBurst,
+  certificatePemOf,
+  createClientRequests,
+  readRequest,
+  settled,
+  type CsrObject,
+} from '../../../harness/stack/requests.ts';
+import { requireTools } from '../../../tools/tools.ts';
+import {
+  defineCounting,
+  jsonOf,
+  postAgain,
+  readTrustBundle,
+  type CountedSigner,
+} from '../../control-plane/end-to-end/kms-counting.ts';
+import { describeSigning, type SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
+
+const commandLine = join(import.meta.dirname, '../../../../cli/countersign.ts');
+const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
+/** Whoever else's LocalStack it is, it runs functions where they do not meet our proxy. */
+const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
+
+describeSigning({
+  by: 'what cdk deploy made in LocalStack',
+  skip: notOurs || missing.some(({ skip }) => skip),
+  start: startSigner,
+  // Each call at once is a process of its own here.
+  relayArgs: ['--concurrency', '4'],
+  more(world) {
+    describe('the deployment', () => {
+      defineDeployment(world);
+    });
+    describe('KMS', () => {
+      defineCounting(world);
+    });
+    test('passes the conformance checks, each of them', async () => {
+      const { signer } = world();
+      const base = `${signer.url}${clusterPath}`;
+      const results = await runConformance({ base, fetch: signer.fetch, concurrent: 4 });
+      const others = results.filter(({ outcome }) => outcome !== 'passed');
+      expect(others.map(({ id, outcome, detail }) => `${id} ${outcome}: ${detail}`)).toEqual([]);
+      expect(results.map(({ id }) => id)).toEqual(checks.map(({ id }) => id));
+    });
+    describe('deployed again with other rules', () => {
+      defineNextDeployment(world);
+    });
+  },
+});
+
+type AwsSigner = CountedSigner & Deployment;
+
+async function startSigner(): Promise<AwsSigner> {
+  const deployment = await deployOnLocalStack();
+  return { ...deployment, caPem: () => readTrustBundle(deployment) };
+}
+
+type World = () => SigningWorld & { readonly signer: AwsSigner };
+
+function defineDeployment(world: World): void {
+  /** As an operator types it, logged in to this AWS. */
+  async function countersign(...args: readonly string[]): Promise<{ status: unknown; out: string }> {
+    const { emulator } = world().signer;
+    const env = { ...emulator.environment, PATH: process.env['PATH'] };
+    try {
+      const { stdout } = await promisify(execFile)(process.execPath, [commandLine, ...args], { env, timeout: 60_000 });
+      return { status: 0, out: stdout };
+    } catch (error) {
+      const { code, stderr } = error as { code?: unknown; stderr?: string };
+      return { status: code, out: stderr ?? '' };
+    }
+  }
+
+  test('is whole, but for what LocalStack does not know', () => {
+    expect(world().signer.passedOver).toEqual(['AWS::Logs::MetricFilter']);
+  });
+
+  test('has made its CA, which countersign ca show shows', async () => {
+    const { signer } = world();
+    expect(await countersign('ca', 'show', '--cluster', 'demo', '-o', 'pem')).toEqual({
+      status: 0,
+      out: await signer.caPem(),
+    });
+    const { status, out } = await countersign('ca', 'show', '--cluster', 'demo', '-o', 'json');
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ name: 'ca', keyId: expect.stringMatching(/^arn:aws:kms:/) as unknown });
+  });
+
+  test('keeps that CA, whoever wants another', async () => {
+    const { signer } = world();
+    const [before, calls] = [await signer.caPem(), signer.kms.count(signOperation)];
+    const { status, out } = await countersign('ca', 'init', '--cluster', 'demo');
+    expect(out).toContain('already has a CA ca');
+    expect(status).toBe(6);
+    expect(await signer.caPem()).toBe(before);
+    expect(signer.kms.count(signOperation)).toBe(calls);
+  });
+}
+
+function defineNextDeployment(world: World): void {
+  test('obeys those, and has the same CA and the same answers for what was asked before', async () => {
+    const { plane, signer } = world();
+    const [ca, calls, alice] = [
+      await signer.caPem(),
+      signer.kms.count(signOperation),
+      await readRequest(plane, 'alice'),
+    ];
+    await signer.deployAgain((configuration) => configuration.replaceAll('maxTtl: 1d', 'maxTtl: 2h'));
+    expect(await signer.caPem()).toBe(ca);
+
+    const answer = await postAgain(signer, alice);
+    expect(answer.status).toBe(200);
+    expect(certificatePemOf(await jsonOf(answer))).toBe(certificatePemOf(alice));
+    expect(signer.kms.count(signOperation)).toBe(calls);
+
+    const [later] = await createClientRequests(plane, 'later', 1);
+    await approveBurst(plane, [later!]);
+    const object = (await settled(plane, [later!.name])).get(later!.name)!;
+    expect([alice, object].map(lifetimeHours)).toEqual([24, 2]);
+    expect(signer.kms.count(signOperation)).toBe(calls + 1);
+  });
+}
+
+/** To the nearest hour: a certificate begins a little before it is asked for. */
+function lifetimeHours(object: CsrObject): number {
+  const { validFromDate, validToDate } = new X509Certificate(certificatePemOf(object));
+  return Math.round((validToDate.getTime() - validFromDate.getTime()) / 3_600_000);
+}

@@ -1,0 +1,141 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import { afterEach, expect, test } from 'vitest';
+import type { ConformanceFetch, ConformanceResponse } from '../../../conformance/http-client.ts';
+import { digestIn, signedDigests, signOperation } from '../../../harness/aws/kms-counter.ts';
+import type { AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
+import { clusterPath } from '../../../harness/stack/stack.ts';
+import { tbsOf } from '../../../harness/stack/key.ts';
+import {
+  approveBurst,
+  certificatePemOf,
+  createClientRequests,
+  readRequest,
+  readRequests,
+  settled,
+  type CsrObject,
+} from '../../../harness/stack/requests.ts';
+import type { SignerUnderTest, SigningWorld } from './signing-suite.ts';
+
+/** A deployment whose KMS key is watched. */
+export interface CountedSigner extends SignerUnderTest {
+  readonly kms: AwsProxy;
+  /** As somebody whom the endpoint lets in. */
+  readonly fetch: ConformanceFetch;
+}
+
+/** How often the key was asked, at the key's door: whatever the function believes, this is what KMS bills. */
+export function defineCounting(world: () => SigningWorld & { readonly signer: CountedSigner }): void {
+  /** By digest, what was answered with a fault. */
+  const faults = new Map<string, number>();
+
+  async function issuedDigests(): Promise<string[]> {
+    const issued = (await readRequests(world().plane)).filter(({ status }) => status.certificate !== undefined);
+    return issued.map((object) => digestOf(certificatePemOf(object)));
+  }
+
+  /** One for each certificate, the CA's own among them, and one more for each fault it met; and none for anything else. */
+  async function expectOneEach(): Promise<void> {
+    const ca = digestOf(await world().signer.caPem());
+    const expected = [ca, ...(await issuedDigests())].map((digest) => [digest, 1 + (faults.get(digest) ?? 0)]);
+    expect(Object.fromEntries(signedDigests(world().signer.kms))).toEqual(Object.fromEntries(expected));
+  }
+
+  /** The first `times` asked for each digest. */
+  function inject(fault: AwsFault, times: number): void {
+    const met = new Map<string, number>();
+    world().signer.kms.inject = (call) => {
+      const digest = digestIn(call);
+      if (digest === undefined) return undefined;
+      const before = met.get(digest) ?? 0;
+      if (before >= times) return undefined;
+      met.set(digest, before + 1);
+      faults.set(digest, (faults.get(digest) ?? 0) + 1);
+      return fault;
+    };
+  }
+
+  async function issueBurst(prefix: string, count: number): Promise<void> {
+    const burst = await createClientRequests(world().plane, prefix, count);
+    await approveBurst(world().plane, burst);
+    const objects = await settled(
+      world().plane,
+      burst.map(({ name }) => name),
+    );
+    for (const object of objects.values()) expect(object.status.certificate).toBeDefined();
+  }
+
+  afterEach(() => {
+    world().signer.kms.inject = () => undefined;
+  });
+
+  test('was asked once for each certificate so far, and for nothing that was refused', async () => {
+    expect(await issuedDigests()).toHaveLength(5);
+    await expectOneEach();
+  });
+
+  test('is not asked again by who brings the same request: the certificate is the same', async () => {
+    const { plane, signer } = world();
+    const before = await readRequest(plane, 'alice');
+    const calls = signer.kms.count(signOperation);
+    const answers = await Promise.all([1, 2, 3].map(() => postAgain(signer, before)));
+    for (const answer of answers) {
+      expect(answer.status).toBe(200);
+      expect(certificatePemOf(await jsonOf(answer))).toBe(certificatePemOf(before));
+    }
+    expect(signer.kms.count(signOperation)).toBe(calls);
+  });
+
+  test.each<[AwsFault, number]>([
+    ['throttled', 2],
+    ['answerLost', 1],
+    ['lost', 1],
+    ['failed', 1],
+  ])('is asked once more for each time it was %s', async (fault, times) => {
+    const count = 5;
+    const before = [...faults.values()].reduce((sum, each) => sum + each, 0);
+    inject(fault, times);
+    await issueBurst(fault.toLowerCase(), count);
+    expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(count * times);
+    await expectOneEach();
+  });
+}
+
+/** As the relay brought it before it was answered. */
+export function postAgain(signer: CountedSigner, object: CsrObject): Promise<ConformanceResponse> {
+  const { certificate: _earlier, ...status } = object.status;
+  const type = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+  return signer.fetch(`${signer.url}${clusterPath}/sign`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: new Uint8Array(Buffer.from(JSON.stringify({ ...type, ...object, status }))),
+    signal: AbortSignal.timeout(60_000),
+    redirect: 'manual',
+  });
+}
+
+export async function readTrustBundle({ url, fetch }: Pick<CountedSigner, 'url' | 'fetch'>): Promise<string> {
+  const answer = await fetch(`${url}${clusterPath}/trust-bundle`, {
+    method: 'GET',
+    headers: {},
+    signal: AbortSignal.timeout(60_000),
+    redirect: 'manual',
+  });
+  const text = await textOf(answer);
+  if (answer.status !== 200) throw new Error(`trust-bundle: ${answer.status} ${text}`);
+  return text;
+}
+
+export async function jsonOf(answer: ConformanceResponse): Promise<CsrObject> {
+  return JSON.parse(await textOf(answer)) as CsrObject;
+}
+
+async function textOf(answer: ConformanceResponse): Promise<string> {
+  return Buffer.from(await answer.arrayBuffer()).toString('utf8');
+}
+
+/** What KMS is given to sign for a certificate. */
+function digestOf(pem: string): string {
+  return createHash('sha256')
+    .update(Buffer.from(tbsOf(new X509Certificate(pem).raw), 'hex'))
+    .digest('hex');
+}

@@ -1,0 +1,425 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { explain } from '../../../../cli/output/explanation.ts';
+import { defaultCluster } from '../../../../core/configuration/parse.ts';
+import { decodeRequestObject } from '../../../../core/kubernetes/certificate-signing-request.ts';
+import type { RequestObject } from '../../../../core/kubernetes/certificate-signing-request.ts';
+import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { startKubeControllerManager } from '../../../harness/kubernetes/controller-manager.ts';
+import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
+import { requireTools } from '../../../tools/tools.ts';
+import { countersign } from './command-line.ts';
+import { runKubeadmBootstrap } from './kubeadm-cluster.ts';
+
+const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubeadm', 'kubectl');
+
+const namespace = 'countersign-system';
+const kubeadms = ['kubeadm:node-autoapprove-bootstrap', 'kubeadm:node-autoapprove-certificate-rotation'];
+
+interface View {
+  readonly open: readonly string[];
+  readonly removed?: readonly string[];
+  readonly bindings: readonly { readonly name: string; readonly subjects: readonly string[] }[];
+  readonly notSeen: readonly string[];
+  readonly server: string;
+  readonly context: string;
+  readonly user: string;
+  readonly relays: readonly { readonly name: string; readonly ready: number; readonly approves: boolean }[];
+  readonly controllerManager: Record<'csrsigning' | 'csrapproving' | 'afterUpgrade', { state: string; seen: string[] }>;
+}
+
+describe.skipIf(skip)('countersign cluster harden', () => {
+  let plane: ControlPlane;
+  beforeAll(async () => {
+    plane = await startControlPlane();
+    await runKubeadmBootstrap(plane);
+    await create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  });
+  afterAll(() => plane?.stop());
+
+  const create = (object: object) => plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(object) });
+  const harden = (...argv: string[]) => countersign(plane.adminKubeconfig, 'cluster', 'harden', ...argv);
+  const view = async (...argv: string[]) => {
+    const { code, out } = await harden('-o', 'json', ...argv);
+    return { code, ...(JSON.parse(out) as View) };
+  };
+  const bindings = async () => (await plane.kubectl(['get', 'clusterrolebindings', '-o', 'name'])).split('\n');
+
+  /** A mirror pod as the kubelet makes one of kubeadm's static pod. */
+  const controllerManager = (...args: string[]) =>
+    create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: 'kube-controller-manager-cp-1',
+        namespace: 'kube-system',
+        labels: { component: 'kube-controller-manager' },
+      },
+      spec: { containers: [{ name: 'c', image: 'i', command: ['kube-controller-manager', ...args] }] },
+    });
+  const noControllerManager = () =>
+    plane.kubectl([
+      '-n',
+      'kube-system',
+      'delete',
+      'pod',
+      'kube-controller-manager-cp-1',
+      '--force',
+      '--grace-period=0',
+    ]);
+  const relayLabels = {
+    'app.kubernetes.io/part-of': 'countersign',
+    'app.kubernetes.io/name': 'countersign-watch-relay',
+  };
+  const deployment = (name: string, place: string) =>
+    create({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: place, labels: relayLabels },
+      spec: {
+        selector: { matchLabels: relayLabels },
+        template: {
+          metadata: { labels: relayLabels },
+          spec: { serviceAccountName: 'relay', containers: [{ name: 'c', image: 'i' }] },
+        },
+      },
+    });
+  /** As the deployment controller writes it. */
+  const relayReady = async (readyReplicas: number, available = true, place = namespace) =>
+    plane.admin.expectOk(`/apis/apps/v1/namespaces/${place}/deployments/relay/status`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body: JSON.stringify({
+        status: {
+          observedGeneration: 1,
+          replicas: 1,
+          readyReplicas,
+          availableReplicas: readyReplicas,
+          conditions: [{ type: 'Available', status: available ? 'True' : 'False' }],
+        },
+      }),
+    });
+  const relayMay = async (rules: readonly object[]) => {
+    await plane.kubectl(['delete', 'clusterrole', 'relay', '--ignore-not-found']);
+    await create({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'relay' },
+      rules,
+    });
+  };
+  const rule = (resources: string, ...verbs: string[]) => ({
+    apiGroups: ['certificates.k8s.io'],
+    resources: [resources],
+    verbs,
+    ...(resources === 'signers' ? { resourceNames: ['kubernetes.io/kube-apiserver-client-kubelet'] } : {}),
+  });
+  const requestRules = [
+    rule('certificatesigningrequests', 'get', 'list', 'watch'),
+    rule('certificatesigningrequests/approval', 'update'),
+    rule('certificatesigningrequests/status', 'update'),
+  ];
+  /** What --yes said, and whether every binding is still there. */
+  const refusal = async (...argv: string[]) => {
+    const before = await bindings();
+    const { code, err } = await harden('--yes', ...argv);
+    const after = await bindings();
+    const all = kubeadms.every((name) => after.includes(`clusterrolebinding.rbac.authorization.k8s.io/${name}`));
+    return { code, err, kept: all && after.join() === before.join() && err.includes('nothing was changed') };
+  };
+  const because = (words: string, code = 1) => ({ code, err: expect.stringMatching(words) as unknown, kept: true });
+
+  test('shows what kubeadm left open, changes nothing, and says what it did not see', async () => {
+    const before = await bindings();
+    const shown = await harden();
+    expect(shown.code).toBe(0);
+    for (const name of kubeadms) expect(shown.out).toContain(`✗ ClusterRoleBinding ${name}`);
+    expect(shown.out).toContain('a client with a bootstrap token can become any node');
+    expect(shown.out).toMatch(/^csrsigning +not seen/m);
+    expect(shown.out).toMatch(/^relay +none found/m);
+    expect(shown.out).toContain(`--yes removes: ${kubeadms.join(', ')}`);
+    expect(await bindings()).toEqual(before);
+  });
+
+  test('--check ends with 1 while there is something', async () => {
+    expect(await view('--check')).toMatchObject({ code: 1, bindings: kubeadms.map((name) => ({ name })) });
+  });
+
+  test('finding 19: names server, context and user before anything else', async () => {
+    const { err } = await harden();
+    expect(err).toMatch(/^countersign: server https:\/\/127\.0\.0\.1:\d+, context [^ ,]+, user [^ ,]+\n/);
+    expect(await view()).toMatchObject({ server: plane.url, context: expect.any(String) as unknown });
+  });
+
+  test('finding 19: removes nothing while no relay is there, and none is Ready and Available', async () => {
+    expect(await refusal()).toEqual(because('no relay was found by the labels of the chart'));
+    await deployment('relay', namespace);
+    expect(await refusal()).toEqual(because('it is not Ready'));
+    await plane.kubectl([
+      'create',
+      'clusterrolebinding',
+      'relay',
+      '--clusterrole=relay',
+      `--serviceaccount=${namespace}:relay`,
+    ]);
+    await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
+    expect(await refusal()).toEqual(because('it is not Ready'));
+    await relayReady(1, false);
+    expect(await refusal()).toEqual(because('it is not Available'));
+  });
+
+  test('finding 19: removes nothing while the relay lacks a right', async () => {
+    await relayReady(1);
+    expect((await harden()).out).toMatch(/^relay .*: may approve and sign$/m);
+    for (const [rules, missing] of [
+      [[...requestRules, rule('signers', 'sign')], 'approve signers kubernetes.io/kube-apiserver-client-kubelet'],
+      [[...requestRules, rule('signers', 'approve')], 'sign signers kubernetes.io/kube-apiserver-client-kubelet'],
+      ...requestRules.map((without, index) => [
+        [...requestRules.filter((each) => each !== without), rule('signers', 'approve', 'sign')],
+        [
+          'watch certificatesigningrequests',
+          'certificatesigningrequests/approval',
+          'certificatesigningrequests/status',
+        ][index],
+      ]),
+    ] as [object[], string][]) {
+      await relayMay(rules);
+      expect((await view()).relays).toMatchObject([{ approves: false }]);
+      expect(await refusal()).toEqual(because(missing));
+    }
+  });
+
+  test('finding 19: a Deployment with the labels in another namespace proves nothing', async () => {
+    await plane.kubectl(['-n', namespace, 'delete', 'deployment', 'relay']);
+    await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
+    await deployment('relay', 'default');
+    await relayReady(1, true, 'default');
+    expect(await refusal()).toEqual(because('system:serviceaccount:default:relay.*may NOT .*approve signers'));
+    await plane.kubectl(['-n', 'default', 'delete', 'deployment', 'relay']);
+    await deployment('relay', namespace);
+    await relayReady(1);
+    expect((await view()).relays).toMatchObject([{ name: 'relay', ready: 1, available: true, approves: true }]);
+  });
+
+  test('finding 19: the relay must be able to approve for the signers of the nodes', async () => {
+    expect(await refusal('--signer-name', 'kubernetes.io/kube-apiserver-client-kubelet,k8s.example.com/node')).toEqual(
+      because('may NOT approve signers k8s.example.com/node'),
+    );
+  });
+
+  test('finding 19: removes nothing where it cannot see what the relay may do', async () => {
+    await plane.kubectl([
+      'create',
+      'clusterrole',
+      'blind',
+      '--verb=get,list,delete',
+      '--resource=clusterrolebindings.rbac.authorization.k8s.io,deployments.apps,pods,configmaps',
+    ]);
+    await plane.kubectl(['create', 'clusterrolebinding', 'blind', '--clusterrole=blind', '--user=blind']);
+    const kubeconfig = await plane.kubeconfigFor({ user: 'blind' });
+    const before = await bindings();
+    const refused = await countersign(kubeconfig, 'cluster', 'harden', '--yes');
+    expect(refused).toMatchObject({ code: 5, err: expect.stringContaining('its rights were not seen') as unknown });
+    expect(refused.err).toContain('user blind');
+    expect(await bindings()).toEqual(before);
+    await plane.kubectl(['delete', 'clusterrolebinding', 'blind']);
+  });
+
+  test('reads the controllers off kube-controller-manager’s pod, as kube-controller-manager does', async () => {
+    const seen = async (...args: string[]) => {
+      await controllerManager(...args);
+      const { controllerManager: found } = await view();
+      await noControllerManager();
+      return [found.csrsigning.state, found.csrapproving.state];
+    };
+    const signing = ['--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt', '--cluster-signing-key-file=/k'];
+    expect(await seen('--controllers=*,bootstrapsigner,tokencleaner', ...signing)).toEqual(['on', 'on']);
+    expect(await seen(...signing)).toEqual(['on', 'on']);
+    expect(await seen('--controllers=*,-csrsigning', ...signing)).toEqual(['off', 'on']);
+    expect(
+      await seen('--controllers', '*,-certificatesigningrequest-signing-controller,-csrapproving', ...signing),
+    ).toEqual(['off', 'off']);
+    expect(await seen('--controllers=bootstrapsigner', ...signing)).toEqual(['off', 'off']);
+    expect(await seen('--controllers=*')).toEqual(['off', 'on']);
+    expect(await seen('--controllers=csrsigning', '--cluster-signing-kubelet-client-cert-file=/x')).toEqual([
+      'on',
+      'off',
+    ]);
+  });
+
+  test('says what kubeadm upgrade would switch on again', async () => {
+    const configured = async (controllers: string) => {
+      const controllerManager = { extraArgs: [{ name: 'controllers', value: controllers }] };
+      const data = { ClusterConfiguration: JSON.stringify({ kind: 'ClusterConfiguration', controllerManager }) };
+      const object = {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'kubeadm-config', namespace: 'kube-system' },
+        data,
+      };
+      await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(object) });
+      return (await view()).controllerManager.afterUpgrade.state;
+    };
+    expect((await view()).controllerManager.afterUpgrade.state).toBe('not seen');
+    expect(await configured('*,bootstrapsigner,tokencleaner')).toBe('on');
+    expect(await configured('*,bootstrapsigner,tokencleaner,-csrsigning')).toBe('off');
+  });
+
+  test('--yes removes them, whatever they are called, and finds them again after kubeadm’s next run', async () => {
+    await plane.kubectl([
+      'create',
+      'clusterrolebinding',
+      'auto-approve-renewals-for-nodes',
+      '--clusterrole=system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
+      '--group=system:nodes',
+    ]);
+    await controllerManager('--controllers=*,-csrsigning');
+    const others = (await bindings()).filter((name) => !name.includes('autoapprove') && !name.includes('auto-approve'));
+    const done = await harden('--yes');
+    expect(done.code).toBe(0);
+    expect(done.out).toContain('kubeadm upgrade creates these bindings again');
+    expect(await bindings()).toEqual(others);
+    expect(await harden('--check')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('Nothing that bypasses attestation was found') as unknown,
+    });
+    // Again: nothing to do, and no complaint.
+    expect(await view('--yes')).toMatchObject({ code: 0, removed: [], open: [] });
+
+    await runKubeadmBootstrap(plane);
+    expect(await view('--check')).toMatchObject({ code: 1, bindings: kubeadms.map((name) => ({ name })) });
+    expect(await view('--yes')).toMatchObject({ code: 0, removed: kubeadms });
+    await noControllerManager();
+  });
+
+  test('--check is no pass where it could not see: 5, and says what', async () => {
+    const blind = await harden('--check');
+    expect(blind).toMatchObject({
+      code: 5,
+      out: expect.stringContaining('Not seen, so it may be open or closed:\n  ? csrsigning was not seen') as unknown,
+      err: expect.stringContaining(
+        'the check does not pass because not everything could be seen: csrsigning was not seen',
+      ) as unknown,
+    });
+    expect(await view('--check')).toMatchObject({
+      code: 5,
+      open: [],
+      notSeen: [expect.stringContaining('csrsigning was not seen')],
+    });
+    // Without --check it only shows.
+    expect((await view()).code).toBe(0);
+  });
+
+  test('--check finds csrsigning, and rights that come by a role of another name', async () => {
+    await controllerManager('--controllers=*', '--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt');
+    expect(await view('--check')).toMatchObject({ code: 1, open: [expect.stringContaining('csrsigning is on')] });
+    await noControllerManager();
+    expect((await view('--check')).code).toBe(5);
+
+    await plane.kubectl([
+      'create',
+      'clusterrole',
+      'mine',
+      '--verb=create',
+      '--resource=certificatesigningrequests.certificates.k8s.io/nodeclient',
+    ]);
+    await plane.kubectl(['create', 'clusterrolebinding', 'mine', '--clusterrole=mine', '--group=system:bootstrappers']);
+    expect(await view('--check')).toMatchObject({
+      code: 1,
+      open: [expect.stringContaining('system:bootstrap:aaaaaa may create certificatesigningrequests/nodeclient')],
+    });
+    await plane.kubectl(['delete', 'clusterrolebinding', 'mine']);
+  });
+
+  describe('--probe', () => {
+    const probe = async () => (await view('--probe')).controllerManager.csrsigning;
+    const leftOver = async () => plane.kubectl(['get', 'csr', '-o', 'name']);
+
+    test('sees that nobody signs', async () => {
+      expect(await probe()).toEqual({
+        state: 'off',
+        seen: [expect.any(String), expect.stringMatching(/^no signer answered .* in 10 s$/)],
+      });
+      expect(await leftOver()).toBe('');
+      // What was not shown was found out: a pass.
+      expect(await view('--probe', '--check')).toMatchObject({ code: 0, open: [], notSeen: [] });
+    });
+
+    test('sees kube-controller-manager sign, without its having shown its flags, and gets no certificate out of it', async () => {
+      const { certificatePem, keyPem } = await createTestAuthority('in-tree');
+      const signer = await startKubeControllerManager({
+        controlPlane: plane,
+        controllers: ['csrsigning'],
+        signingCertPem: certificatePem,
+        signingKeyPem: keyPem,
+      });
+      try {
+        expect(await probe()).toEqual({
+          state: 'on',
+          seen: [
+            expect.any(String),
+            'a signer other than the relay answered an approved request for kubernetes.io/kube-apiserver-client-kubelet: subject organization is not system:nodes',
+          ],
+        });
+        expect(await view('--probe', '--check')).toMatchObject({
+          code: 1,
+          open: [expect.stringContaining('csrsigning is on')],
+        });
+      } finally {
+        await signer.stop();
+      }
+      expect(await leftOver()).toBe('');
+    });
+
+    test('says so when the relay was faster', async () => {
+      const signal = new AbortController();
+      const relay = failWhatIsApproved(plane, signal.signal);
+      try {
+        expect(await probe()).toEqual({
+          state: 'not seen',
+          seen: [expect.any(String), expect.stringContaining('the relay answered')],
+        });
+      } finally {
+        signal.abort();
+        await relay;
+      }
+    });
+  });
+
+  test('tells what it was not allowed to see', async () => {
+    const kubeconfig = await plane.kubeconfigFor({ user: 'nobody-special' });
+    const { code, err } = await countersign(kubeconfig, 'cluster', 'harden');
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining('HTTP 403') as unknown });
+  });
+
+  test('is either a check or a change', async () => {
+    expect(await harden('--yes', '--check')).toMatchObject({ code: 2 });
+  });
+});
+
+/** As the relay refuses: Failed, with what the sign handler says of exactly this request. */
+async function failWhatIsApproved(plane: ControlPlane, signal: AbortSignal): Promise<void> {
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+  while (!signal.aborted) {
+    const { items } = await plane.admin.expectOk<{
+      items: { metadata: { name: string }; status: { conditions?: object[] } }[];
+    }>(path);
+    for (const item of items)
+      if (item.status.conditions?.length === 1) {
+        const { reason, message } = explain(decoded(item), defaultCluster('c', { maxTtlSeconds: 86_400 }), Date.now());
+        const failed = { type: 'Failed', status: 'True', reason, message };
+        const body = { ...item, status: { conditions: [...item.status.conditions, failed] } };
+        await plane.admin.request(`${path}/${item.metadata.name}/status`, {
+          method: 'PUT',
+          body,
+        });
+      }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function decoded(item: object): RequestObject {
+  const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
+  const request = decodeRequestObject({ ...kind, ...item });
+  if (!request.ok) throw new Error(request.message);
+  return request.object;
+}

@@ -1,0 +1,169 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
+import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
+import { createFakeAws, type Credential } from '../../../harness/fake-aws/world.ts';
+import { verifySigV4 } from '../../../harness/aws/sigv4-verifier.ts';
+import { installRelay, startRelay, type Relay, type RelayIdentity } from '../../../harness/stack/stack.ts';
+import { approve, createClientRequests, eventually, settled } from '../../../harness/stack/requests.ts';
+import { requireTools } from '../../../tools/tools.ts';
+import { startTestEndpoint, type TestEndpoint } from './endpoint.ts';
+import { startFrontDoor, type FrontDoor } from './front-door.ts';
+
+const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
+const roleArn = 'arn:aws:iam::111122223333:role/demo-caller';
+const audience = 'countersign.demo';
+
+/** The relay's own process, a real API server, and a front door that lets in nobody it cannot verify. */
+describe.skipIf(skip)('the relay at a front door', () => {
+  let plane: ControlPlane;
+  let identity: RelayIdentity;
+  let endpoint: TestEndpoint;
+  let batch = 0;
+  const closes: (() => Promise<void> | void)[] = [];
+
+  beforeAll(async () => {
+    endpoint = await startTestEndpoint();
+    plane = await startControlPlane();
+    identity = await installRelay(plane);
+  });
+  afterEach(async () => {
+    for (const close of closes.splice(0).toReversed()) await close();
+  });
+  afterAll(async () => {
+    await plane?.stop();
+    endpoint?.close();
+  });
+
+  async function relayTo(door: FrontDoor, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const caFile = join(plane.dir, `door-${++batch}.pem`);
+    writeFileSync(caFile, door.caPem);
+    const relay = await startRelay({
+      kubeconfig: identity.kubeconfig(),
+      endpoint: door.url,
+      args: ['--endpoint-ca', caFile, ...args],
+      env,
+    });
+    closes.push(() => relay.stop());
+    return relay;
+  }
+
+  async function approvedRequests(count: number): Promise<string[]> {
+    const names = (await createClientRequests(plane, `w${++batch}`, count)).map(({ name }) => name);
+    await approve(plane, ...names);
+    return names;
+  }
+
+  const certificatesOf = async (names: readonly string[]) =>
+    [...(await settled(plane, names)).values()].filter(({ status }) => status.certificate !== undefined).length;
+
+  function details(relay: Relay): unknown[] {
+    return relay
+      .logged('request tried again: needs attention')
+      .filter(({ cause }) => cause === 'EndpointUnauthorized')
+      .map(({ detail }) => detail);
+  }
+
+  test('comes in with a token of its service account, and with the next one when that is replaced', async () => {
+    const log: unknown[] = [];
+    const jwks = JSON.parse(await plane.kubectl(['get', '--raw', '/openid/v1/jwks'])) as { keys: [] };
+    const jwt = { issuer: 'https://kubernetes.default.svc', audience, subjects: [identity.user], jwks };
+    const authorizer = createAuthorizer(
+      { cluster: 'demo', jwt },
+      {
+        now: () => Date.now(),
+        fetchJwks: () => Promise.reject(new Error('given')),
+        log: (entry) => log.push(entry),
+      },
+    );
+    const door = await startFrontDoor(endpoint.url, async ({ target, headers }) => {
+      const answer = await authorizer({ version: '2.0', type: 'REQUEST', rawPath: target, headers });
+      return answer.isAuthorized || (log.at(-1) as { reason?: string }).reason;
+    });
+    closes.push(() => door.close());
+
+    // kubelet's own call for a projected volume.
+    const tokenFor = async (forWhom: string) => {
+      const args = ['create', 'token', identity.name, '-n', identity.namespace, `--audience=${forWhom}`];
+      return (await plane.kubectl([...args, '--duration=10m'])).trim();
+    };
+    const tokenFile = join(plane.dir, 'token');
+    const tokens = [await tokenFor('vault'), await tokenFor(audience), await tokenFor(audience)];
+    writeFileSync(tokenFile, tokens[0]!);
+    const relay = await relayTo(door, ['--token-file', tokenFile]);
+    const names = await approvedRequests(3);
+    await eventually(() => details(relay).includes('HTTP 403'), 'the relay is turned away');
+    expect(new Set(door.verdicts)).toEqual(new Set(['AudienceWrong']));
+    await expect.poll(async () => (await relay.ready()).text).toContain('not authorized: sign endpoint');
+
+    for (const token of tokens.slice(1)) {
+      writeFileSync(tokenFile, `${token}\n`);
+      const more = await approvedRequests(2);
+      expect(await certificatesOf(more)).toBe(2);
+      expect(door.verdicts.at(-1)).toBe(true);
+    }
+    expect(await certificatesOf(names)).toBe(3);
+    await eventually(async () => (await relay.ready()).status === 200, 'ready again');
+
+    writeFileSync(tokenFile, '');
+    const [late] = await approvedRequests(1);
+    await eventually(() => details(relay).includes(`token file ${tokenFile}: holds no token`), 'it says what is wrong');
+    writeFileSync(tokenFile, tokens[2]!);
+    expect(await certificatesOf([late!])).toBe(1);
+    const everything = readFileSync(relay.process.logPath, 'utf8');
+    for (const token of tokens) expect(everything).not.toContain(token.split('.')[2]);
+  });
+
+  test('comes in by the caller role, and waits while it may not assume it', async () => {
+    const aws = createFakeAws();
+    aws.createRole({ arn: roleArn });
+    const base = aws.createUser('111122223333', 'relay');
+    const sts: FakeSts = await startFakeSts({ aws });
+    const sessionName = 'countersign-watch-relay-0';
+    let session: Credential | undefined;
+    closes.push(() => sts.close());
+    const door = await startFrontDoor(endpoint.url, (request) => {
+      const who = verifySigV4(request, (id) => aws.secretOf(id), Date.now());
+      if (typeof who === 'string') return who;
+      session = aws.credential(who.accessKeyId);
+      if (session?.principal.arn !== `arn:aws:sts::111122223333:assumed-role/demo-caller/${sessionName}`)
+        return session;
+      return (
+        who.sessionToken === session.sessionToken && who.service === 'execute-api' && who.region === 'eu-central-1'
+      );
+    });
+    closes.push(() => door.close());
+    sts.fail(403, 'AccessDenied', `User: arn:aws:sts::1:assumed-role/n/i is not authorized to perform: sts:AssumeRole`);
+    const relay = await relayTo(door, [], {
+      COUNTERSIGN_CALLER_ROLE: roleArn,
+      POD_NAME: 'watch-relay-0',
+      AWS_REGION: 'eu-central-1',
+      AWS_ENDPOINT_URL_STS: sts.url,
+      AWS_ACCESS_KEY_ID: base.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: base.secretAccessKey,
+      AWS_CONFIG_FILE: '/dev/null',
+      AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+    });
+    const names = await approvedRequests(5);
+    await eventually(() => details(relay).length > 0, 'the relay may not');
+    expect(details(relay)[0]).toMatch(/^the caller role cannot be assumed: AccessDenied: User: .* sts:AssumeRole$/);
+    expect(door.verdicts).toEqual([]);
+    sts.fail(503, 'ServiceUnavailable', 'x');
+    await eventually(
+      () =>
+        relay.logged('request tried again').some(({ detail }) => String(detail).includes('assuming the caller role')),
+      'STS is away',
+    );
+    sts.mend();
+    expect(await certificatesOf(names)).toBe(5);
+    expect(door.verdicts).toEqual(names.map(() => true));
+    expect(sts.calls).toMatchObject([
+      { signedBy: base.accessKeyId, parameters: { RoleArn: roleArn, RoleSessionName: sessionName } },
+    ]);
+    const everything = readFileSync(relay.process.logPath, 'utf8');
+    for (const secret of [base.secretAccessKey, session!.secretAccessKey, session!.sessionToken!, 'AWS4-HMAC'])
+      expect(everything).not.toContain(secret);
+  });
+});

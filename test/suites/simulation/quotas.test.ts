@@ -1,0 +1,48 @@
+/** The scenarios that run in seconds; `npm run sim:scale` has the others, docs/scale.md the results. */
+import { describe, expect, test } from 'vitest';
+import { byTier } from '../../harness/determinism/tier.ts';
+import { makePairs } from '../../sim/scale/certificate.ts';
+import { runScenario } from '../../sim/scale/run.ts';
+import { scenarios } from '../../sim/scale/scenarios.ts';
+
+const pairs = await makePairs();
+
+async function run(name: string) {
+  const scenario = scenarios.find((each) => each.name === name);
+  if (scenario === undefined) throw new Error(`no scenario ${name}`);
+  return runScenario(scenario, pairs);
+}
+
+const thousand = ['one-1k', 'many-1k', 'join-1k'];
+describe.each(byTier({ default: thousand, deep: [...thousand, 'many-10k', 'narrow-10k'] }))('%s', (name) => {
+  test('all are signed in the time of the quota, with few more calls than needed, and no request waits longer', async () => {
+    const result = await run(name);
+    // docs/scale.md: what 500 clusters on one quota may take beyond it.
+    const bound = result.clusters > 1 ? 1.25 : 1.1;
+    expect(result.signed).toBe(result.requests);
+    expect(result.paceRatio).toBeLessThan(bound);
+    expect(result.ratio).toBeGreaterThanOrEqual(1);
+    expect(result.worstCallRatio).toBeLessThanOrEqual(result.clusters > 1 ? 1.3 : 1.2);
+    expect(result.waits.longest).toBeLessThan(result.pace.seconds * bound);
+  }, 180_000);
+});
+
+test('while EC2 throttles joining nodes, requests without evidence wait only for their own calls', async () => {
+  const result = await run('join-1k-others');
+  expect(result.signed).toBe(result.requests);
+  expect(result.calls.ec2.throttled).toBeGreaterThan(50);
+  expect(result.worstCallRatio).toBeLessThanOrEqual(1.2);
+  expect(result.others).toMatchObject({ answered: 300 });
+  expect(result.others?.longest).toBeLessThan(1);
+}, 60_000);
+
+test('the same seed gives the same run', async () => {
+  expect(await run('away-22')).toEqual(await run('away-22'));
+});
+
+test('an endpoint that throttles all calls at first: seconds after it recovers all are signed', async () => {
+  const result = await run('away-22');
+  expect(result.signed).toBe(22);
+  expect(result.seconds).toBeLessThan(12);
+  expect(result.calls.frontDoor.calls).toBeLessThanOrEqual(40);
+});
