@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
@@ -9,24 +9,6 @@ const pages = ['deploy.md', 'kubeadm.md', 'gcp-controller-manager.md', 'eks.md',
 const read = (page: string): string => readFileSync(join(docs, page), 'utf8');
 const blocks = (page: string, language: string): string[] =>
   [...read(page).matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, block]) => block!);
-
-/** GitHub's: lower case, punctuation gone, spaces to dashes. */
-const anchor = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-    .replaceAll(/\s/g, '-');
-
-test.each(pages)('links of %s lead somewhere', (page) => {
-  const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
-  for (const [, path = '', fragment] of links) {
-    const target = path === '' ? join(docs, page) : join(docs, dirname(page), path);
-    expect(existsSync(target), `${page} → ${path}`).toBe(true);
-    if (fragment === undefined) continue;
-    const headings = [...readFileSync(target, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchor(heading!));
-    expect(headings, `${page} → ${path}#${fragment}`).toContain(fragment);
-  }
-});
 
 test.each(['deploy.md', 'eks.md'])('the countersign.yaml of %s can be deployed', (page) => {
   const files = blocks(page, 'yaml').filter((block) => block.startsWith('version: 1'));
@@ -74,8 +56,4 @@ test('the months in the cost table follow from its prices', () => {
       days > 7 ? '–' : String(Math.round(50 + count * 0.058)).replace(/(\d)(\d{3})$/, '$1 $2'),
     );
   }
-});
-
-test('pages are named where they are looked for', () => {
-  expect(readdirSync(docs)).toEqual(expect.arrayContaining(pages));
 });
