@@ -4,10 +4,10 @@
  */
 import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
 import type { IgnoredWhy, Violation, Violations } from './outcome/outcome.ts';
+import type { Result } from './outcome/result.ts';
 import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
 import type { Profile } from './policy/profile.ts';
 import { decodeRequest } from './x509/certificate-request.ts';
-import type { DecodedRequest } from './x509/certificate-request.ts';
 import type { CertificateRequest } from './x509/model.ts';
 
 type Profiles = ReadonlyMap<string, Profile>;
@@ -33,14 +33,14 @@ export function readAndCheckRequest(
   if (ignored !== undefined) return { kind: 'ignored', why: ignored };
   if (object.signerName !== undefined && !profiles.has(object.signerName)) return unknownSigner;
   const { decoded, signerName, profile } = readRequest(object, profiles);
-  if (!decoded.ok) return { kind: 'unreadable', violations: decoded.violations };
+  if (!decoded.ok) return { kind: 'unreadable', violations: decoded.problem };
   if (signerName === undefined || profile === undefined) return unknownSigner;
-  const { request } = decoded;
+  const request = decoded.value;
   return { kind: 'readable', request, signerName, profile, violations: checkProfile(profile, object, request) };
 }
 
 export interface ReadRequest {
-  readonly decoded: DecodedRequest;
+  readonly decoded: Result<CertificateRequest, Violations>;
   /** `undefined` if the object names no signer (v1beta1) and its request is unreadable, so that no default applies. */
   readonly signerName: string | undefined;
   /** `undefined` if the cluster has no profile of that name. */
@@ -50,7 +50,7 @@ export interface ReadRequest {
 /** The parts by themselves: `csr explain` shows each of them, also for a request that is ignored or unreadable. */
 export function readRequest(object: RequestObject, profiles: Profiles): ReadRequest {
   const decoded = decodeRequest(object.request);
-  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.request) : undefined);
+  const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.value) : undefined);
   return { decoded, signerName, profile: profiles.get(signerName ?? '') };
 }
 

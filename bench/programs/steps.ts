@@ -66,7 +66,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
   const object = decodeObject(text);
   const decoded = decodeRequest(object.request);
   if (!decoded.ok) throw new Error('the sample request cannot be decoded');
-  const { request } = decoded;
+  const request = decoded.value;
   const template = templateOf(object, request, profile.maxTtlSeconds, authority);
   const tbs = buildTbs(template, authority);
   const { bytes: signature } = await signer.sign(tbs);

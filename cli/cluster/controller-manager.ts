@@ -106,7 +106,7 @@ async function afterUpgrade({ core }: ClusterClients): Promise<SeenController> {
     throw error;
   }
   const document = readBoundedDocument(text);
-  if ('problem' in document) return unseen(document.problem);
+  if (!document.ok) return unseen(document.problem);
   const extraArgs = (document.value as KubeadmConfiguration | null)?.controllerManager?.extraArgs;
   const given = Array.isArray(extraArgs)
     ? extraArgs.findLast((argument) => argument?.name === 'controllers')?.value

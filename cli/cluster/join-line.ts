@@ -5,8 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
-import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
-import { caCertificates, clusterEntry } from '../../core/kubernetes/cluster-info.ts';
+import { caCertificates, readClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { ifFound } from './object-answers.ts';
@@ -33,16 +32,16 @@ export async function findJoinPlace(cluster: ClusterClients, server: string | un
       'no join command can be printed: there is no ConfigMap cluster-info in kube-public, which holds the address of the API server and its CA',
       `kubeadm init phase bootstrap-token creates it; ${tokenOnly}`,
     );
-  const document = readBoundedDocument(kubeconfig);
-  const entry = 'problem' in document ? document : clusterEntry(document.value);
-  const certificates = 'problem' in entry ? entry : caCertificates(entry.caPem);
-  if ('problem' in certificates || 'problem' in entry)
+  const entry = readClusterEntry(kubeconfig);
+  const authority = entry.ok ? caCertificates(entry.value.caPem) : entry;
+  if (!entry.ok || !authority.ok)
     throw new CommandFailure(
       exitCodes.configuration,
-      `no join command can be printed: ConfigMap cluster-info in kube-public is not usable (${'problem' in entry ? entry.problem : 'problem' in certificates ? certificates.problem : ''})`,
+      `no join command can be printed: ConfigMap cluster-info in kube-public is not usable (${authority.ok ? '' : authority.problem})`,
       `kubeadm init phase bootstrap-token creates it again; ${tokenOnly}`,
     );
-  const endpoint = server ?? hostPort(entry.server);
+  const certificates = authority.value;
+  const endpoint = server ?? hostPort(entry.value.server);
   // With --server a loopback address is intended: everything runs on one machine.
   if (server === undefined && isThisMachine(endpoint))
     throw new CommandFailure(

@@ -103,14 +103,14 @@ export async function reconcileTokens(
   const looked: LookedUp[] = [];
   for (const secret of secrets) {
     const record = tokenOfSecret(secret);
-    if ('problem' in record || record.owner === undefined) continue;
-    const { owner } = record;
+    const owner = record.ok ? record.value.owner : undefined;
+    if (!record.ok || owner === undefined) continue;
     // A 404 means "deleted" only if the API serves the resource: MachinePools may be switched off.
     const facts =
       known?.resources.has(resources[owner.kind]) === true
         ? await failing(() => factsOf(owner, cluster, machines, known.version))
         : 'no such API';
-    looked.push({ secret, record: { ...record, owner }, facts });
+    looked.push({ secret, record: { ...record.value, owner }, facts });
   }
   const isThere = ({ facts }: LookedUp): boolean =>
     typeof facts === 'object' && 'owner' in facts && facts.owner !== undefined;

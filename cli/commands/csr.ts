@@ -154,7 +154,7 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
       `${source} is an object: --signer-name, --usages and --expiration-seconds are for a bare PEM`,
     );
   const document = readBoundedDocument(text);
-  if ('problem' in document)
+  if (!document.ok)
     throw new CommandFailure(
       exitCodes.refused,
       `${source} is no PEM, and ${document.problem}`,

@@ -167,9 +167,8 @@ function ownerOf({ machine, pool, namespace }: CreateFlags): TokenOwner | undefi
 }
 
 function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwner | undefined, io: Io): TokenRecord {
-  const token =
-    text === undefined ? generateBootstrapToken((count) => io.randomBytes(count)) : parseBootstrapToken(text);
-  if ('problem' in token) throw new CommandFailure(exitCodes.usage, token.problem);
+  const token = text === undefined ? undefined : parseBootstrapToken(text);
+  if (token?.ok === false) throw new CommandFailure(exitCodes.usage, token.problem);
   const { usages, groups, description } = flags;
   const authenticates = usages.includes('authentication');
   const problem =
@@ -179,7 +178,7 @@ function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwne
   if (problem !== undefined) throw new CommandFailure(exitCodes.usage, problem);
   const seconds = flags.ttl ?? (owner === undefined ? 86_400 : 3_600);
   return {
-    token,
+    token: token?.value ?? generateBootstrapToken((count) => io.randomBytes(count)),
     description:
       description === '' && owner !== undefined ? `for ${owner.kind} ${owner.namespace}/${owner.name}` : description,
     ...(seconds === 0 ? {} : { expires: io.now() + seconds * 1_000 }),

@@ -53,8 +53,8 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
   const records: TokenRecord[] = [];
   for (const secret of secrets) {
     const record = tokenOfSecret(secret);
-    if ('problem' in record) io.err(`warning: ${record.problem}\n`);
-    else records.push(record);
+    if (!record.ok) io.err(`warning: ${record.problem}\n`);
+    else records.push(record.value);
   }
   if (flags.output === 'json') {
     io.out(json(records.map((record) => ({ id: record.token.id, ...shownToken(record, io.now()) }))));
@@ -79,13 +79,14 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
 
 async function remove(texts: readonly string[], flags: ClusterAccessFlags, io: Io): Promise<void> {
   const ids = texts.map((text) => {
-    const token = isTokenId(text) ? { id: text } : parseBootstrapToken(text);
-    if ('problem' in token)
+    if (isTokenId(text)) return text;
+    const token = parseBootstrapToken(text);
+    if (!token.ok)
       throw new CommandFailure(
         exitCodes.usage,
         `given token didn't match pattern "${bootstrapTokenForm}" or "${bootstrapTokenIdForm}"`,
       );
-    return token.id;
+    return token.value.id;
   });
   await withObjects(flags, io, async (cluster) => {
     await announce(cluster, io);

@@ -3,7 +3,7 @@
  * functions, without the ledger and the key, so it does not know an earlier answer to the same UID.
  */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
-import type { DecodedRequest } from '../../core/x509/certificate-request.ts';
+import type { ReadRequest } from '../../core/read-and-check-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import { validity } from '../../core/x509/validity.ts';
 import { refusalMessage, refusalReason } from '../../core/outcome/outcome.ts';
@@ -81,7 +81,7 @@ export function explain(
     ofSigner(signerName, profile),
     ofState(object),
     ofReading(decoded),
-    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.request).map(ofRule) : []),
+    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.value).map(ofRule) : []),
   ];
   const explanation = {
     name: object.name,
@@ -90,7 +90,7 @@ export function explain(
     cluster: cluster.name,
     checks,
     droppedExtensions: decoded.ok
-      ? decoded.request.requestedExtensions.filter((type) => type !== subjectAltNameType)
+      ? decoded.value.requestedExtensions.filter((type) => type !== subjectAltNameType)
       : [],
   };
   if (signerName !== undefined && profile === undefined)
@@ -187,12 +187,12 @@ function conditionText({ type, status, reason }: RequestObject['conditions'][num
   return printable(`${type}${odd}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
 }
 
-function ofReading(decoded: DecodedRequest): Check {
+function ofReading(decoded: ReadRequest['decoded']): Check {
   return {
     check: 'readable, and signed with its own key',
     result: decoded.ok ? 'pass' : 'fail',
-    seen: decoded.ok ? decoded.request.publicKey.description : 'undecodable',
-    violations: decoded.ok ? [] : decoded.violations,
+    seen: decoded.ok ? decoded.value.publicKey.description : 'undecodable',
+    violations: decoded.ok ? [] : decoded.problem,
   };
 }
 

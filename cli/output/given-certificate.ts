@@ -20,7 +20,7 @@ export interface GivenCertificate {
 /** `encoded` as in the object: base64 of PEM, the leaf first. `ca`: the CA of the signer's profile. */
 export function givenCertificate(encoded: string, ca: CaConfiguration | undefined): GivenCertificate {
   const blocks = decodePem(Buffer.from(encoded, 'base64'), ['CERTIFICATE']);
-  const [leaf] = 'problem' in blocks ? [] : blocks;
+  const [leaf] = blocks.ok ? blocks.value : [];
   try {
     const facts = certificateFacts(leaf?.content ?? new Uint8Array());
     const ours = ca !== undefined && Buffer.from(encodeCaSubject(ca.subject)).equals(facts.issuerName);

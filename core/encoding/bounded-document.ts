@@ -7,32 +7,33 @@
  *   no aliases        a short text could unfold to gigabytes
  */
 import { parseDocument } from 'yaml';
-import type { Problem } from './der-reader.ts';
 import { printable } from '../outcome/printable-text.ts';
 import { errorMessage } from '../outcome/error-message.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 export const maxYamlCharacters = 65_536;
 
 /** The value, or what is wrong with the text: one line that quotes at most 80 characters of it. */
-export function readBoundedDocument(text: string): { readonly value: unknown } | Problem {
+export function readBoundedDocument(text: string): Result<unknown, string> {
   try {
-    return { value: JSON.parse(text) as unknown };
+    return success(JSON.parse(text) as unknown);
   } catch {
     // It may be YAML.
   }
   if (text.length > maxYamlCharacters)
-    return { problem: `it is no JSON, and too long to be read as YAML (${maxYamlCharacters / 1_024} KiB at most)` };
+    return failure(`it is no JSON, and too long to be read as YAML (${maxYamlCharacters / 1_024} KiB at most)`);
   try {
     const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, logLevel: 'silent' });
     const [error] = document.errors;
     if (error !== undefined) return notYaml(error.message);
-    return { value: document.toJS({ maxAliasCount: 0 }) as unknown };
+    return success(document.toJS({ maxAliasCount: 0 }) as unknown);
   } catch (error) {
     return notYaml(errorMessage(error));
   }
 }
 
-function notYaml(message: string): Problem {
+function notYaml(message: string): Result<never, string> {
   const [line = ''] = message.split('\n');
-  return { problem: `it is neither JSON nor YAML: ${printable(line)}` };
+  return failure(`it is neither JSON nor YAML: ${printable(line)}`);
 }

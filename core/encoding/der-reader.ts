@@ -5,8 +5,10 @@
  * than the signer. DER has one encoding per value. This reader accepts only DER at every level, in one pass without recursion,
  * and all rules use its tree.
  */
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
-/** Why bytes were refused, as text for people: it names the place and never repeats content. */
+/** A reason in words, in the rooms that do not use core/outcome/result.ts yet. */
 export interface Problem {
   readonly problem: string;
 }
@@ -57,23 +59,23 @@ interface OpenElement {
 /** Nearly every element is primitive: one list for all of them. */
 const none: readonly never[] = Object.freeze([]);
 
-/** Exactly one element that fills `source`. */
-export function readDer(source: Uint8Array, most = maxElements): DerElement | Problem {
+/** Exactly one element that fills `source`. The problem names the place and never repeats content. */
+export function readDer(source: Uint8Array, most = maxElements): Result<DerElement, string> {
   const top: OpenElement = { children: [], end: source.length };
   const open: OpenElement[] = [top];
   let innermost = top;
   let offset = 0;
   for (let count = 0; ; count++) {
-    if (count === most) return { problem: `has more than ${most} elements` };
+    if (count === most) return failure(`has more than ${most} elements`);
     const header = readHeader(source, offset, innermost.end);
-    if ('problem' in header) return header;
-    const { tag, contentStart, end } = header;
+    if (!header.ok) return header;
+    const { tag, contentStart, end } = header.value;
     const children: DerElement[] | undefined = isConstructed(tag) ? [] : undefined;
     innermost.children.push({ tag, source, start: offset, contentStart, end, children: children ?? none });
     if (children === undefined) {
       offset = end;
     } else {
-      if (open.length > maxDepth) return { problem: `is nested more than ${maxDepth} deep` };
+      if (open.length > maxDepth) return failure(`is nested more than ${maxDepth} deep`);
       innermost = { children, end };
       open.push(innermost);
       offset = contentStart;
@@ -85,14 +87,15 @@ export function readDer(source: Uint8Array, most = maxElements): DerElement | Pr
     if (open.length === 1) break;
   }
   // Trailing bytes are not covered by the signature, and only some readers see them.
-  if (offset !== source.length) return { problem: `has ${source.length - offset} trailing bytes` };
-  return top.children[0] ?? { problem: 'is empty' };
+  if (offset !== source.length) return failure(`has ${source.length - offset} trailing bytes`);
+  const [root] = top.children;
+  return root === undefined ? failure('is empty') : success(root);
 }
 
 type Header = Pick<DerElement, 'tag' | 'contentStart' | 'end'>;
 
 /** One header between `start` and `limit`, the end of the parent; the content of a primitive element is looked at. */
-function readHeader(source: Uint8Array, start: number, limit: number): Header | Problem {
+function readHeader(source: Uint8Array, start: number, limit: number): Result<Header, string> {
   const tag = source[start];
   const first = source[start + 1];
   if (tag === undefined || first === undefined || start + 2 > limit) return at(start, 'ends inside an element');
@@ -113,11 +116,11 @@ function readHeader(source: Uint8Array, start: number, limit: number): Header | 
   const end = contentStart + length;
   if (end > limit) return at(start, 'has a length beyond its end');
   const fault = checkPrimitive(tag, source, contentStart, end);
-  return fault === undefined ? { tag, contentStart, end } : at(start, fault);
+  return fault === undefined ? success({ tag, contentStart, end }) : at(start, fault);
 }
 
-function at(offset: number, fault: string): Problem {
-  return { problem: `${fault} (at byte ${offset})` };
+function at(offset: number, fault: string): Result<never, string> {
+  return failure(`${fault} (at byte ${offset})`);
 }
 
 function isConstructed(tag: number): boolean {

@@ -2,7 +2,8 @@
  * PEM in a profile stricter than RFC 7468 §3: only the expected blocks, in order, each at most once. Everything else
  * (explanatory text, headers, blanks inside base64, several blocks of one label) is refused, because readers disagree about it.
  */
-import type { Problem } from './der-reader.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 export interface PemBlock {
   readonly label: string;
@@ -17,7 +18,7 @@ interface OpenBlock {
 const boundary = /^-----(BEGIN|END) ([ -~]*)-----$/;
 
 /** `labels` in the permitted order; the first block is required. */
-export function decodePem(text: Uint8Array, labels: readonly string[]): readonly PemBlock[] | Problem {
+export function decodePem(text: Uint8Array, labels: readonly string[]): Result<readonly PemBlock[], string> {
   const [first = ''] = labels;
   const blocks: PemBlock[] = [];
   let open: OpenBlock | undefined;
@@ -31,34 +32,34 @@ export function decodePem(text: Uint8Array, labels: readonly string[]): readonly
       if (edge !== 'BEGIN' || label === undefined) return outside(blocks.length);
       const position = remaining.indexOf(label);
       if (position === -1) return unexpected(label, labels, blocks);
-      if (blocks.length === 0 && label !== first) return { problem: `does not start with a ${first} block` };
+      if (blocks.length === 0 && label !== first) return failure(`does not start with a ${first} block`);
       remaining = remaining.slice(position + 1);
       open = { label, lines: [] };
     } else if (edge === undefined) {
-      if (line.includes(':')) return { problem: `has a header in the ${open.label} block: leave only base64` };
+      if (line.includes(':')) return failure(`has a header in the ${open.label} block: leave only base64`);
       open.lines.push(line);
     } else {
-      if (edge !== 'END' || label !== open.label) return { problem: `lacks the line -----END ${open.label}-----` };
+      if (edge !== 'END' || label !== open.label) return failure(`lacks the line -----END ${open.label}-----`);
       const content = decodeBase64(open.lines);
-      if (content === undefined) return { problem: `has a ${open.label} block that is not canonical base64` };
+      if (content === undefined) return failure(`has a ${open.label} block that is not canonical base64`);
       blocks.push({ label, content });
       open = undefined;
     }
   }
-  if (open !== undefined) return { problem: `lacks the line -----END ${open.label}-----` };
-  return blocks.length === 0 ? { problem: `has no ${first} block` } : blocks;
+  if (open !== undefined) return failure(`lacks the line -----END ${open.label}-----`);
+  return blocks.length === 0 ? failure(`has no ${first} block`) : success(blocks);
 }
 
-function outside(blocksBefore: number): Problem {
+function outside(blocksBefore: number): Result<never, string> {
   const where = blocksBefore === 0 ? 'before the first block' : 'after a block';
-  return { problem: `has text ${where}: leave only the lines from BEGIN to END (openssl req without -text)` };
+  return failure(`has text ${where}: leave only the lines from BEGIN to END (openssl req without -text)`);
 }
 
-function unexpected(label: string, labels: readonly string[], blocks: readonly PemBlock[]): Problem {
-  if (blocks.some((block) => block.label === label)) return { problem: `has a second ${label} block` };
-  if (labels.includes(label)) return { problem: `has a ${label} block out of order` };
+function unexpected(label: string, labels: readonly string[], blocks: readonly PemBlock[]): Result<never, string> {
+  if (blocks.some((block) => block.label === label)) return failure(`has a second ${label} block`);
+  if (labels.includes(label)) return failure(`has a ${label} block out of order`);
   // The label is not repeated in the message: the requester chose it.
-  return { problem: `has a block of another kind than ${labels.join(', ')}` };
+  return failure(`has a block of another kind than ${labels.join(', ')}`);
 }
 
 /** Whole lines of base64, padding only at the end, unused bits zero (RFC 4648 §3.5). Line lengths are free. */

@@ -2,34 +2,33 @@
  * JSON with exactly one meaning. Of two equal keys JSON.parse takes the last one and other readers the first (RFC 8259 §4), so
  * one reader could check a value and another one use a different value.
  */
-import type { Problem } from './der-reader.ts';
 import { decodeBody } from './json-body.ts';
 import { isObject } from './json-object.ts';
 import type { JsonObject } from './json-object.ts';
-
-export type ReadObject = { readonly object: JsonObject } | Problem;
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 /** Exactly one JSON object in UTF-8, without a repeated key at any depth. */
-export function readJsonObject(bytes: Uint8Array): ReadObject {
+export function readJsonObject(bytes: Uint8Array): Result<JsonObject, string> {
   const body = decodeBody(bytes);
-  if (!body.ok) return { problem: 'is not JSON' };
-  if (!isObject(body.json)) return { problem: 'is not a JSON object' };
-  if (hasDuplicateKeys(Buffer.from(bytes).toString('utf8'))) return { problem: 'has a key twice' };
-  return { object: body.json };
+  if (!body.ok) return failure('is not JSON');
+  if (!isObject(body.json)) return failure('is not a JSON object');
+  if (hasDuplicateKeys(Buffer.from(bytes).toString('utf8'))) return failure('has a key twice');
+  return success(body.json);
 }
 
 /** An evidence block by its closed schema. An unknown key is refused because the sender may rely on it. */
 export function readEvidence<Required extends string, Optional extends string = never>(
   data: Uint8Array,
   schema: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },
-): { readonly fields: Readonly<Record<Required, unknown> & Partial<Record<Optional, unknown>>> } | Problem {
+): Result<Readonly<Record<Required, unknown> & Partial<Record<Optional, unknown>>>, string> {
   const read = readJsonObject(data);
-  if ('problem' in read) return read;
+  if (!read.ok) return read;
   const known = new Set<string>([...schema.required, ...(schema.optional ?? [])]);
-  if (!Object.keys(read.object).every((key) => known.has(key))) return { problem: 'has an unknown key' };
-  if (!schema.required.every((key) => Object.hasOwn(read.object, key)))
-    return { problem: `lacks one of ${schema.required.join(', ')}` };
-  return { fields: read.object as Record<Required, unknown> & Partial<Record<Optional, unknown>> };
+  if (!Object.keys(read.value).every((key) => known.has(key))) return failure('has an unknown key');
+  if (!schema.required.every((key) => Object.hasOwn(read.value, key)))
+    return failure(`lacks one of ${schema.required.join(', ')}`);
+  return success(read.value as Record<Required, unknown> & Partial<Record<Optional, unknown>>);
 }
 
 /** `text` must be valid JSON: then a string that a colon follows is a key of the innermost object. */

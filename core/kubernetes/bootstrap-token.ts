@@ -4,10 +4,10 @@
  * that can be searched for; only the token itself, which kubeadm repeats, is left out.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Problem } from '../encoding/der-reader.ts';
-
 import type { Instant } from '../ports/instant.ts';
 import { printable, quoted } from '../outcome/printable-text.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import { objectOf } from '../encoding/json-object.ts';
 import type { JsonObject } from '../encoding/json-object.ts';
 
@@ -51,11 +51,11 @@ const ownerNameAnnotation = 'countersign.dev/token-for-name';
 const tokenPattern = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;
 const groupPattern = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
 
-export function parseBootstrapToken(text: string): BootstrapToken | Problem {
+export function parseBootstrapToken(text: string): Result<BootstrapToken, string> {
   const [, id, secret] = tokenPattern.exec(text) ?? [];
   if (id === undefined || secret === undefined)
-    return { problem: `the bootstrap token was not of the form "${bootstrapTokenForm}"` };
-  return { id, secret };
+    return failure(`the bootstrap token was not of the form "${bootstrapTokenForm}"`);
+  return success({ id, secret });
 }
 
 export function isTokenId(text: string): boolean {
@@ -126,25 +126,25 @@ export function secretOfToken({ token, description, expires, usages, groups, own
 }
 
 /** Read as kubeadm and the API server read it; whatever one of them would not take is a problem. */
-export function tokenOfSecret(object: object): TokenRecord | Problem {
+export function tokenOfSecret(object: object): Result<TokenRecord, string> {
   const secret = objectOf(object);
   const metadata = objectOf(secret['metadata']);
   const name = textOr(metadata['name']);
   const data = new Map(Object.entries(objectOf(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));
   const id = data.get('token-id') ?? '';
-  if (secret['type'] !== tokenSecretType) return { problem: `${name} is no Secret of type ${tokenSecretType}` };
-  if (id === '') return { problem: `bootstrap Token Secret has no token-id data: ${name}` };
+  if (secret['type'] !== tokenSecretType) return failure(`${name} is no Secret of type ${tokenSecretType}`);
+  if (id === '') return failure(`bootstrap Token Secret has no token-id data: ${name}`);
   if (name !== tokenSecretName(id))
-    return { problem: `bootstrap token name is not of the form 'bootstrap-token-(token-id)'. Actual: ${quoted(name)}` };
+    return failure(`bootstrap token name is not of the form 'bootstrap-token-(token-id)'. Actual: ${quoted(name)}`);
   const token = parseBootstrapToken(`${id}.${data.get('token-secret') ?? ''}`);
-  if ('problem' in token) return { problem: `${name}: ${token.problem}` };
+  if (!token.ok) return failure(`${name}: ${token.problem}`);
   const expiration = data.get('expiration') ?? '';
   const expires = expiration === '' ? undefined : Date.parse(expiration);
   if (expires !== undefined && Number.isNaN(expires))
-    return { problem: `can't parse expiration time of bootstrap token ${quoted(name)}` };
+    return failure(`can't parse expiration time of bootstrap token ${quoted(name)}`);
   const owner = ownerOf(metadata);
-  return {
-    token,
+  return success({
+    token: token.value,
     description: data.get('description') ?? '',
     ...(expires === undefined ? {} : { expires }),
     usages: [...data]
@@ -152,7 +152,7 @@ export function tokenOfSecret(object: object): TokenRecord | Problem {
       .toSorted(),
     groups: (data.get('auth-extra-groups') ?? '').split(',').filter((group) => group !== ''),
     ...(owner === undefined ? {} : { owner }),
-  };
+  });
 }
 
 function ownerOf(metadata: JsonObject): TokenOwner | undefined {

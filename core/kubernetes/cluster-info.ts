@@ -5,11 +5,13 @@
  */
 import { createHash } from 'node:crypto';
 import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
-import type { Problem } from '../encoding/der-reader.ts';
+import { readBoundedDocument } from '../encoding/bounded-document.ts';
 import { decodePem, toPem } from '../encoding/pem.ts';
 import { isObject, objectOf } from '../encoding/json-object.ts';
 import type { JsonObject } from '../encoding/json-object.ts';
 import { quoted } from '../outcome/printable-text.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 export interface ClusterEntry {
   readonly server: string;
@@ -28,7 +30,7 @@ export interface CaCertificate {
 }
 
 /** `sha256:<hex>` in either case, as kubeadm takes them; canonical when returned. */
-export function parsePins(texts: readonly string[]): readonly string[] | Problem {
+export function parsePins(texts: readonly string[]): Result<readonly string[], string> {
   const pins: string[] = [];
   for (const text of texts) {
     const [format = '', hex = '', ...more] = text.split(':');
@@ -43,16 +45,18 @@ export function parsePins(texts: readonly string[]): readonly string[] | Problem
     if (!/^[0-9a-f]*$/i.test(hex)) return pinProblem(`invalid hash ${quoted(text)}, could not decode SHA-256 from hex`);
     pins.push(`sha256:${hex.toLowerCase()}`);
   }
-  return pins;
+  return success(pins);
 }
 
-function pinProblem(problem: string): Problem {
-  return { problem: `invalid discovery token CA certificate hash: ${problem}` };
+function pinProblem(problem: string): Result<never, string> {
+  return failure(`invalid discovery token CA certificate hash: ${problem}`);
 }
 
-/** The cluster of a parsed kubeconfig: the unnamed one, else that of its current context, as kubeadm chooses. */
-export function clusterEntry(config: unknown): ClusterEntry | Problem {
-  const { clusters, contexts, 'current-context': current = '' } = objectOf(config);
+/** The cluster of a kubeconfig: the unnamed one, else that of its current context, as kubeadm chooses. */
+export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, string> {
+  const document = readBoundedDocument(kubeconfig);
+  if (!document.ok) return document;
+  const { clusters, contexts, 'current-context': current = '' } = objectOf(document.value);
   const named = (list: unknown, name: unknown): JsonObject | undefined =>
     Array.isArray(list)
       ? list.map((item) => (isObject(item) ? item : undefined)).find((entry) => (entry?.['name'] ?? '') === name)
@@ -60,17 +64,17 @@ export function clusterEntry(config: unknown): ClusterEntry | Problem {
   const context = objectOf(named(contexts, current ?? '')?.['context']);
   const entry = named(clusters, '') ?? named(clusters, context['cluster']);
   const cluster = entry?.['cluster'];
-  if (!isObject(cluster)) return { problem: 'it names no cluster: neither an unnamed one nor a current-context' };
+  if (!isObject(cluster)) return failure('it names no cluster: neither an unnamed one nor a current-context');
   const { server } = cluster;
-  if (typeof server !== 'string' || !isHttps(server)) return { problem: 'its server is no https:// address' };
+  if (typeof server !== 'string' || !isHttps(server)) return failure('its server is no https:// address');
   // This would accept a server that cannot authenticate itself.
-  if (cluster['insecure-skip-tls-verify'] === true) return { problem: 'it says insecure-skip-tls-verify' };
+  if (cluster['insecure-skip-tls-verify'] === true) return failure('it says insecure-skip-tls-verify');
   const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster;
-  return {
+  return success({
     server,
     caPem: typeof data === 'string' ? Buffer.from(data, 'base64').toString('utf8') : '',
     ...(typeof file === 'string' && file !== '' ? { caFile: file } : {}),
-  };
+  });
 }
 
 /**
@@ -83,26 +87,26 @@ export function authorityData(kubeconfig: string): string {
 }
 
 /** Every certificate of a PEM bundle. Other blocks and text between them are skipped, as in Go. */
-export function caCertificates(bundle: string): readonly CaCertificate[] | Problem {
+export function caCertificates(bundle: string): Result<readonly CaCertificate[], string> {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) return { problem: 'data does not contain any valid RSA or ECDSA certificates' };
+  if (blocks.length === 0) return failure('data does not contain any valid RSA or ECDSA certificates');
   const found: CaCertificate[] = [];
   for (const text of blocks) {
     const decoded = decodePem(Buffer.from(text), ['CERTIFICATE']);
-    if ('problem' in decoded) return { problem: `a certificate ${decoded.problem}` };
-    const certificate = describe(decoded[0]?.content ?? new Uint8Array());
-    if ('problem' in certificate) return certificate;
-    found.push(certificate);
+    if (!decoded.ok) return failure(`a certificate ${decoded.problem}`);
+    const certificate = describe(decoded.value[0]?.content ?? new Uint8Array());
+    if (!certificate.ok) return certificate;
+    found.push(certificate.value);
   }
-  return found;
+  return success(found);
 }
 
-function describe(der: Uint8Array): CaCertificate | Problem {
+function describe(der: Uint8Array): Result<CaCertificate, string> {
   try {
     const { subject, spki } = certificateFacts(der);
-    return { pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) };
+    return success({ pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) });
   } catch (error) {
-    if (error instanceof CertificateUnreadableError) return { problem: `a certificate: ${error.message}` };
+    if (error instanceof CertificateUnreadableError) return failure(`a certificate: ${error.message}`);
     throw error;
   }
 }
@@ -119,13 +123,11 @@ export function spkiPin(spki: Uint8Array): string {
 export function pinnedOf(
   certificates: readonly CaCertificate[],
   pins: readonly string[],
-): readonly CaCertificate[] | Problem {
+): Result<readonly CaCertificate[], string> {
   const pinned = certificates.filter(({ pin }) => pins.includes(pin));
-  if (pinned.length > 0) return pinned;
+  if (pinned.length > 0) return success(pinned);
   const seen = certificates.map(({ pin }) => pin).join(', ');
-  return {
-    problem: `cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "${seen}" are pinned`,
-  };
+  return failure(`cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "${seen}" are pinned`);
 }
 
 function isHttps(text: string): boolean {

@@ -3,6 +3,8 @@
  *
  * "No" is a value with a closed set of codes. Throwing means "temporary, try again" and becomes `busy` at the edge.
  */
+import { failure } from './result.ts';
+import type { Result } from './result.ts';
 
 /**
  * Why a request is refused for good. The relay writes a `Failed` condition only for a code of this list, so a proxy's
@@ -46,6 +48,11 @@ export interface Violation {
   readonly message: string;
 }
 export type Violations = readonly [Violation, ...Violation[]];
+
+/** What a decoder answers for a request that it cannot read, or that can be read in more than one way. */
+export function malformed(message: string): Result<never, Violations> {
+  return failure([violation('RequestMalformed', message)]);
+}
 
 export function violation(code: RefusalCode, message: string): Violation {
   return { code, message };

@@ -5,20 +5,27 @@
  * result, never from a second parse. A request that can be read in more than one way is refused.
  */
 import type { CertificateRequest } from './model.ts';
-import { bitsOf, childrenOf, contentOf, derTag, encodingOf, isAscii, oidOf, readDer } from '../encoding/der-reader.ts';
+import {
+  bitsOf,
+  childrenOf,
+  contentOf,
+  derTag,
+  emptySequence,
+  encodingOf,
+  isAscii,
+  oidOf,
+  readDer,
+} from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
 import { decodePublicKey } from './public-key.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation, Violations } from '../outcome/outcome.ts';
+import { malformed, violation } from '../outcome/outcome.ts';
+import type { Violations } from '../outcome/outcome.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import { decodePem } from '../encoding/pem.ts';
 import { verifySelfSignature } from './proof-of-possession.ts';
-import { decodeSubjectAltNames, noSubjectAltNames } from './subject-alt-names.ts';
+import { decodeSubjectAltNames } from './subject-alt-names.ts';
 import { decodeSubject } from './distinguished-name.ts';
-
-export type DecodedRequest =
-  { readonly ok: true; readonly request: CertificateRequest } | { readonly ok: false; readonly violations: Violations };
-
-export type { Violation };
 
 /** In this order, each at most once, the first one required; no other labels (docs/attestation.md). */
 const pemLabels = [
@@ -34,63 +41,55 @@ const subjectAltNameType = '2.5.29.17';
 export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 
 /** `text` is spec.request after base64 decoding. Never throws. */
-export function decodeRequest(text: Uint8Array): DecodedRequest {
-  const request = decode(text);
-  return 'code' in request ? { ok: false, violations: [request] } : { ok: true, request };
-}
-
-function decode(text: Uint8Array): CertificateRequest | Violation {
-  if (text.length > maxRequestBytes)
-    return violation('RequestTooLarge', `spec.request has more than ${maxRequestBytes} bytes`);
+export function decodeRequest(text: Uint8Array): Result<CertificateRequest, Violations> {
+  if (text.length > maxRequestBytes) return tooLarge(`spec.request has more than ${maxRequestBytes} bytes`);
   const blocks = decodePem(text, pemLabels);
-  if ('problem' in blocks) return malformed(`spec.request ${blocks.problem}`);
-  const [block, ...evidence] = blocks;
+  if (!blocks.ok) return malformed(`spec.request ${blocks.problem}`);
+  const [block, ...evidence] = blocks.value;
   if (block === undefined) return malformed('spec.request has no CERTIFICATE REQUEST block');
   if (evidence.some(({ content }) => content.length > maxEvidenceBytes))
-    return violation('RequestTooLarge', `an evidence block has more than ${maxEvidenceBytes} bytes`);
+    return tooLarge(`an evidence block has more than ${maxEvidenceBytes} bytes`);
 
   const root = readDer(block.content);
-  if ('problem' in root) return malformed(`the certificate request is not DER: it ${root.problem}`);
-  const [info, algorithm, signatureValue, ...rest] = childrenOf(root, derTag.sequence) ?? [];
+  if (!root.ok) return malformed(`the certificate request is not DER: it ${root.problem}`);
+  const [info, algorithm, signatureValue, ...rest] = childrenOf(root.value, derTag.sequence) ?? [];
   const signature = bitsOf(signatureValue);
   if (info === undefined || algorithm === undefined || signature === undefined || rest.length > 0)
     return malformed('the certificate request is not a signed request (RFC 2986)');
 
   const content = decodeInfo(info);
-  if ('code' in content) return content;
-  const key = decodePublicKey(content.key);
-  if ('code' in key) return key;
-  const proof = verifySelfSignature(encodingOf(info), algorithm, signature, key);
-  if ('code' in proof) return proof;
-  return {
+  if (!content.ok) return content;
+  const { keyInfo, ...fields } = content.value;
+  const key = decodePublicKey(keyInfo);
+  if (!key.ok) return key;
+  const signatureHash = verifySelfSignature(encodingOf(info), algorithm, signature, key.value);
+  if (!signatureHash.ok) return signatureHash;
+  return success({
     der: block.content,
-    subject: content.subject,
-    sans: content.sans,
-    publicKey: key.publicKey,
-    signatureHash: proof.hash,
-    requestedExtensions: content.requestedExtensions,
-    ...(content.providerId === undefined ? {} : { providerId: content.providerId }),
+    ...fields,
+    publicKey: key.value.publicKey,
+    signatureHash: signatureHash.value,
     evidence,
-  };
+  });
 }
 
-function malformed(message: string): Violation {
-  return violation('RequestMalformed', message);
+function tooLarge(message: string): Result<never, Violations> {
+  return failure([violation('RequestTooLarge', message)]);
 }
 
 interface RequestInfo extends Pick<CertificateRequest, 'subject' | 'sans' | 'requestedExtensions' | 'providerId'> {
-  readonly key: DerElement;
+  readonly keyInfo: DerElement;
 }
 
 /** CertificationRequestInfo ::= SEQUENCE { version, subject, subjectPKInfo, attributes [0] } (RFC 2986 §4.1). */
-function decodeInfo(info: DerElement): RequestInfo | Violation {
-  const [version, name, key, attributeSet, ...rest] = childrenOf(info, derTag.sequence) ?? [];
+function decodeInfo(info: DerElement): Result<RequestInfo, Violations> {
+  const [version, name, keyInfo, attributeSet, ...rest] = childrenOf(info, derTag.sequence) ?? [];
   // The attributes may be empty but not absent, in RFC 2986 as in Go.
   const attributes = childrenOf(attributeSet, 0xa0);
   if (
     version?.tag !== derTag.integer ||
     name === undefined ||
-    key === undefined ||
+    keyInfo === undefined ||
     attributes === undefined ||
     rest.length > 0
   )
@@ -98,33 +97,33 @@ function decodeInfo(info: DerElement): RequestInfo | Violation {
   const [number, ...more] = contentOf(version);
   if (number !== 0 || more.length > 0) return malformed('the certificate request has a version other than 0 (v1)');
   const subject = decodeSubject(name);
-  if ('code' in subject) return subject;
-  const extensions = decodeAttributes(attributes);
-  if ('code' in extensions) return extensions;
-  const subjectAltName = extensions.get(subjectAltNameType);
-  const sans = subjectAltName === undefined ? noSubjectAltNames : decodeSubjectAltNames(subjectAltName);
-  if ('code' in sans) return sans;
+  if (!subject.ok) return subject;
+  const requested = decodeAttributes(attributes);
+  if (!requested.ok) return requested;
+  const extensions = requested.value;
+  const sans = decodeSubjectAltNames(extensions.get(subjectAltNameType) ?? emptySequence);
+  if (!sans.ok) return sans;
   const providerId = decodeProviderId(extensions.get(providerIdType));
-  return {
-    subject,
-    sans,
+  return success({
+    subject: subject.value,
+    sans: sans.value,
     requestedExtensions: [...extensions.keys()],
     ...(providerId === undefined ? {} : { providerId }),
-    key,
-  };
+    keyInfo,
+  });
 }
 
 function decodeProviderId(value: Uint8Array | undefined): string | undefined {
   const element = value === undefined ? undefined : readDer(value);
-  if (element === undefined || 'problem' in element || element.tag !== derTag.utf8String) return undefined;
-  const content = contentOf(element);
+  if (element?.ok !== true || element.value.tag !== derTag.utf8String) return undefined;
+  const content = contentOf(element.value);
   return isAscii(content) ? Buffer.from(content).toString('latin1') : undefined;
 }
 
 type Extensions = ReadonlyMap<string, Uint8Array>;
 
 /** The requested extensions. Other attributes (challengePassword …) do not affect the certificate and are ignored. */
-function decodeAttributes(attributes: readonly DerElement[]): Extensions | Violation {
+function decodeAttributes(attributes: readonly DerElement[]): Result<Extensions, Violations> {
   let extensions: Extensions | undefined;
   for (const attribute of attributes) {
     const [type, values, ...rest] = childrenOf(attribute, derTag.sequence) ?? [];
@@ -138,14 +137,14 @@ function decodeAttributes(attributes: readonly DerElement[]): Extensions | Viola
     if (extensions !== undefined || value === undefined || others.length > 0)
       return malformed('the certificate request has more or less than one value of extensionRequest');
     const decoded = decodeExtensions(value);
-    if ('code' in decoded) return decoded;
-    extensions = decoded;
+    if (!decoded.ok) return decoded;
+    extensions = decoded.value;
   }
-  return extensions ?? new Map();
+  return success(extensions ?? new Map());
 }
 
 /** Extensions ::= SEQUENCE OF SEQUENCE { extnID, critical DEFAULT FALSE, extnValue } (RFC 5280 §4.1). */
-function decodeExtensions(value: DerElement): Extensions | Violation {
+function decodeExtensions(value: DerElement): Result<Extensions, Violations> {
   const members = childrenOf(value, derTag.sequence);
   if (members === undefined) return malformed('the requested extensions are not a sequence');
   const extensions = new Map<string, Uint8Array>();
@@ -159,7 +158,7 @@ function decodeExtensions(value: DerElement): Extensions | Violation {
     if (extensions.has(oid)) return malformed(`extension ${oid} is requested twice`);
     extensions.set(oid, contentOf(octets));
   }
-  return extensions;
+  return success(extensions);
 }
 
 export const maxRequestBytes = 131_072;

@@ -103,7 +103,7 @@ function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[
 /** AuthorityKeyIdentifier ::= SEQUENCE { [0] keyIdentifier }, and nothing more (RFC 5280 §4.2.1.1). */
 function keyIdIn(value: Uint8Array | undefined): Uint8Array | undefined {
   const root = value === undefined ? undefined : readDer(value);
-  const [keyId, ...rest] = root === undefined || 'problem' in root ? [] : root.children;
+  const [keyId, ...rest] = root?.ok === true ? root.value.children : [];
   return keyId?.tag === 0x80 && rest.length === 0 ? contentOf(keyId) : undefined;
 }
 

@@ -6,8 +6,10 @@ import type { Subject, SubjectAttribute } from './model.ts';
 import { isPrintable, objectIdentifier, printableString, sequence, setOf, utf8String } from '../encoding/der-writer.ts';
 import { childrenOf, contentOf, derTag, isAscii, oidOf } from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
+import { malformed, violation } from '../outcome/outcome.ts';
+import type { Violations } from '../outcome/outcome.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 const commonNameType = '2.5.4.3';
 const serialNumberType = '2.5.4.5';
@@ -40,7 +42,7 @@ const shortNames: Readonly<Record<string, string>> = {
 };
 
 /** Name ::= SEQUENCE OF SET OF SEQUENCE { type, value } (RFC 5280 §4.1.2.4). */
-export function decodeSubject(name: DerElement): Subject | Violation {
+export function decodeSubject(name: DerElement): Result<Subject, Violations> {
   const rdns = childrenOf(name, derTag.sequence);
   if (rdns === undefined) return undecodable('is not a sequence of names');
   const attributes: SubjectAttribute[] = [];
@@ -60,18 +62,18 @@ export function decodeSubject(name: DerElement): Subject | Violation {
       if (likeness !== undefined) return undecodable(`has ${likeness} ${shortName(dotted)}`);
       attributes.push({ type: dotted, value: text });
       if (attributes.length > maxAttributes)
-        return violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`);
+        return failure([violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`)]);
     }
   }
-  return {
+  return success({
     attributes,
     commonName: valuesOf(attributes, commonNameType).at(-1) ?? '',
     organizations: valuesOf(attributes, organizationType),
-  };
+  });
 }
 
-function undecodable(what: string): Violation {
-  return violation('RequestMalformed', `the subject ${what}`);
+function undecodable(what: string): Result<never, Violations> {
+  return malformed(`the subject ${what}`);
 }
 
 function shortName(type: string): string {

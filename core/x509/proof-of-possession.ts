@@ -8,13 +8,10 @@ import type { KeyObject, VerifyKeyObjectInput } from 'node:crypto';
 import { childrenOf, contentOf, derTag, oidOf } from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
 import type { DecodedKey } from './public-key.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
-
-/** `SHA-1`, `SHA-256` …; `undefined` where the algorithm has none of its own (Ed25519). */
-export interface ProvenPossession {
-  readonly hash: string | undefined;
-}
+import { malformed, violation } from '../outcome/outcome.ts';
+import type { RefusalCode, Violations } from '../outcome/outcome.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 
 interface Scheme {
   readonly family: DecodedKey['family'];
@@ -57,50 +54,52 @@ const pssHashes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   ['2.16.840.1.101.3.4.2.3', { family: 'RSA', digest: 'sha512', saltLength: 64 }],
 ]);
 
-/** `info` is the DER of the CertificationRequestInfo; `algorithm` and `signature` are what stands behind it. */
+/**
+ * `info` is the DER of the CertificationRequestInfo, followed by `algorithm` and `signature`. The value is the digest:
+ * `SHA-1`, `SHA-256` …; `undefined` where the algorithm has none of its own (Ed25519).
+ */
 export function verifySelfSignature(
   info: Uint8Array,
   algorithm: DerElement,
   signature: Uint8Array,
   key: DecodedKey,
-): ProvenPossession | Violation {
+): Result<string | undefined, Violations> {
   const scheme = decodeScheme(algorithm);
-  if ('code' in scheme) return scheme;
-  if (scheme.family !== key.family)
-    return violation(
-      'SignatureInvalid',
-      `the request is signed for ${scheme.family}, but its key is ${key.publicKey.description}`,
-    );
-  if (!isSignedBy(info, scheme, signature, key))
-    return violation(
-      'SignatureInvalid',
-      'the self-signature does not verify: the request is not signed with its own key',
-    );
-  return { hash: scheme.digest?.replace('sha', 'SHA-') };
+  if (!scheme.ok) return scheme;
+  const { family, digest } = scheme.value;
+  if (family !== key.family)
+    return invalid(`the request is signed for ${family}, but its key is ${key.publicKey.description}`);
+  if (!isSignedBy(info, scheme.value, signature, key))
+    return invalid('the self-signature does not verify: the request is not signed with its own key');
+  return success(digest?.replace('sha', 'SHA-'));
 }
 
-function decodeScheme(identifier: DerElement): Scheme | Violation {
+function invalid(message: string, code: RefusalCode = 'SignatureInvalid'): Result<never, Violations> {
+  return failure([violation(code, message)]);
+}
+
+function decodeScheme(identifier: DerElement): Result<Scheme, Violations> {
   const [algorithm, parameters, ...rest] = childrenOf(identifier, derTag.sequence) ?? [];
   const oid = oidOf(algorithm);
   if (oid === undefined || rest.length > 0)
-    return violation('RequestMalformed', 'the signature algorithm is not an identifier with parameters');
+    return malformed('the signature algorithm is not an identifier with parameters');
   const weak = refusedDigests.get(oid);
   if (weak !== undefined)
-    return violation('KeyNotPermitted', `the request is signed with ${weak}: use SHA-256, SHA-384 or SHA-512`);
+    return invalid(`the request is signed with ${weak}: use SHA-256, SHA-384 or SHA-512`, 'KeyNotPermitted');
   if (oid === pssOid) return decodePss(parameters);
   const scheme = schemes.get(oid);
-  if (scheme === undefined) return violation('SignatureInvalid', `signature algorithm ${oid} is not supported`);
+  if (scheme === undefined) return invalid(`signature algorithm ${oid} is not supported`);
   // NULL or nothing, whichever the RFCs ask: writers confuse them. RFC 8410 §3: for Ed25519 nothing.
   if (parameters !== undefined && (parameters.tag !== derTag.null || oid === ed25519Oid))
-    return violation('RequestMalformed', 'the signature algorithm has parameters it does not define');
-  return scheme;
+    return malformed('the signature algorithm has parameters it does not define');
+  return success(scheme);
 }
 
 /**
  * RSASSA-PSS-params (RFC 4055 §3.1): every field but the trailer written out (the defaults mean SHA-1), the same hash
  * in MGF1, a salt as long as the hash.
  */
-function decodePss(parameters: DerElement | undefined): Scheme | Violation {
+function decodePss(parameters: DerElement | undefined): Result<Scheme, Violations> {
   const [hashField, mgfField, saltField, trailerField, ...rest] = childrenOf(parameters, derTag.sequence) ?? [];
   const hash = hashOid(childrenOf(hashField, 0xa0)?.[0]);
   const [mgf, mgfHash] = childrenOf(childrenOf(mgfField, 0xa1)?.[0], derTag.sequence) ?? [];
@@ -113,11 +112,10 @@ function decodePss(parameters: DerElement | undefined): Scheme | Violation {
     saltLength !== scheme.saltLength ||
     trailer !== 1 ||
     rest.length > 0
-    ? violation(
-        'SignatureInvalid',
+    ? invalid(
         'RSASSA-PSS is supported with SHA-256, SHA-384 or SHA-512, MGF1 with the same hash, and a salt as long as the hash',
       )
-    : scheme;
+    : success(scheme);
 }
 
 /** AlgorithmIdentifier of a hash: parameters NULL or absent (RFC 4055 §2.1). */

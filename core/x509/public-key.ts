@@ -7,8 +7,10 @@ import type { KeyObject } from 'node:crypto';
 import type { KeyKind, PublicKey } from './model.ts';
 import { bitsOf, childrenOf, contentOf, derTag, encodingOf, oidOf, readDer } from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
+import { malformed, violation } from '../outcome/outcome.ts';
+import type { Violations } from '../outcome/outcome.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import { toPem } from '../encoding/pem.ts';
 
 export interface DecodedKey {
@@ -45,7 +47,7 @@ const otherAlgorithms: ReadonlyMap<string, string> = new Map([
   ['1.3.132.0.10', 'secp256k1'],
 ]);
 
-export function decodePublicKey(info: DerElement): DecodedKey | Violation {
+export function decodePublicKey(info: DerElement): Result<DecodedKey, Violations> {
   const [identifier, subjectPublicKey, ...rest] = childrenOf(info, derTag.sequence) ?? [];
   const [algorithm, parameters, ...restOfIdentifier] = childrenOf(identifier, derTag.sequence) ?? [];
   const oid = oidOf(algorithm);
@@ -65,20 +67,24 @@ export function decodePublicKey(info: DerElement): DecodedKey | Violation {
   }
 }
 
-function undecodable(what: string): Violation {
-  return violation('RequestMalformed', `the public key ${what}`);
+function undecodable(what: string): Result<never, Violations> {
+  return malformed(`the public key ${what}`);
 }
 
-function notPermitted(what: string): Violation {
-  return violation('KeyNotPermitted', `${what}: use RSA, ECDSA on P-256, P-384 or P-521, or Ed25519`);
+function notPermitted(what: string): Result<never, Violations> {
+  return failure([violation('KeyNotPermitted', `${what}: use RSA, ECDSA on P-256, P-384 or P-521, or Ed25519`)]);
 }
 
 /** RFC 3279 §2.3.1: parameters NULL, the key a SEQUENCE of modulus and exponent. */
-function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: Uint8Array): DecodedKey | Violation {
+function decodeRsa(
+  spki: Uint8Array,
+  parameters: DerElement | undefined,
+  bits: Uint8Array,
+): Result<DecodedKey, Violations> {
   if (parameters?.tag !== derTag.null) return undecodable('lacks the NULL parameters of an RSA key');
   const key = readDer(bits);
-  if ('problem' in key) return undecodable(`is not DER: it ${key.problem}`);
-  const [modulus, exponent, ...rest] = childrenOf(key, derTag.sequence) ?? [];
+  if (!key.ok) return undecodable(`is not DER: it ${key.problem}`);
+  const [modulus, exponent, ...rest] = childrenOf(key.value, derTag.sequence) ?? [];
   const n = positiveInteger(modulus);
   const e = positiveInteger(exponent);
   if (n === undefined || e === undefined || rest.length > 0) return undecodable('is not an RSA modulus and exponent');
@@ -111,7 +117,11 @@ function isOdd(magnitude: Uint8Array): boolean {
 }
 
 /** RFC 5480: a named curve and an uncompressed point; on the curve or node:crypto refuses it. */
-function decodeEc(spki: Uint8Array, parameters: DerElement | undefined, point: Uint8Array): DecodedKey | Violation {
+function decodeEc(
+  spki: Uint8Array,
+  parameters: DerElement | undefined,
+  point: Uint8Array,
+): Result<DecodedKey, Violations> {
   const curveOid = oidOf(parameters);
   if (curveOid === undefined) return undecodable('names no curve: explicit curve parameters are not supported');
   const curve = curves.get(curveOid);
@@ -125,24 +135,21 @@ function decodeEc(spki: Uint8Array, parameters: DerElement | undefined, point: U
 }
 
 /** RFC 8410 §3, §4: no parameters, 32 octets. */
-function decodeEd25519(spki: Uint8Array, parameters: DerElement | undefined, key: Uint8Array): DecodedKey | Violation {
+function decodeEd25519(
+  spki: Uint8Array,
+  parameters: DerElement | undefined,
+  key: Uint8Array,
+): Result<DecodedKey, Violations> {
   if (parameters !== undefined || key.length !== 32) return undecodable('is not an Ed25519 key of 32 octets');
   return withKeyObject({ kind: 'Ed25519', description: 'Ed25519', bits: 256, spki }, 'Ed25519');
 }
 
-function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): DecodedKey | Violation {
-  const keyObject = importKey(publicKey.spki);
-  return keyObject === undefined
-    ? undecodable(`is no valid ${publicKey.description} key`)
-    : { publicKey, family, keyObject };
-}
-
-function importKey(spki: Uint8Array): KeyObject | undefined {
+function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): Result<DecodedKey, Violations> {
   try {
     // As text: for anything else Node makes an error and drops it before it reads the key, which takes longer than that.
-    return createPublicKey(toPem('PUBLIC KEY', spki));
+    return success({ publicKey, family, keyObject: createPublicKey(toPem('PUBLIC KEY', publicKey.spki)) });
   } catch {
     // OpenSSL throws for a point that is not on its curve.
-    return undefined;
+    return undecodable(`is no valid ${publicKey.description} key`);
   }
 }

@@ -47,8 +47,8 @@ export class CertificateUnreadableError extends Error {
 export function certificateFacts(der: Uint8Array): CertificateFacts {
   // The largest subject a request can hold, and around it what every certificate has: ours must be readable.
   const root = readDer(der, 2 * maxElements);
-  if ('problem' in root) return unreadable(root.problem);
-  const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root, derTag.sequence) ?? [];
+  if (!root.ok) return unreadable(root.problem);
+  const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root.value, derTag.sequence) ?? [];
   const [version, serial, algorithm, issuer, validity, subject, spki, ...optional] =
     childrenOf(tbs, derTag.sequence) ?? [];
   if (tbs === undefined || outerAlgorithm === undefined || beyond.length > 0 || algorithm === undefined)
@@ -123,17 +123,16 @@ function decodeTime(element: DerElement): Instant | undefined {
 /** Names of other CAs may hold string types we do not show; their bytes still count. */
 function nameText(name: DerElement): string {
   const subject = decodeSubject(name);
-  return 'code' in subject ? '(unreadable name)' : subjectText(subject);
+  return subject.ok ? subjectText(subject.value) : '(unreadable name)';
 }
 
 function isCa(basicConstraints: Uint8Array | undefined): boolean {
   const root = basicConstraints === undefined ? undefined : readDer(basicConstraints);
-  if (root === undefined || 'problem' in root) return false;
-  const [ca] = childrenOf(root, derTag.sequence) ?? [];
+  const [ca] = (root?.ok === true ? childrenOf(root.value, derTag.sequence) : undefined) ?? [];
   return ca?.tag === derTag.boolean && contentOf(ca)[0] === 0xff;
 }
 
 function octetsIn(value: Uint8Array | undefined): Uint8Array | undefined {
   const root = value === undefined ? undefined : readDer(value);
-  return root === undefined || 'problem' in root || root.tag !== derTag.octetString ? undefined : contentOf(root);
+  return root?.ok === true && root.value.tag === derTag.octetString ? contentOf(root.value) : undefined;
 }

@@ -6,8 +6,10 @@ import type { SubjectAltNames } from './model.ts';
 import { implicit, sequence } from '../encoding/der-writer.ts';
 import { childrenOf, contentOf, derTag, isAscii, readDer } from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
-import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
+import { malformed, violation } from '../outcome/outcome.ts';
+import type { Violations } from '../outcome/outcome.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import { hasControl } from './distinguished-name.ts';
 
 /**
@@ -15,8 +17,6 @@ import { hasControl } from './distinguished-name.ts';
  * compared with each pattern of a profile, so that a request costs as much as its names times the patterns.
  */
 export const maxSubjectAltNames = 256;
-
-export const noSubjectAltNames: SubjectAltNames = { dns: [], email: [], ip: [], uri: [], unsupported: [] };
 
 /** GeneralName's context tags. */
 const emailTag = 1;
@@ -33,16 +33,18 @@ const unsupportedNames: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** `value` is what the extension's OCTET STRING holds. */
-export function decodeSubjectAltNames(value: Uint8Array): SubjectAltNames | Violation {
+export function decodeSubjectAltNames(value: Uint8Array): Result<SubjectAltNames, Violations> {
   const root = readDer(value);
-  if ('problem' in root) return undecodable(`is not DER: it ${root.problem}`);
-  const names = childrenOf(root, derTag.sequence);
+  if (!root.ok) return undecodable(`is not DER: it ${root.problem}`);
+  const names = childrenOf(root.value, derTag.sequence);
   if (names === undefined) return undecodable('is not a sequence of names');
   if (names.length > maxSubjectAltNames)
-    return violation(
-      'RequestTooLarge',
-      `the request has ${names.length} subjectAltNames, at most ${maxSubjectAltNames} are signed`,
-    );
+    return failure([
+      violation(
+        'RequestTooLarge',
+        `the request has ${names.length} subjectAltNames, at most ${maxSubjectAltNames} are signed`,
+      ),
+    ]);
   const dns: string[] = [];
   const email: string[] = [];
   const ip: string[] = [];
@@ -52,11 +54,11 @@ export function decodeSubjectAltNames(value: Uint8Array): SubjectAltNames | Viol
     const fault = decodeName(name, { dns, email, ip, uri, unsupported });
     if (fault !== undefined) return undecodable(fault);
   }
-  return { dns, email, ip, uri, unsupported: [...unsupported] };
+  return success({ dns, email, ip, uri, unsupported: [...unsupported] });
 }
 
-function undecodable(what: string): Violation {
-  return violation('RequestMalformed', `the subjectAltName extension ${what}`);
+function undecodable(what: string): Result<never, Violations> {
+  return malformed(`the subjectAltName extension ${what}`);
 }
 
 interface Collected {
@@ -141,7 +143,12 @@ function checkUri(uri: string): string | undefined {
 }
 
 /** DER value of the SubjectAltName extension; `undefined` if there is no name. */
-export function encodeSubjectAltNames({ dns, email, ip, uri }: SubjectAltNames): Uint8Array | undefined {
+export function encodeSubjectAltNames({
+  dns,
+  email,
+  ip,
+  uri,
+}: Omit<SubjectAltNames, 'unsupported'>): Uint8Array | undefined {
   const text = (name: string): Buffer => Buffer.from(name, 'latin1');
   const names = [
     ...dns.map((name) => implicit(dnsTag, text(name))),

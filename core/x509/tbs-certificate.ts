@@ -103,7 +103,7 @@ export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
 /** RFC 7093 §2 method 1, as Go: the leftmost 160 bits of SHA-256 over the key's BIT STRING, its header left out. */
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const info = readDer(spki);
-  const key = 'problem' in info ? undefined : bitsOf(info.children[1]);
+  const key = info.ok ? bitsOf(info.value.children[1]) : undefined;
   if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
   return hash('sha256', key, 'buffer').subarray(0, 20);
 }

@@ -16,7 +16,7 @@ import { toPem } from '../../core/encoding/pem.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { spkiPin } from '../../core/kubernetes/cluster-info.ts';
-import { noSubjectAltNames, encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
+import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
 import { encodeSubject } from '../../core/x509/distinguished-name.ts';
 import { encodeExtension, encodeTbs, extensionType } from '../../core/x509/tbs-certificate.ts';
 
@@ -142,7 +142,7 @@ function clusterCa(): Promise<Authority> {
 async function servingCertificate({ certificate, signer }: Authority): Promise<{ key: string; cert: string }> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const facts = certificateFacts(certificate);
-  const names = encodeSubjectAltNames({ ...noSubjectAltNames, ip: ['127.0.0.1'] }) ?? new Uint8Array();
+  const names = encodeSubjectAltNames({ dns: [], email: [], ip: ['127.0.0.1'], uri: [] }) ?? new Uint8Array();
   const tbs = encodeTbs({
     serial: Uint8Array.of(1, ...randomBytes(8)),
     algorithm: signer.algorithm,

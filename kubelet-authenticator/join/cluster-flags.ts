@@ -1,9 +1,8 @@
 /** The flags that say which cluster to join: address or discovery file, tokens, pins. */
 import { dirname, resolve } from 'node:path';
-import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { parseBootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
-import { clusterEntry, parsePins } from '../../core/kubernetes/cluster-info.ts';
+import { parsePins, readClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import type { ClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import { discoverByFile, discoverByToken } from './discovery.ts';
 import type { Discovery } from './discovery-result.ts';
@@ -45,9 +44,9 @@ export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Toke
     return usage('discovery.bootstrapToken.token: Invalid value: "": the bootstrap token is missing: --token');
   const [first, second] = [discovery, login].map(parseBootstrapToken);
   if (first === undefined || second === undefined) return usage('the bootstrap token is missing');
-  if ('problem' in first) return usage(first.problem);
-  if ('problem' in second) return usage(second.problem);
-  return { discovery: first, login: second };
+  if (!first.ok) return usage(first.problem);
+  if (!second.ok) return usage(second.problem);
+  return { discovery: first.value, login: second.value };
 }
 
 export function discoveryOf(
@@ -69,16 +68,16 @@ export function discoveryOf(
   if (endpoint === undefined) return usage('which cluster? give <host:port> or --discovery-file');
   if (!isEndpoint(endpoint)) return usage('the address is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443');
   const pins = parsePins(hashes);
-  if ('problem' in pins) return usage(pins.problem);
-  if (pins.length === 0 && !unsafe)
+  if (!pins.ok) return usage(pins.problem);
+  if (pins.value.length === 0 && !unsafe)
     return usage(
       'using token-based discovery without --discovery-token-ca-cert-hash can be unsafe. Pass --discovery-token-unsafe-skip-ca-verification to continue',
     );
-  if (pins.length > 0 && unsafe)
+  if (pins.value.length > 0 && unsafe)
     return usage(
       '--discovery-token-ca-cert-hash and --discovery-token-unsafe-skip-ca-verification contradict each other',
     );
-  const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins };
+  const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins: pins.value };
   return { discover: (to, patience) => discoverByToken(wanted, to, patience) };
 }
 
@@ -89,9 +88,9 @@ function entryOf(file: string, dependencies: FlagDependencies): ClusterEntry | S
       '--discovery-file takes a path, not a URL: copy the file to this machine over a trusted channel first',
     );
   try {
-    const document = readBoundedDocument(dependencies.readText(file));
-    const entry = 'problem' in document ? document : clusterEntry(document.value);
-    if ('problem' in entry) return configuration(`the discovery file ${file} is malformed: ${entry.problem}`);
+    const read = readClusterEntry(dependencies.readText(file));
+    if (!read.ok) return configuration(`the discovery file ${file} is malformed: ${read.problem}`);
+    const entry = read.value;
     if (entry.caPem !== '') return entry;
     if (entry.caFile === undefined)
       return configuration(`the discovery file ${file} contains no CA: add certificate-authority-data`);

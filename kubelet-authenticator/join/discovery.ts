@@ -10,12 +10,10 @@
  *
  * A refusal is a value with a code and kubeadm's words. A server that does not answer is called again until the time is over.
  */
-import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { isSignedBy } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
-import { authorityData, caCertificates, clusterEntry, pinnedOf } from '../../core/kubernetes/cluster-info.ts';
+import { authorityData, caCertificates, pinnedOf, readClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import type { CaCertificate, ClusterEntry } from '../../core/kubernetes/cluster-info.ts';
-import type { Problem } from '../../core/encoding/der-reader.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
 import { refuse } from './discovery-result.ts';
 import type { Discovery, DiscoveryFailure } from './discovery-result.ts';
@@ -74,9 +72,8 @@ export async function discoverByFile(
   patience: Patience = kubeadmPatience,
 ): Promise<Discovery> {
   const certificates = caCertificates(entry.caPem);
-  if ('problem' in certificates)
-    return refuse('ClusterInfoMalformed', `the discovery file's CA: ${certificates.problem}`);
-  const trusted = pemOf(certificates);
+  if (!certificates.ok) return refuse('ClusterInfoMalformed', `the discovery file's CA: ${certificates.problem}`);
+  const trusted = pemOf(certificates.value);
   return checkLogin({ url: entry.server, trusted, dependencies, patience }, loginToken, entry, trusted);
 }
 
@@ -85,13 +82,12 @@ function parseVerified(
   kubeconfig: string,
   pins: readonly string[],
 ): { readonly ok: true; readonly entry: ClusterEntry; readonly trusted: string } | DiscoveryFailure {
-  const document = readBoundedDocument(kubeconfig);
-  const entry = 'problem' in document ? document : clusterEntry(document.value);
-  if ('problem' in entry)
+  const entry = readClusterEntry(kubeconfig);
+  if (!entry.ok)
     return refuse('ClusterInfoMalformed', `malformed kubeconfig in the cluster-info ConfigMap: ${entry.problem}`);
   // The pattern may have found the CA of another entry.
-  const pinned = pinnedIn(entry.caPem, pins);
-  return pinned.ok ? { ok: true, entry, trusted: pinned.trusted } : pinned;
+  const pinned = pinnedIn(entry.value.caPem, pins);
+  return pinned.ok ? { ok: true, entry: entry.value, trusted: pinned.trusted } : pinned;
 }
 
 /** `trusted`: the pinned certificates only, or all of them if the operator skips CA verification. */
@@ -100,19 +96,19 @@ function pinnedIn(
   pins: readonly string[],
 ): { readonly ok: true; readonly trusted: string } | DiscoveryFailure {
   const certificates = caCertificates(bundle);
-  if ('problem' in certificates)
+  if (!certificates.ok)
     return refuse(
       'ClusterInfoMalformed',
       `failed to parse cluster CA from the cluster-info ConfigMap: ${certificates.problem}`,
     );
-  const pinned: readonly CaCertificate[] | Problem = pins.length === 0 ? certificates : pinnedOf(certificates, pins);
-  if ('problem' in pinned)
+  const pinned = pins.length === 0 ? certificates : pinnedOf(certificates.value, pins);
+  if (!pinned.ok)
     return refuse(
       'CaNotPinned',
       pinned.problem,
       'the hash is of another cluster, or a holder of the token presents a CA of their own',
     );
-  return { ok: true, trusted: pemOf(pinned) };
+  return { ok: true, trusted: pemOf(pinned.value) };
 }
 
 /**
@@ -152,7 +148,7 @@ async function checkLogin(
   const login = await logIn(server, token);
   if (!login.ok) return login;
   const certificates = caCertificates(caPem);
-  const pins = 'problem' in certificates ? [] : certificates.map(({ pin }) => pin);
+  const pins = !certificates.ok ? [] : certificates.value.map(({ pin }) => pin);
   return { ok: true, server: entry.server, caPem, pins, warnings: login.warnings };
 }
 

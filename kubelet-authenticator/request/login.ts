@@ -118,7 +118,7 @@ async function parse(text: string): Promise<Fields | undefined> {
   }
   const { readBoundedDocument } = await import('../../core/encoding/bounded-document.ts');
   const document = readBoundedDocument(text);
-  return 'problem' in document ? undefined : fieldsOf(document.value);
+  return document.ok ? fieldsOf(document.value) : undefined;
 }
 
 /** The user of the current context, or the only one there is. */

@@ -121,7 +121,7 @@ function certificateRequest(
   key: KeyObject,
   providerId: string | undefined,
 ): Uint8Array {
-  const sans = encodeSubjectAltNames({ ...names, email: [], uri: [], unsupported: [] });
+  const sans = encodeSubjectAltNames({ ...names, email: [], uri: [] });
   const extensions = [
     ...(sans === undefined ? [] : [extension(oid.subjectAltName, sans)]),
     ...(providerId === undefined ? [] : [extension(providerIdType, utf8String(providerId))]),

@@ -124,11 +124,11 @@ function verifySigner(
 /** §11.1, §11.2: what kind of content was signed, and its digest: the only tie between signature and content. */
 function checkAttributes(der: Uint8Array, content: Uint8Array): Problem | undefined {
   const set = readDer(der);
-  if ('problem' in set) return { problem: 'has signed attributes that are not DER' };
+  if (!set.ok) return { problem: 'has signed attributes that are not DER' };
   const seen = new Set<string>();
   let contentType: string | undefined;
   let digest: Uint8Array | undefined;
-  for (const attribute of set.children) {
+  for (const attribute of set.value.children) {
     const [type, values] = childrenOf(attribute, derTag.sequence) ?? [];
     const name = oidOf(type);
     const held = childrenOf(values, derTag.set) ?? [];

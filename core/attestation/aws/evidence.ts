@@ -39,8 +39,8 @@ export function readAwsEvidence(
 ): AwsEvidence | Problem {
   const schema = schemas[version];
   const read = readEvidence<string, string>(data, { required: ['v', ...schema.keys, 'sts'], optional: ['nonce'] });
-  if ('problem' in read) return wrongData(read.problem);
-  const { v, sts, nonce = '', ...which } = read.fields;
+  if (!read.ok) return wrongData(read.problem);
+  const { v, sts, nonce = '', ...which } = read.value;
   if (v !== schema.v) return wrongData(`is not of ${version}`);
   if (typeof sts !== 'string') return wrongData('has a proof that is not text');
   if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce)) return wrongData('has a nonce that is none');

@@ -33,8 +33,8 @@ export function readIdentityDocument(
   now: Instant,
 ): { readonly instance: ClaimedInstance } | Problem {
   const read = readJsonObject(content);
-  if ('problem' in read) return { problem: `is signed, but ${read.problem}` };
-  const { accountId, instanceId, availabilityZone, pendingTime, privateIp, ...others } = read.object;
+  if (!read.ok) return { problem: `is signed, but ${read.problem}` };
+  const { accountId, instanceId, availabilityZone, pendingTime, privateIp, ...others } = read.value;
   // A region speaks for its own instances only: the key of one that is given away would otherwise speak for all.
   if (others['region'] !== region) return { problem: 'is of another region than the key that signed it' };
   const partition = partitionOf(region);

@@ -65,7 +65,7 @@ function text(value: unknown): string {
 /** {"GetCallerIdentityResponse": {"GetCallerIdentityResult": {Account, Arn, UserId}, "ResponseMetadata": {RequestId}}} */
 function resultOf(body: string): JsonObject | undefined {
   const read = readJsonObject(Buffer.from(body, 'utf8'));
-  const object = 'problem' in read ? undefined : read.object;
+  const object = read.ok ? read.value : undefined;
   const response = onlyKeys(object, ['GetCallerIdentityResponse'])?.['GetCallerIdentityResponse'];
   const parts = onlyKeys(response, ['GetCallerIdentityResult', 'ResponseMetadata']);
   if (onlyKeys(parts?.['ResponseMetadata'], ['RequestId']) === undefined) return undefined;
@@ -80,6 +80,6 @@ function onlyKeys(value: unknown, keys: readonly string[]): JsonObject | undefin
 
 function isThrottled(body: string): boolean {
   const read = readJsonObject(Buffer.from(body, 'utf8'));
-  const error = 'problem' in read ? undefined : read.object['Error'];
+  const error = read.ok ? read.value['Error'] : undefined;
   return isObject(error) && throttled.has(error['Code']);
 }

@@ -21,8 +21,8 @@ export const insecureProvider: AttestationProvider = {
 
 function examine({ data, nodeName, request }: Evidence): Result<Examined, Violations> {
   const read = readEvidence(data, { required: ['v'] });
-  if ('problem' in read) return failure([violation('AttestationInvalid', `the attestation data ${read.problem}`)]);
-  if (read.fields.v !== 1)
+  if (!read.ok) return failure([violation('AttestationInvalid', `the attestation data ${read.problem}`)]);
+  if (read.value.v !== 1)
     return failure([violation('AttestationInvalid', 'the attestation data is not of insecure/v1')]);
   const identity = `insecure#${nodeName}`;
   const machine = {

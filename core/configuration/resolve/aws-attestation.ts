@@ -145,9 +145,9 @@ function resolveCertificates(
 
 function certificateProblem(pem: string): string | undefined {
   const blocks = decodePem(Buffer.from(pem), ['CERTIFICATE']);
-  if ('problem' in blocks) return `is not one PEM certificate: it ${blocks.problem}`;
+  if (!blocks.ok) return `is not one PEM certificate: it ${blocks.problem}`;
   try {
-    const { publicKey } = new X509Certificate(blocks[0]?.content ?? new Uint8Array());
+    const { publicKey } = new X509Certificate(blocks.value[0]?.content ?? new Uint8Array());
     // The endpoint `rsa2048` of the metadata service; the others sign with RSA-1024 and DSA.
     return publicKey.asymmetricKeyType === 'rsa' && (publicKey.asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
       ? undefined

@@ -63,15 +63,15 @@ function requestedKey(request: Uint8Array): Uint8Array | undefined {
   const [, base64] = requestBlock.exec(Buffer.from(request).toString('latin1')) ?? [];
   if (base64 === undefined) return undefined;
   const root = readDer(Buffer.from(base64, 'base64'));
-  if ('problem' in root) return undefined;
+  if (!root.ok) return undefined;
   // RFC 2986 §4.1: version, subject, subjectPKInfo, attributes.
-  return fieldOf(root, 2);
+  return fieldOf(root.value, 2);
 }
 
 function certifies(leaf: X509Certificate, requested: Uint8Array): boolean {
   const root = readDer(leaf.raw);
   // RFC 5280 §4.1: version, serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo …
-  const certified = 'problem' in root ? undefined : fieldOf(root, 6);
+  const certified = root.ok ? fieldOf(root.value, 6) : undefined;
   if (certified !== undefined && Buffer.compare(certified, requested) === 0) return true;
   // The same key may be written in more than one way, which costs more to see.
   try {

@@ -37,10 +37,10 @@ const inTreeMessages: Readonly<Record<Asks, string>> = {
 
 export function requiredReviews({ kind, attestation }: SignerPolicy, object: RequestObject): AccessReview {
   const decoded = decodeRequest(object.request);
-  const attested = decoded.ok && isProof(attestation, decoded.request);
+  const attested = decoded.ok && isProof(attestation, decoded.value);
   // All other signers are approved for whom their profile names; synth insists that it names somebody.
   if (kind !== 'kube-apiserver-client-kubelet' && kind !== 'kubelet-serving') return { kind: 'none', attested };
-  const asks = decoded.ok ? recognise(kind, object, decoded.request) : [];
+  const asks = decoded.ok ? recognise(kind, object, decoded.value) : [];
   if (asks.length === 0) return { kind: 'unrecognised', attested };
   if (!attested)
     return {

@@ -68,7 +68,7 @@ async function makePair(authority: Made, usages: readonly string[], spec: Reques
   const { bytes } = makeRequest(spec);
   const decoded = decodeRequest(bytes);
   if (!decoded.ok) throw new Error('the request cannot be read');
-  const { request } = decoded;
+  const request = decoded.value;
   const serial = serialFrom(new Uint8Array(16).fill(2));
   const tbs = buildTbs({ request, usages, serial, notBefore: epoch, notAfter: epoch + 86_400_000 }, authority);
   const leaf = assembleCertificate(tbs, authority.signBytes(tbs), authority.signer.algorithm);

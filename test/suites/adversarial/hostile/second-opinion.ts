@@ -35,7 +35,7 @@ export function objections(
   const decoded = decodeRequest(requestText);
   if (!decoded.ok) return ['issued, but the request does not decode'];
   try {
-    return compare(decoded.request, new X509Certificate(certificatePem), new X509Certificate(caCertificatePem));
+    return compare(decoded.value, new X509Certificate(certificatePem), new X509Certificate(caCertificatePem));
   } catch (error) {
     return [`issued, but another reader cannot read it: ${String(error)}`];
   }

@@ -80,7 +80,7 @@ function progress(request: Uint8Array | undefined): Pick<FromWorker, 'pastPem' |
   if (request === undefined) return { pastPem: false, pastSignature: false };
   const labels = ['PROVIDER', 'DATA'].map((name) => `KUBELET AUTHENTICATOR ATTESTATION ${name}`);
   return {
-    pastPem: !('problem' in decodePem(request, ['CERTIFICATE REQUEST', ...labels])),
+    pastPem: decodePem(request, ['CERTIFICATE REQUEST', ...labels]).ok,
     pastSignature: decodeRequest(request).ok,
   };
 }

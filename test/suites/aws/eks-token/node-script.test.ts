@@ -79,8 +79,8 @@ test.skipIf(skip).each(Object.entries(scripts))(
     expect(stderr).toBe('');
 
     const decoded = decodeRequest(Buffer.from(stdout));
-    if (!decoded.ok) throw new Error(decoded.violations[0].message);
-    const { request } = decoded;
+    if (!decoded.ok) throw new Error(decoded.problem[0].message);
+    const request = decoded.value;
     const providerId = `aws:///${availabilityZone}/${instanceId}`;
     // With aws/v2 the script does not even read the document.
     expect(imds.told.some((path) => path.includes('instance-identity'))).toBe(version === 'aws/v1');

@@ -48,7 +48,7 @@ export async function startKubeadmCluster(existing?: ControlPlane): Promise<Kube
     return {
       plane,
       endpoint: new URL(plane.url).host,
-      pin: 'problem' in certificates ? '' : (certificates[0]?.pin ?? ''),
+      pin: certificates.ok ? (certificates.value[0]?.pin ?? '') : '',
       kubeadm: (args) => runKubeadm(plane, args),
       clusterInfo,
       async waitForSignature(tokenId, present = true) {

@@ -38,7 +38,7 @@ const requestsFor = async (name: string) =>
 
 function commonNameIn(pem: string): string {
   const decoded = decodeRequest(Buffer.from(pem));
-  return decoded.ok ? decoded.request.subject.commonName : '';
+  return decoded.ok ? decoded.value.subject.commonName : '';
 }
 
 describe('killed at every step in its cache', () => {

@@ -31,7 +31,7 @@ describe('a node and its client certificate', () => {
   const requestsOf = async (name: string) =>
     (await site.requests()).filter(({ pem }) => {
       const decoded = decodeRequest(Buffer.from(pem));
-      return decoded.ok && decoded.request.subject.commonName === `system:node:${name}`;
+      return decoded.ok && decoded.value.subject.commonName === `system:node:${name}`;
     });
   /** Where the test's clock stands at the moment that client-go was told. */
   const goTo = (moment: number) => site.platform.advance(moment - site.platform.now() + 1_000);
@@ -62,8 +62,8 @@ describe('a node and its client certificate', () => {
     expect(request).toMatchObject({ username: 'system:bootstrap:abcdef', signerName: signers.client });
     expect(request!.name).toMatch(/^node-csr-[0-9a-f]{32}$/);
     const decoded = decodeRequest(Buffer.from(request!.pem));
-    expect(decoded).toMatchObject({ request: { providerId: `aws:///eu-central-1a/${node.instanceId}` } });
-    expect(decoded).toMatchObject({ request: { publicKey: { kind: 'P-256' }, sans: { dns: [], ip: [] } } });
+    expect(decoded).toMatchObject({ value: { providerId: `aws:///eu-central-1a/${node.instanceId}` } });
+    expect(decoded).toMatchObject({ value: { publicKey: { kind: 'P-256' }, sans: { dns: [], ip: [] } } });
 
     // 70 to 80 % of the way from now, not from the backdated notBefore, to notAfter.
     const share = (expires - before) / (certificate.validToDate.getTime() - before);

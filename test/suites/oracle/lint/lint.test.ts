@@ -272,6 +272,6 @@ async function issueEach(requests: readonly Request[], cas: readonly CorpusAutho
 
 function asked(request: Buffer, usages: readonly string[]): Asked {
   const decoded = decodeRequest(request);
-  if (!decoded.ok) throw new Error(JSON.stringify(decoded.violations));
-  return { request: decoded.request, usages };
+  if (!decoded.ok) throw new Error(JSON.stringify(decoded.problem));
+  return { request: decoded.value, usages };
 }

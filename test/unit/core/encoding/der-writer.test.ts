@@ -12,7 +12,7 @@ function opinion(block: asn1js.BaseBlock): string {
 /** What was written, if our reader takes it for DER. */
 function written(bytes: Uint8Array): string {
   const read = readDer(bytes);
-  return 'problem' in read ? read.problem : Buffer.from(encodingOf(read)).toString('hex');
+  return read.ok ? Buffer.from(encodingOf(read.value)).toString('hex') : read.problem;
 }
 
 /** On both sides of every length of length. */

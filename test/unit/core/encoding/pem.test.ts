@@ -10,7 +10,7 @@ const three = pemBlock('THREE', Buffer.from('third'));
 
 function decode(text: string): string[] | string {
   const blocks = decodePem(Buffer.from(text, 'utf8'), labels);
-  return 'problem' in blocks ? blocks.problem : blocks.map(({ label, content }) => `${label} ${content.length}`);
+  return blocks.ok ? blocks.value.map(({ label, content }) => `${label} ${content.length}`) : blocks.problem;
 }
 
 describe('accepted', () => {

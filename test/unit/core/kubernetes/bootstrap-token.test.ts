@@ -10,12 +10,13 @@ import {
   usageProblem,
 } from '../../../../core/kubernetes/bootstrap-token.ts';
 import type { TokenRecord } from '../../../../core/kubernetes/bootstrap-token.ts';
+import { failure, success } from '../../../../core/outcome/result.ts';
 
 const token = { id: 'abcdef', secret: '0123456789abcdef' };
 
 describe('the form of a token', () => {
   test('is kubeadm’s', () => {
-    expect(parseBootstrapToken('abcdef.0123456789abcdef')).toEqual(token);
+    expect(parseBootstrapToken('abcdef.0123456789abcdef')).toEqual(success(token));
   });
 
   test.each([
@@ -29,9 +30,9 @@ describe('the form of a token', () => {
     ' abcdef.0123456789abcdef',
     'abcdef.0123456789abcdef\n',
   ])('%j is none, and is not repeated', (text) => {
-    expect(parseBootstrapToken(text)).toEqual({
-      problem: String.raw`the bootstrap token was not of the form "\A([a-z0-9]{6})\.([a-z0-9]{16})\z"`,
-    });
+    expect(parseBootstrapToken(text)).toEqual(
+      failure(String.raw`the bootstrap token was not of the form "\A([a-z0-9]{6})\.([a-z0-9]{16})\z"`),
+    );
   });
 
   test('is what comes of random bytes, all characters alike', () => {
@@ -41,7 +42,7 @@ describe('the form of a token', () => {
     const text = Array.from({ length: 126 }, () => generateBootstrapToken(bytes))
       .map(({ id, secret }) => id + secret)
       .join('');
-    expect(parseBootstrapToken(`${text.slice(0, 6)}.${text.slice(6, 22)}`)).not.toHaveProperty('problem');
+    expect(parseBootstrapToken(`${text.slice(0, 6)}.${text.slice(6, 22)}`)).toMatchObject({ ok: true });
     const only = generateBootstrapToken((count) => new Uint8Array(count).fill(next++ % 2 === 0 ? 255 : 251));
     // 255 is above the last multiple of 36 and is passed over; 251 is the last character.
     expect(only).toEqual({ id: 'zzzzzz', secret: 'z'.repeat(16) });
@@ -79,9 +80,11 @@ describe('the Secret', () => {
   });
 
   test('is read back as it was written', () => {
-    expect(tokenOfSecret(secretOfToken(record))).toEqual({ ...record, expires: Date.parse('2026-06-01T12:00:00Z') });
+    expect(tokenOfSecret(secretOfToken(record))).toEqual(
+      success({ ...record, expires: Date.parse('2026-06-01T12:00:00Z') }),
+    );
     const { expires: _, owner: __, ...forever } = record;
-    expect(tokenOfSecret(secretOfToken(forever))).toEqual(forever);
+    expect(tokenOfSecret(secretOfToken(forever))).toEqual(success(forever));
   });
 
   const altered = (change: (secret: { metadata: Record<string, unknown>; data: Record<string, string> }) => void) => {
@@ -104,7 +107,7 @@ describe('the Secret', () => {
       "can't parse expiration",
     ],
   ])('with %s is none', (_, change, words) => {
-    expect(altered(change as never)).toEqual({ problem: expect.stringContaining(words) as unknown });
+    expect(altered(change as never)).toEqual(failure(expect.stringContaining(words)));
   });
 });
 

@@ -1,16 +1,16 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { caCertificates, clusterEntry, parsePins, pinnedOf } from '../../../../core/kubernetes/cluster-info.ts';
+import { caCertificates, parsePins, pinnedOf, readClusterEntry } from '../../../../core/kubernetes/cluster-info.ts';
+import { failure, success } from '../../../../core/outcome/result.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 
 const hex = 'AB'.repeat(32);
 
 describe('pins', () => {
   test('are taken in either case', () => {
-    expect(parsePins([`sha256:${hex}`, `SHA256:${hex}`])).toEqual([
-      `sha256:${hex.toLowerCase()}`,
-      `sha256:${hex.toLowerCase()}`,
-    ]);
+    expect(parsePins([`sha256:${hex}`, `SHA256:${hex}`])).toEqual(
+      success([`sha256:${hex.toLowerCase()}`, `sha256:${hex.toLowerCase()}`]),
+    );
   });
 
   test.each([
@@ -21,7 +21,7 @@ describe('pins', () => {
     [`sha256:${'g'.repeat(64)}`, 'could not decode SHA-256 from hex'],
     ['', 'invalid hash, expected "format:hex-value"'],
   ])('%j is none', (text, words) => {
-    expect(parsePins([text])).toEqual({ problem: expect.stringContaining(words) as unknown });
+    expect(parsePins([text])).toEqual(failure(expect.stringContaining(words)));
   });
 });
 
@@ -34,23 +34,23 @@ describe('the CA', async () => {
   const both = `some words\n${ours.certificatePem}\n${theirs.certificatePem}`;
 
   test('has the hash that OpenSSL computes', () => {
-    expect(caCertificates(both)).toMatchObject([
-      { pin: pinOf(ours.certificatePem) },
-      { pin: pinOf(theirs.certificatePem) },
-    ]);
+    expect(caCertificates(both)).toMatchObject({
+      value: [{ pin: pinOf(ours.certificatePem) }, { pin: pinOf(theirs.certificatePem) }],
+    });
   });
 
   test('beside a pinned one is not trusted with it', () => {
     const certificates = caCertificates(both);
-    if ('problem' in certificates) throw new Error(certificates.problem);
-    const pinned = pinnedOf(certificates, [pinOf(ours.certificatePem)]);
-    expect(pinned).toHaveLength(1);
-    expect(pinned).toMatchObject([{ subject: 'CN=ours' }]);
-    expect(pinnedOf(certificates, [`sha256:${hex.toLowerCase()}`])).toEqual({
-      problem: expect.stringMatching(
-        /^cluster CA found in cluster-info ConfigMap is invalid: none of the public keys ".*" are pinned$/,
-      ) as unknown,
-    });
+    if (!certificates.ok) throw new Error(certificates.problem);
+    const pinned = pinnedOf(certificates.value, [pinOf(ours.certificatePem)]);
+    expect(pinned).toMatchObject({ value: [{ subject: 'CN=ours' }] });
+    expect(pinnedOf(certificates.value, [`sha256:${hex.toLowerCase()}`])).toEqual(
+      failure(
+        expect.stringMatching(
+          /^cluster CA found in cluster-info ConfigMap is invalid: none of the public keys ".*" are pinned$/,
+        ),
+      ),
+    );
   });
 
   test.each(['', 'no PEM', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])(
@@ -62,10 +62,11 @@ describe('the CA', async () => {
 });
 
 describe('the cluster of a kubeconfig', () => {
+  const entryOf = (config: unknown) => readClusterEntry(JSON.stringify(config));
   const cluster = { server: 'https://10.0.0.1:6443', 'certificate-authority-data': btoa('PEM') };
 
   test('is the unnamed one of cluster-info', () => {
-    expect(clusterEntry({ clusters: [{ name: '', cluster }] })).toEqual({ server: cluster.server, caPem: 'PEM' });
+    expect(entryOf({ clusters: [{ name: '', cluster }] })).toEqual(success({ server: cluster.server, caPem: 'PEM' }));
   });
 
   test('else that of the current context', () => {
@@ -74,20 +75,20 @@ describe('the cluster of a kubeconfig', () => {
       { name: 'b', cluster },
     ];
     const contexts = [{ name: 'x', context: { cluster: 'b' } }];
-    expect(clusterEntry({ clusters: others, contexts, 'current-context': 'x' })).toMatchObject({
-      server: cluster.server,
+    expect(entryOf({ clusters: others, contexts, 'current-context': 'x' })).toMatchObject({
+      value: { server: cluster.server },
     });
-    expect(clusterEntry({ clusters: others, contexts })).toHaveProperty('problem');
+    expect(entryOf({ clusters: others, contexts })).toHaveProperty('problem');
   });
 
   test.each([
-    [undefined],
+    [null],
     ['text'],
     [{ clusters: [] }],
     [{ clusters: [{ name: '', cluster: { ...cluster, server: 'http://10.0.0.1' } }] }],
     [{ clusters: [{ name: '', cluster: { ...cluster, server: 6443 } }] }],
     [{ clusters: [{ name: '', cluster: { ...cluster, 'insecure-skip-tls-verify': true } }] }],
   ])('%j has none to be believed', (config) => {
-    expect(clusterEntry(config)).toHaveProperty('problem');
+    expect(entryOf(config)).toHaveProperty('problem');
   });
 });

@@ -43,8 +43,8 @@ function profileOf(signer: string, profile: string, more = ''): Profile {
 
 function judge(profile: Profile, spec: RequestSpec, usages: readonly string[] = ['client auth']): readonly Violation[] {
   const decoded = decodeRequest(makeRequest(spec).bytes);
-  if (!decoded.ok) return decoded.violations;
-  return checkProfile(profile, object({ usages, username: 'mallory', groups: ['dev'] }), decoded.request);
+  if (!decoded.ok) return decoded.problem;
+  return checkProfile(profile, object({ usages, username: 'mallory', groups: ['dev'] }), decoded.value);
 }
 
 const codes = (violations: readonly Violation[]): string[] => violations.map(({ code }) => code);

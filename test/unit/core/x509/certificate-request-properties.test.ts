@@ -86,8 +86,8 @@ function replaceAt(where: number, count: number, octets: readonly number[]): Edi
 function answerTo(text: Uint8Array): 'accepted' | 'refused' | 'no answer' {
   const answer = decodeRequest(text);
   if (answer.ok) return 'accepted';
-  const plain = answer.violations.every(({ code, message }) => isRefusalCode(code) && /^[ -~]{5,200}$/.test(message));
-  return plain && answer.violations.length > 0 ? 'refused' : 'no answer';
+  const plain = answer.problem.every(({ code, message }) => isRefusalCode(code) && /^[ -~]{5,200}$/.test(message));
+  return plain && answer.problem.length > 0 ? 'refused' : 'no answer';
 }
 
 describe('never throws', () => {
@@ -195,7 +195,7 @@ describe('a request changed before it was signed', async () => {
   function ourReading(made: MadeRequest): Reading | undefined {
     const answer = decodeRequest(made.bytes);
     if (!answer.ok) return undefined;
-    const { request } = answer;
+    const request = answer.value;
     const serial = serialFrom(new Uint8Array(16));
     const tbs = buildTbs({ request, usages: ['client auth'], serial, ...span }, authority);
     const leaf = assembleCertificate(tbs, sign('sha256', tbs, caKey.privateKey), 'ECDSA_SHA_256');

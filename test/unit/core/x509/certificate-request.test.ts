@@ -23,15 +23,15 @@ import { goEd25519Request, kubeletRequest, opensslPssRequest, opensslRequest } f
 
 function decoded(text: string | Uint8Array): CertificateRequest {
   const answer = decodeRequest(Buffer.from(text));
-  if (!answer.ok) throw new Error(JSON.stringify(answer.violations));
-  return answer.request;
+  if (!answer.ok) throw new Error(JSON.stringify(answer.problem));
+  return answer.value;
 }
 
 function refusal(text: string | Uint8Array): { code: RefusalCode; message: string } {
   const answer = decodeRequest(Buffer.from(text));
   if (answer.ok) throw new Error('accepted');
-  expect(answer.violations).toHaveLength(1);
-  return answer.violations[0];
+  expect(answer.problem).toHaveLength(1);
+  return answer.problem[0];
 }
 
 const providerLabel = 'KUBELET AUTHENTICATOR ATTESTATION PROVIDER';
@@ -599,8 +599,8 @@ function pemOf(content: Uint8Array): Buffer {
 
 function partsOf(whole: Uint8Array): Uint8Array[] {
   const root = readDer(whole);
-  if ('problem' in root) throw new Error(root.problem);
-  return root.children.map((part) => encodingOf(part));
+  if (!root.ok) throw new Error(root.problem);
+  return root.value.children.map((part) => encodingOf(part));
 }
 
 /** The signature's BIT STRING with its last bit declared unused. */

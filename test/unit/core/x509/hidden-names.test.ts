@@ -10,8 +10,8 @@ import type { RequestSpec } from '../../../harness/x509/requests.ts';
 function outcome(spec: RequestSpec): string {
   const decoded = decodeRequest(makeRequest(spec).bytes);
   if (decoded.ok) return 'read';
-  expect(decoded.violations.map(({ code }) => code)).toEqual(['RequestMalformed']);
-  return decoded.violations[0].message;
+  expect(decoded.problem.map(({ code }) => code)).toEqual(['RequestMalformed']);
+  return decoded.problem[0].message;
 }
 
 const hidden: readonly (readonly [what: string, character: string])[] = [

@@ -10,8 +10,8 @@ function read(value: Uint8Array): string | undefined {
   const decoded = decodeRequest(
     makeRequest({ subject: { CN: 'n1' }, extensions: [{ oid: providerIdType, value }] }).bytes,
   );
-  if (!decoded.ok) throw new Error(JSON.stringify(decoded.violations));
-  return decoded.request.providerId;
+  if (!decoded.ok) throw new Error(JSON.stringify(decoded.problem));
+  return decoded.value.providerId;
 }
 
 describe('the provider ID extension', () => {

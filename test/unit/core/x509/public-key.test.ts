@@ -12,9 +12,9 @@ function decode(modulusOctets: Uint8Array, exponentOctets: Uint8Array) {
   const key = der.sequence(der.tlv(2, modulusOctets), der.tlv(2, exponentOctets));
   const algorithm = der.sequence(der.oid('1.2.840.113549.1.1.1'), der.nothing());
   const info = readDer(der.sequence(algorithm, der.bits(key)));
-  if ('problem' in info) throw new Error(info.problem);
-  const decoded = decodePublicKey(info);
-  return 'code' in decoded ? decoded.code : decoded.publicKey.description;
+  if (!info.ok) throw new Error(info.problem);
+  const decoded = decodePublicKey(info.value);
+  return decoded.ok ? decoded.value.publicKey.description : decoded.problem[0].code;
 }
 
 describe('the exponent of an RSA key', () => {
@@ -47,6 +47,6 @@ describe('the modulus of an RSA key', () => {
 
 test('an ordinary key is described', () => {
   const info = readDer(sharedKey('P-256').spki);
-  if ('problem' in info) throw new Error(info.problem);
-  expect(decodePublicKey(info)).toMatchObject({ publicKey: { description: 'ECDSA P-256' } });
+  if (!info.ok) throw new Error(info.problem);
+  expect(decodePublicKey(info.value)).toMatchObject({ value: { publicKey: { description: 'ECDSA P-256' } } });
 });

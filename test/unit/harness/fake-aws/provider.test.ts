@@ -70,8 +70,8 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
   const { request } = makeNodeEvidence(aws, instanceId, { ...node, ...options });
   meanwhile();
   const decoded = decodeRequest(Buffer.from(request));
-  if (!decoded.ok) throw new Error(decoded.violations[0].message);
-  const sent = decodeEvidence(decoded.request.evidence);
+  if (!decoded.ok) throw new Error(decoded.problem[0].message);
+  const sent = decodeEvidence(decoded.value.evidence);
   const evidence = sent.ok ? sent.value : undefined;
   if (evidence === undefined) throw new Error('no evidence');
   const credentials = reader;
@@ -82,10 +82,10 @@ async function attest(instanceId: string, options: Partial<NodeEvidenceOptions> 
     ),
     regionCertificates: aws.regionCertificates(region, 'us-east-1'),
   });
-  const { publicKey } = decoded.request;
+  const { publicKey } = decoded.value;
   const examined = provider.examine({
     ...evidence,
-    request: decoded.request,
+    request: decoded.value,
     nodeName: node.nodeName,
     clusterName: node.clusterName,
     binding: (nonce) => bindingDigest({ ...node, nonce, spki: publicKey.spki }),

@@ -64,12 +64,12 @@ async function issue(stored: Stored, key?: webcrypto.CryptoKey): Promise<void> {
   if (!decoded.ok) throw new Error('unreadable');
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: '01',
-    subject: [{ O: ['system:nodes'] }, { CN: [decoded.request.subject.commonName] }],
+    subject: [{ O: ['system:nodes'] }, { CN: [decoded.value.subject.commonName] }],
     issuer: 'CN=ca',
     notBefore: new Date(now - 300_000),
     notAfter: new Date(now + 30 * 86_400_000),
     signingAlgorithm: algorithm,
-    publicKey: key ?? new x509.PublicKey(new Uint8Array(decoded.request.publicKey.spki)),
+    publicKey: key ?? new x509.PublicKey(new Uint8Array(decoded.value.publicKey.spki)),
     signingKey: caKeys.privateKey,
   });
   stored.status = { ...stored.status, certificate: Buffer.from(certificate.toString('pem')).toString('base64') };
@@ -153,7 +153,7 @@ const keysSent = () =>
   new Set(
     created.map(({ spec }) => {
       const decoded = decodeRequest(Buffer.from(spec.request, 'base64'));
-      return decoded.ok ? Buffer.from(decoded.request.publicKey.spki).toString('hex') : '';
+      return decoded.ok ? Buffer.from(decoded.value.publicKey.spki).toString('hex') : '';
     }),
   );
 

@@ -19,7 +19,7 @@ let pin: string;
 beforeAll(async () => {
   ours = await createTestAuthority('ours');
   const certificates = caCertificates(ours.certificatePem);
-  pin = 'problem' in certificates ? '' : (certificates[0]?.pin ?? '');
+  pin = certificates.ok ? (certificates.value[0]?.pin ?? '') : '';
 });
 
 /** A server that answers every call with this cluster-info, signed or not. */

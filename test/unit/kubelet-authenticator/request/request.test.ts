@@ -44,7 +44,7 @@ const provider = awsProvider(imds, (proof) => {
 /** Provider and version, and what the DATA block says. */
 function evidenceIn(text: string): readonly [version: string, data: object] {
   const decoded = decodeRequest(Buffer.from(text));
-  const sent = decoded.ok ? decodeEvidence(decoded.request.evidence) : undefined;
+  const sent = decoded.ok ? decodeEvidence(decoded.value.evidence) : undefined;
   const evidence = sent?.ok === true ? sent.value : undefined;
   if (evidence === undefined) throw new Error('no evidence');
   return [evidence.version, JSON.parse(Buffer.from(evidence.data).toString()) as object];
@@ -55,13 +55,13 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
   const request = await makeRequest(settings, wanted, key, provider, 'aws/v2', 1_000);
   const decoded = decodeRequest(Buffer.from(request.text));
   if (!decoded.ok) throw new Error(JSON.stringify(decoded));
-  expect(decoded.request).toMatchObject({
+  expect(decoded.value).toMatchObject({
     subject: { commonName: 'system:node:n1', organizations: ['system:nodes'] },
     providerId: 'aws:///cn-north-1b/i-0123456789abcdef0',
     requestedExtensions: ['1.3.6.1.4.1.11129.2.1.21'],
     sans: { ip: [], dns: [] },
   });
-  expect(decoded.request.publicKey.kind).toBe(kind.startsWith('RSA') ? 'RSA' : kind);
+  expect(decoded.value.publicKey.kind).toBe(kind.startsWith('RSA') ? 'RSA' : kind);
   expect(request.name).toBe(`node-csr-${createHash('sha256').update(request.text).digest('hex').slice(0, 32)}`);
   expect(request.staleAt).toBe(1_000 + 4 * 60_000);
   expect(createPrivateKey(key).type).toBe('private');
@@ -85,7 +85,7 @@ test.each(keyKinds)('a request for a %s key is what the signing side reads', asy
     signerName: wanted.signerName,
     nodeName,
     nonce,
-    spki: decoded.request.publicKey.spki,
+    spki: decoded.value.publicKey.spki,
   };
   expect(signed.at(-1)).toMatchObject({
     host: 'sts.cn-north-1.amazonaws.com.cn',
@@ -123,7 +123,7 @@ test('two of one moment, for one key, are two: a proof is taken once', async () 
 test('names go into the request, the object into the API as it is', async () => {
   const names = { ip: ['10.0.0.1', '2001:db8::1'], dns: ['n1.example.com'] };
   const request = await makeRequest(settings, { ...wanted, names }, newKey('P-256'), provider, 'aws/v2', 0);
-  expect(decodeRequest(Buffer.from(request.text))).toMatchObject({ request: { sans: names } });
+  expect(decodeRequest(Buffer.from(request.text))).toMatchObject({ value: { sans: names } });
   expect(requestObject(request, wanted)).toEqual({
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
