@@ -1,11 +1,11 @@
 /** After each try: logs, metrics, Events, and when the request is queued again. */
-import type { Attention } from './request/alarm-policy.ts';
 import { fullJitter } from './runtime/clock.ts';
 import type { Backoff } from './runtime/clock.ts';
 import type { EventSink } from './request/events.ts';
 import type { RelayMetrics } from './observe/metrics.ts';
 import type { RelayPorts } from './settings/options.ts';
 import type { RequestQueue, Taken } from './schedule/queue.ts';
+import { causes } from './request/result.ts';
 import type { End, RetryCause, WorkResult } from './request/result.ts';
 import { approvedAt } from './objects/status.ts';
 
@@ -23,11 +23,12 @@ const reviewBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_0
 const tooLargeBackoff: Backoff = { leastMilliseconds: 120_000, baseMilliseconds: 300_000, capMilliseconds: 3_600_000 };
 /** Tries before an Event reports the delay to the requester: about a minute. */
 const triesBeforeEvent = 10;
+/** Tries before a lasting failure is an alarm: about 25 s. An API server has read its roles seconds after its start. */
+const triesBeforeAlarm = 8;
 
 export interface Endings {
   readonly queue: RequestQueue;
   readonly events: EventSink;
-  readonly attention: Attention;
 }
 type EndingPorts = Pick<RelayPorts, 'clock' | 'random' | 'log'> & { readonly metrics: RelayMetrics };
 
@@ -46,22 +47,13 @@ export function isFinal(end: End): boolean {
   return end === 'issued' || end === 'refused' || end === 'denied' || end === 'gone';
 }
 
-/** RBAC gives the permission to write per signer, and separately for deciding and signing. */
-function rightOf({ key, step }: Taken): string {
-  return `${step} ${key.signerName}`;
-}
-
-const written: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied']);
-
 export function complete(
-  taken: Taken,
+  { key }: Taken,
   { end, object, violations, decision }: WorkResult & { kind: 'done' },
-  { events, attention }: Endings,
+  { events }: Endings,
   { clock, log, metrics }: EndingPorts,
 ): void {
-  const { key } = taken;
   metrics.finished(key.signerName, end);
-  if (written.has(end)) attention.allowed(rightOf(taken));
   const approved = end === 'issued' && object !== undefined ? approvedAt(object) : undefined;
   if (approved !== undefined) metrics.issuedAfter(key.signerName, Math.max(0, clock.now() - approved) / 1_000);
   if (decision !== undefined) {
@@ -76,24 +68,28 @@ export function complete(
 }
 
 export function requeue(
-  taken: Taken,
+  { key, failures }: Taken,
   { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
-  { queue, events, attention }: Endings,
+  { queue, events }: Endings,
   { random, log, metrics }: EndingPorts,
 ): void {
-  const { key, failures } = taken;
   // Retry-After is added to the jitter, since it is the same for all clients.
   const asked = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
   const delay = asked + fullJitter(failures, backoffOf(cause), random);
   metrics.retried(cause);
   const fields = { ...key, cause, detail: detail.slice(0, 300), failures: failures + 1, delay: Math.round(delay) };
   if (cause === 'NotPermitted') log.info(fields, 'request left alone: asked again later');
-  else if (attention.needed(rightOf(taken), cause)) {
+  else if (needsPerson(cause, failures)) {
     metrics.alarmed(cause);
     log.error(fields, 'request tried again: needs attention');
   } else log.warn(fields, 'request tried again');
   if (failures + 1 === (cause === 'ObjectTooLarge' ? 1 : triesBeforeEvent)) events.delayed(key, cause);
   queue.retry(key, delay);
+}
+
+function needsPerson(cause: RetryCause, failures: number): boolean {
+  const { alarm } = causes[cause];
+  return alarm === 'first' || (alarm === 'lasting' && failures >= triesBeforeAlarm);
 }
 
 function backoffOf(cause: RetryCause): Backoff {

@@ -2,7 +2,6 @@
 import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
 import type { Arrivals } from './arrivals.ts';
 import { createAskedOnce } from './request/asked-once.ts';
-import { causes, createAttention } from './request/alarm-policy.ts';
 import { deadline } from './runtime/clock.ts';
 import type { Clock } from './runtime/clock.ts';
 import { complete, isFinal, requeue, wasAnswered } from './ending.ts';
@@ -18,6 +17,7 @@ import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { createRequestQueue, sumOf } from './schedule/queue.ts';
 import type { Taken } from './schedule/queue.ts';
 import { reflect } from './cluster/reflector.ts';
+import { causes } from './request/result.ts';
 import type { RetryCause, WorkResult } from './request/result.ts';
 import { endpointSteps, byStep, steps } from './schedule/fair-queue.ts';
 import type { EndpointStep, Step } from './schedule/fair-queue.ts';
@@ -62,7 +62,6 @@ export async function runSession(
     held: createObjectCache(heldBytes),
     limiters: { sign: limiter(), attest: limiter(), approve: limiter() },
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
-    attention: createAttention(clock),
     asked: createAskedOnce(askedUids),
     lineLimit: createLineLimit(clock),
   };
@@ -198,7 +197,7 @@ function slowDown(
   { limiters }: Session,
 ): void {
   const { others } = causes[cause];
-  if (others === 'crowded') limiters[step].onThrottled(begun);
+  if (others === 'throttled') limiters[step].onThrottled(begun);
   else if (others === 'failing') limiters[step].onFailure(begun, requester);
 }
 

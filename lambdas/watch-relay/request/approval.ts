@@ -9,17 +9,15 @@ import type { SignerPolicy } from '../settings/options.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts';
 import type { RefusalCode, Violations } from '../../../core/outcome/outcome.ts';
-import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
-import type { AttestAnswer, AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
+import type { AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { AskedOnce } from './asked-once.ts';
 import { classify } from '../objects/request-phase.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { accessQuestion, requiredReviews } from './access-review.ts';
 import type { AccessReview } from './access-review.ts';
 import { reviewByPolicy } from './policy-only-review.ts';
-import { done, retry, retryOf } from './result.ts';
-import { errorMessage } from '../../../core/outcome/error-message.ts';
+import { apiUnreachable, askEndpoint, done, refusedByApi, retry, retryOf } from './result.ts';
 import type { Decision, WorkResult } from './result.ts';
 import { withDecision } from '../objects/status.ts';
 import type { DecisionCondition } from '../objects/status.ts';
@@ -38,51 +36,45 @@ export interface ApprovalPorts {
 const identityAnnotation = 'countersign.dev/identity';
 const approvedReason = 'AutoApproved';
 
-/** Whether there is anything to do with its pending requests. */
+/** Whether the relay acts on pending requests of such a signer. */
 export function decides(policy: SignerPolicy | undefined): boolean {
   return policy?.approval === 'approve' || policy?.attestation !== undefined;
 }
 
-/** `json` is the object as the API server gave it, and what any write of ours holds for; `object` is the same, decoded. */
+/** `json`: the object as the API server sent it, on which each write depends; `object`: the same, decoded. */
 export async function decideRequest(
   json: JsonObject,
   object: RequestObject,
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
-  const policy = object.signerName === undefined ? undefined : ports.policies.get(object.signerName);
+  const policy = ports.policies.get(object.signerName ?? '');
   if (policy === undefined || !decides(policy)) return done('left');
   if (policy.approval === 'manual') return note(json, object, ports, signal);
 
   // The review comes first: a requester without the permission must not use up evidence or claim a machine's name.
   const review = requiredReviews(policy, object);
   const granted = await reviewAccess(review, json, object, ports, signal);
-  if ('kind' in granted) return granted;
+  if (granted.kind !== 'granted') return granted;
 
   const { judgedHere } = policy;
   const answer =
     judgedHere === undefined
-      ? await attest(json, ports, signal)
+      ? await askEndpoint(() => ports.signer.attest(json, undefined, signal))
       : ({ kind: 'verdict', verdict: reviewByPolicy(judgedHere, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
       return conclude(json, answer.verdict, review, granted, ports, signal);
-    case 'refused': {
-      const reason = refusalReason(answer.violations);
-      return deny(json, { reason, message: refusalMessage(answer.violations), annotations: {} }, ports, signal);
-    }
+    case 'refused':
+      return deny(json, refusalOf(answer.violations), ports, signal);
     case 'invalid':
       return done('invalid');
-    case 'unanswered':
-      return answer.result;
-    case 'busy':
-    case 'unauthorized':
-    case 'unexpected':
+    default:
       return retryOf(answer);
   }
 }
 
-/** Needs neither review nor attest: the sign function would refuse such a request of any requester. */
+/** Refuses an oversized request without a review and without attest: sign refuses it whoever the requester is. */
 export async function refusePending(
   json: JsonObject,
   { uid, signerName }: RequestObject,
@@ -90,10 +82,10 @@ export async function refusePending(
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
-  const policy = signerName === undefined ? undefined : ports.policies.get(signerName);
+  const policy = ports.policies.get(signerName ?? '');
   if (policy === undefined || !decides(policy)) return done('left');
-  const [reason, message] = [refusalReason(violations), refusalMessage(violations)];
-  if (policy.approval === 'approve') return deny(json, { reason, message, annotations: {} }, ports, signal);
+  const { reason, message, annotations } = refusalOf(violations);
+  if (policy.approval === 'approve') return deny(json, { reason, message, annotations }, ports, signal);
   if (ports.asked.has(uid)) return done('left');
   ports.asked.add(uid);
   return { ...done('left'), decision: { kind: 'noted', code: reason, message } };
@@ -107,7 +99,7 @@ async function note(
   signal: AbortSignal,
 ): Promise<WorkResult> {
   if (ports.asked.has(uid)) return done('left');
-  const answer = await attest(json, ports, signal);
+  const answer = await askEndpoint(() => ports.signer.attest(json, undefined, signal));
   switch (answer.kind) {
     case 'verdict':
       ports.asked.add(uid);
@@ -116,11 +108,7 @@ async function note(
     case 'invalid':
       ports.asked.add(uid);
       return done(answer.kind === 'invalid' ? 'invalid' : 'left');
-    case 'unanswered':
-      return answer.result;
-    case 'busy':
-    case 'unauthorized':
-    case 'unexpected':
+    default:
       return retryOf(answer);
   }
 }
@@ -133,6 +121,7 @@ function noted(verdict: AttestVerdict): { decision?: Decision } {
 
 /** The permission that the requester has. */
 interface Granted {
+  readonly kind: 'granted';
   /** The in-tree approver's message for it, if there is one. */
   readonly message?: string;
 }
@@ -144,35 +133,23 @@ async function reviewAccess(
   { api }: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<Granted | WorkResult> {
-  if (review.kind !== 'permissions') return {};
+  if (review.kind !== 'permissions') return { kind: 'granted' };
   for (const { subresource, message } of review.permissions) {
     const question = accessQuestion(json, object, subresource);
     if (question === undefined) return done('malformed');
     try {
       const answer = await api.reviewAccess(question, signal);
-      if (answer.ok && answer.value) return message === undefined ? {} : { message };
+      if (answer.ok && answer.value) return { kind: 'granted', ...(message === undefined ? {} : { message }) };
       if (answer.ok) continue;
       const forbidden = answer.why === 'Unauthorized' || answer.why === 'Forbidden';
       return retry(forbidden ? 'ApiForbidden' : 'ApiRejected', answer.message);
     } catch (error) {
-      return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
+      return apiUnreachable(error);
     }
   }
   // Not a denial: a binding that is created later lets the request through, as in-tree.
   const names = review.permissions.map(({ subresource }) => subresource).join(' and ');
-  return retry('NotPermitted', `no leave to create certificatesigningrequests/${names}`);
-}
-
-async function attest(
-  json: JsonObject,
-  { signer }: ApprovalPorts,
-  signal: AbortSignal,
-): Promise<AttestAnswer | { readonly kind: 'unanswered'; readonly result: WorkResult }> {
-  try {
-    return await signer.attest(json, undefined, signal);
-  } catch (error) {
-    return { kind: 'unanswered', result: retry('EndpointUnreachable', errorMessage(error)) };
-  }
+  return retry('NotPermitted', `the requester may not create certificatesigningrequests/${names}`);
 }
 
 async function conclude(
@@ -211,16 +188,14 @@ function attestedMessage(identity: string): string {
   return `The request was made by machine ${identity}, as it proved.`;
 }
 
-function deny(
-  json: JsonObject,
-  {
-    reason,
-    message,
-    annotations,
-  }: Pick<DecisionCondition, 'message' | 'annotations'> & { readonly reason: RefusalCode },
-  ports: ApprovalPorts,
-  signal: AbortSignal,
-): Promise<WorkResult> {
+type Denial = Pick<DecisionCondition, 'message' | 'annotations'> & { readonly reason: RefusalCode };
+
+function refusalOf(violations: Violations): Denial {
+  return { reason: refusalReason(violations), message: refusalMessage(violations), annotations: {} };
+}
+
+function deny(json: JsonObject, denial: Denial, ports: ApprovalPorts, signal: AbortSignal): Promise<WorkResult> {
+  const { reason, message, annotations } = denial;
   return write(json, { type: 'Denied', reason, message, annotations }, reason, ports, signal);
 }
 
@@ -241,28 +216,13 @@ async function write(
   try {
     answer = await api.updateApproval(withDecision(json, condition, clock.now()), signal);
   } catch (error) {
-    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
+    return apiUnreachable(error);
   }
-  if (answer.ok) {
-    // An admission webhook can accept and drop the update: counting it as done would leave the request pending.
-    if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the decision was accepted and not stored');
-    const kind = type === 'Approved' ? 'approved' : 'denied';
-    return { ...done(kind), object: answer.value, decision: { kind, code, message } };
-  }
-  switch (answer.why) {
-    case 'NotFound':
-      return done('gone');
-    case 'Unauthorized':
-    case 'Forbidden':
-      return retry('ApiForbidden', answer.message);
-    case 'Conflict':
-      return retry('ApiConflict', answer.message);
-    case 'Expired':
-    case 'Invalid':
-      return retry('ApiRejected', answer.message);
-    case 'TooLarge':
-      return retry('ObjectTooLarge', answer.message);
-  }
+  if (!answer.ok) return refusedByApi(answer);
+  // An admission webhook can accept and drop the update: counting it as done would leave the request pending.
+  if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the decision was accepted and not stored');
+  const kind = type === 'Approved' ? 'approved' : 'denied';
+  return { ...done(kind), object: answer.value, decision: { kind, code, message } };
 }
 
 function decisionOn(json: JsonObject): 'Approved' | 'Denied' | undefined {

@@ -1,44 +1,57 @@
 /** How one try of one request can end. */
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { BusyWhy, RefusalCode, Violations } from '../../../core/outcome/outcome.ts';
-import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import { ThrottledError } from '../../../core/ports/errors.ts';
+import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { NoAnswer } from '../../../core/ports/signing-endpoint.ts';
 
-/** How a request leaves the relay for good, or until somebody changes it. */
+/** How a request leaves the relay: for good, or until its object changes. */
 export type End =
   | 'issued'
   | 'refused'
-  | 'approved' // and comes back by the watch, to be signed
+  | 'approved' // the watch then delivers it again, to be signed
   | 'denied'
-  | 'left' // pending, and somebody else's to decide
-  | 'ignored' // the endpoint does not know the signer, or sees another state than we do
+  | 'left' // pending; another approver decides
+  | 'ignored' // the endpoint does not know the signer, or sees the request in another state
   | 'invalid' // the endpoint cannot read the object
-  | 'malformed' // nor can we
-  | 'settled' // answered by somebody else, or not to be answered
+  | 'malformed' // the relay cannot read the object
+  | 'settled' // it has a certificate or a final condition already
   | 'gone';
 
-/** Why a request comes back later. Metric label, log field, and the word in the Event about a delay. */
-export type RetryCause =
-  | 'EndpointBusy' // asked too often: it, or what it depends on
-  | 'EndpointFailing' // what it depends on fails, or it does
-  | 'EndpointUnreachable' // no answer: connection or timeout
-  | 'EndpointUnauthorized' // 401, 403, or no credentials
-  | 'EndpointUnexpected' // an answer that is not ours
-  | 'CertificateUnusable' // issued, but not for this key, or not a certificate
-  | 'SecondLook' // attest looks a second time, minutes after the first
-  | 'Limited' // too much of one machine or requester in a while
-  | 'InProgress' // another try of the same request is under way there
-  | 'NotPermitted' // the requester may not have it approved (SubjectAccessReview)
-  | 'ApiBusy'
-  | 'ApiUnreachable'
-  | 'ApiForbidden'
-  | 'ApiRejected' // the API server does not take what we write
-  | 'ObjectTooLarge' // the object is larger than the API server or etcd takes, with our answer on it
-  | 'ApiConflict' // somebody keeps changing the object
-  | 'Internal'; // a fault of the relay itself
+/**
+ * Why a request is tried again: metric label, log field, and the category in the Event about a delay.
+ * `alarm`: whether a person must act, at once or only if the request keeps failing.
+ * `others`: what the failure means for other requests at the same step. `throttled`: fewer calls must be in flight.
+ * `failing`: they may fail too, but a missing permission or an unusable CA concerns one signer only, and the requests of
+ * other signers must not wait for it.
+ */
+export const causes = {
+  EndpointBusy: { alarm: 'never', others: 'throttled' }, // the endpoint, or a service that it depends on, throttles
+  EndpointFailing: { alarm: 'never', others: 'failing' }, // the endpoint, or a service that it depends on, fails
+  EndpointUnreachable: { alarm: 'never', others: 'failing' }, // no answer: connection or timeout
+  EndpointUnauthorized: { alarm: 'first', others: 'failing' }, // 401, 403, or no credentials
+  EndpointUnexpected: { alarm: 'first', others: 'failing' }, // not an answer of the endpoint
+  CertificateUnusable: { alarm: 'first', others: 'nothing' }, // issued for another key, or not a certificate
+  SecondLook: { alarm: 'never', others: 'nothing' }, // attest examines the machine again minutes later
+  Limited: { alarm: 'never', others: 'nothing' }, // too many requests of one machine or requester
+  InProgress: { alarm: 'never', others: 'nothing' }, // the endpoint is still working on an earlier delivery
+  NotPermitted: { alarm: 'never', others: 'nothing' }, // the SubjectAccessReview of the requester says no
+  ApiBusy: { alarm: 'never', others: 'throttled' },
+  ApiUnreachable: { alarm: 'never', others: 'failing' },
+  // An API server that has just started answers 401 and 403 until it has read all roles and accounts.
+  ApiForbidden: { alarm: 'lasting', others: 'failing' },
+  ApiRejected: { alarm: 'first', others: 'nothing' }, // the API server does not accept what the relay writes
+  ObjectTooLarge: { alarm: 'never', others: 'nothing' }, // with the answer the object exceeds what the API server takes
+  ApiConflict: { alarm: 'never', others: 'nothing' }, // the object keeps changing
+  Internal: { alarm: 'first', others: 'nothing' }, // a defect of the relay
+} as const satisfies Readonly<
+  Record<string, { alarm: 'never' | 'first' | 'lasting'; others: 'nothing' | 'throttled' | 'failing' }>
+>;
+export type RetryCause = keyof typeof causes;
 
-/** What attest said about a pending request, for the metric and the owner. */
+/** What attest concluded about a pending request, for the metric and the Event. */
 export interface Decision {
-  /** `noted`: somebody else decides, and the verdict waits for whoever signs. */
+  /** `noted`: another approver decides, and the stored verdict is used by sign. */
   readonly kind: 'approved' | 'denied' | 'noted';
   readonly code: RefusalCode | 'AutoApproved';
   readonly message: string;
@@ -56,7 +69,7 @@ export type WorkResult =
       readonly kind: 'retry';
       readonly cause: RetryCause;
       readonly detail: string;
-      /** Not sooner, the far side says. */
+      /** The endpoint asks for at least this delay. */
       readonly afterSeconds?: number;
     };
 
@@ -71,8 +84,19 @@ export function retry(cause: RetryCause, detail: string): Retry {
   return { kind: 'retry', cause, detail };
 }
 
-/** The endpoint said nothing of its own, or not now. */
-export function retryOf(answer: NoAnswer): Retry {
+type Unreachable = { readonly kind: 'unreachable'; readonly message: string };
+
+/** The endpoint's answer; a thrown error as a value. */
+export async function askEndpoint<A>(call: () => Promise<A>): Promise<A | Unreachable> {
+  try {
+    return await call();
+  } catch (error) {
+    return { kind: 'unreachable', message: errorMessage(error) };
+  }
+}
+
+/** The endpoint gave no answer of its own, or none now. */
+export function retryOf(answer: NoAnswer | Unreachable): Retry {
   switch (answer.kind) {
     case 'busy': {
       const { why = 'Throttled', retryAfterSeconds: afterSeconds } = answer;
@@ -82,6 +106,8 @@ export function retryOf(answer: NoAnswer): Retry {
       return retry('EndpointUnauthorized', answer.message);
     case 'unexpected':
       return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
+    case 'unreachable':
+      return retry('EndpointUnreachable', answer.message);
   }
 }
 
@@ -93,3 +119,26 @@ const busyCauses: Readonly<Record<BusyWhy, RetryCause>> = {
   SecondLook: 'SecondLook',
   Limited: 'Limited',
 };
+
+/** The API server refused to read or write a request. */
+export function refusedByApi({ why, message }: ApiAnswer<unknown> & { readonly ok: false }): WorkResult {
+  switch (why) {
+    case 'NotFound':
+      return done('gone');
+    case 'Unauthorized':
+    case 'Forbidden':
+      return retry('ApiForbidden', message);
+    case 'Conflict':
+      return retry('ApiConflict', message);
+    case 'Expired':
+    case 'Invalid':
+      return retry('ApiRejected', message);
+    case 'TooLarge':
+      return retry('ObjectTooLarge', message);
+  }
+}
+
+/** A call to the API server threw, so it may or may not have taken effect. */
+export function apiUnreachable(error: unknown): Retry {
+  return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
+}

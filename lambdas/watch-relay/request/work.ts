@@ -1,41 +1,38 @@
 /**
- * One request's life in the relay, top to bottom: look at it; while it is pending, decide (approval.ts); once it is
- * approved, ask the sign function and write down what it said.
+ * One try of one request: read it; if it is pending, decide (approval.ts); if it is approved, call the sign function and
+ * write its answer to the status.
  *
- * Nothing is remembered between tries. Whatever happens in the middle, the next try looks at the object and asks
- * again; the sign function gives the same certificate for the same UID, and the API server stores the first one only.
+ * Nothing is remembered between tries. After a failure at any point the next try reads the object and asks again; the
+ * sign function gives the same certificate for the same UID, and the API server stores the first one only.
  */
 import { violation } from '../../../core/outcome/outcome.ts';
 import type { Violations } from '../../../core/outcome/outcome.ts';
-import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
-import type { SignAnswer } from '../../../core/ports/signing-endpoint.ts';
 import { decideRequest, refusePending } from './approval.ts';
 import type { ApprovalPorts } from './approval.ts';
 import { classify, oversizedMessage, sizeOf, uidOf, withoutManagedFields } from '../objects/request-phase.ts';
 import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { RequestKey } from '../schedule/queue.ts';
-import { done, retry, retryOf } from './result.ts';
-import { errorMessage } from '../../../core/outcome/error-message.ts';
-import type { WorkResult } from './result.ts';
+import { apiUnreachable, askEndpoint, done, refusedByApi, retry, retryOf } from './result.ts';
+import type { RetryCause, WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from '../objects/status.ts';
 
 const oversized = [violation('RequestTooLarge', oversizedMessage)] as const;
-/** PUTs of one try. Each conflict is a change by somebody else, which is rare in an approved request's life. */
+/** PUTs of one try. A conflict means that another client changed the object, which is rare after the approval. */
 const maxWrites = 3;
+/** Nothing was written: read the object again, since it may have changed. */
+const rereadAfter: ReadonlySet<RetryCause> = new Set(['ApiConflict', 'ApiRejected']);
 
-/**
- * `passedBy` is the object if it just came by watch or list, and is not oversized; without it the API server is asked.
- */
+/** `cached`: the object from the watch or list, if it is not oversized; without it the object is read. */
 export async function relayRequest(
   key: RequestKey,
-  passedBy: JsonObject | undefined,
+  cached: JsonObject | undefined,
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
   const found: Found | WorkResult =
-    passedBy === undefined ? await read(key, ports, signal) : { kind: 'object', object: passedBy, bytes: 0 };
+    cached === undefined ? await read(key, ports, signal) : { kind: 'object', object: cached, bytes: 0 };
   if (found.kind !== 'object') return found;
   const phase = classify(found.object, found.bytes);
   switch (phase.kind) {
@@ -59,12 +56,7 @@ async function signRequest(
   ports: ApprovalPorts,
   signal: AbortSignal,
 ): Promise<WorkResult> {
-  let answer: SignAnswer;
-  try {
-    answer = await ports.signer.sign(object, signal);
-  } catch (error) {
-    return retry('EndpointUnreachable', errorMessage(error));
-  }
+  const answer = await askEndpoint(() => ports.signer.sign(object, signal));
   switch (answer.kind) {
     case 'issued': {
       const { certificatePem } = answer;
@@ -77,14 +69,12 @@ async function signRequest(
     case 'ignored':
     case 'invalid':
       return done(answer.kind);
-    case 'busy':
-    case 'unauthorized':
-    case 'unexpected':
+    default:
       return retryOf(answer);
   }
 }
 
-/** What is to be written, and how to see that it was. */
+/** What to write, and how to recognise it in the object. */
 interface Ending {
   apply(object: JsonObject): JsonObject;
   isIn(object: JsonObject): boolean;
@@ -100,7 +90,7 @@ function issuedEnding(certificatePem: string): Ending {
 function refusedEnding(violations: Violations, clock: Clock): Ending {
   return {
     apply: (object) => withFailed(object, violations, clock.now()),
-    // Anybody's Failed will do: a request fails only once.
+    // A Failed condition of another client counts too: a request fails only once.
     isIn: (object) => {
       const phase = classify(object);
       return phase.kind === 'settled' && phase.why === 'Failed';
@@ -110,9 +100,9 @@ function refusedEnding(violations: Violations, clock: Clock): Ending {
 }
 
 /**
- * Writes it, exactly once as far as anyone can see. The PUT holds only for the resourceVersion we judged: after any
- * other change the object is judged anew, so that no certificate lands on a request that was denied meanwhile (the
- * API server would store it). Crash here: the object shows whether it was written, the next try looks.
+ * Writes the answer at most once. The PUT is valid only for the resourceVersion that was classified: after any other
+ * change the object is read and classified again, so that no certificate is written to a request that has been denied
+ * meanwhile (the API server would store it). After a crash here the next try sees in the object whether it was written.
  */
 async function write(
   object: JsonObject,
@@ -127,30 +117,28 @@ async function write(
     try {
       const answer = await ports.api.updateStatus(ending.apply(current), signal);
       if (answer.ok && ending.isIn(answer.value)) return { ...ending.result, object: answer.value };
-      // Taken and thrown away, as an admission webhook can: counting it as done would begin it again with every event.
+      // An admission webhook can accept and drop the update: counted as done, the request would start over at each event.
       if (answer.ok) return retry('ApiRejected', 'the status was accepted and not stored');
-      if (answer.why === 'NotFound') return done('gone');
-      if (answer.why === 'Unauthorized' || answer.why === 'Forbidden') return retry('ApiForbidden', answer.message);
-      // Nothing was written, and the same again would not be: no look at it, which moves as much.
-      if (answer.why === 'TooLarge') return retry('ObjectTooLarge', answer.message);
-      last = retry(answer.why === 'Conflict' ? 'ApiConflict' : 'ApiRejected', answer.message);
+      const refused = refusedByApi(answer);
+      if (refused.kind === 'done' || !rereadAfter.has(refused.cause)) return refused;
+      last = refused;
     } catch (error) {
-      if (error instanceof ThrottledError) return retry('ApiBusy', errorMessage(error));
-      last = retry('ApiUnreachable', errorMessage(error)); // written or not: only a look tells
+      last = apiUnreachable(error); // the next read shows whether it was written
+      if (last.cause === 'ApiBusy') return last;
     }
     const found = await read(key, ports, signal);
     if (found.kind !== 'object') return found;
     if (ending.isIn(found.object)) return { ...ending.result, object: found.object };
     const phase = classify(found.object);
     if (phase.kind !== 'approved') return done(phase.kind === 'malformed' ? 'malformed' : 'settled');
-    // The same again would be rejected again; later, a mended server or relay may take it.
+    // The same PUT would be rejected again now; later the API server or a newer relay may differ.
     if (last.cause === 'ApiRejected') return last;
     current = found.object;
   }
   return last;
 }
 
-/** `bytes` of its JSON as the API server has it; 0 for what was measured before. */
+/** `bytes` of the object's JSON as stored; 0 if it was measured before. */
 interface Found {
   readonly kind: 'object';
   readonly object: JsonObject;
@@ -160,23 +148,11 @@ interface Found {
 async function read(key: RequestKey, { api }: ApprovalPorts, signal: AbortSignal): Promise<Found | WorkResult> {
   try {
     const answer = await api.get(key.name, signal);
-    // The name may have passed to a later request, which has a key of its own.
-    if (answer.ok && uidOf(answer.value) !== key.uid) return done('gone');
-    if (answer.ok) return { kind: 'object', object: withoutManagedFields(answer.value), bytes: sizeOf(answer.value) };
-    switch (answer.why) {
-      case 'NotFound':
-        return done('gone');
-      case 'Unauthorized':
-      case 'Forbidden':
-        return retry('ApiForbidden', answer.message);
-      case 'Conflict':
-      case 'Expired':
-      case 'Invalid':
-        return retry('ApiRejected', answer.message);
-      case 'TooLarge':
-        return retry('ObjectTooLarge', answer.message);
-    }
+    if (!answer.ok) return refusedByApi(answer);
+    // A later request of the same name has a key of its own.
+    if (uidOf(answer.value) !== key.uid) return done('gone');
+    return { kind: 'object', object: withoutManagedFields(answer.value), bytes: sizeOf(answer.value) };
   } catch (error) {
-    return retry(error instanceof ThrottledError ? 'ApiBusy' : 'ApiUnreachable', errorMessage(error));
+    return apiUnreachable(error);
   }
 }

@@ -400,10 +400,10 @@ test('a missing right to write is an alarm and not ready, until it is given', as
   world.start();
   const alarmed = () =>
     world.lines.some(({ level, fields }) => level === 'error' && fields['cause'] === 'ApiForbidden');
-  await world.clock.advance(29_000);
+  await world.clock.advance(2_000);
   expect(world.relay.health.problems()).toEqual([`not authorized: update status for ${signerName}`]);
   expect(alarmed()).toBe(false);
-  await world.clock.advance(31_000);
+  await world.clock.advance(58_000);
   expect(alarmed()).toBe(true);
   expect(await world.metric(/alarms_total\{cause="ApiForbidden"/)).toBeGreaterThan(0);
   expect(await world.metric(/api_errors_total\{verb="update",code="Forbidden"/)).toBeGreaterThan(2);
