@@ -17,7 +17,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { accessQuestion, requiredReviews } from './access-review.ts';
 import type { AccessReview } from './access-review.ts';
 import { reviewByPolicy } from './policy-only-review.ts';
-import { apiUnreachable, askEndpoint, done, refusedByApi, retry, retryOf } from './result.ts';
+import { apiUnreachable, askEndpoint, done, refusedByApi, retry } from './result.ts';
 import type { Decision, WorkResult } from './result.ts';
 import { withDecision } from '../objects/status.ts';
 import type { DecisionCondition } from '../objects/status.ts';
@@ -69,8 +69,8 @@ export async function decideRequest(
       return deny(json, refusalOf(answer.violations), ports, signal);
     case 'invalid':
       return done('invalid');
-    default:
-      return retryOf(answer);
+    case 'retry':
+      return answer;
   }
 }
 
@@ -108,8 +108,8 @@ async function note(
     case 'invalid':
       ports.asked.add(uid);
       return done(answer.kind === 'invalid' ? 'invalid' : 'left');
-    default:
-      return retryOf(answer);
+    case 'retry':
+      return answer;
   }
 }
 

@@ -84,19 +84,23 @@ export function retry(cause: RetryCause, detail: string): Retry {
   return { kind: 'retry', cause, detail };
 }
 
-type Unreachable = { readonly kind: 'unreachable'; readonly message: string };
-
-/** The endpoint's answer; a thrown error as a value. */
-export async function askEndpoint<A>(call: () => Promise<A>): Promise<A | Unreachable> {
+/** The endpoint's own answer; otherwise why the request is tried again. */
+export async function askEndpoint<A extends { readonly kind: string }>(
+  call: () => Promise<A | NoAnswer>,
+): Promise<A | Retry> {
   try {
-    return await call();
+    const answer = await call();
+    return isNoAnswer(answer) ? retryOf(answer) : answer;
   } catch (error) {
-    return { kind: 'unreachable', message: errorMessage(error) };
+    return retry('EndpointUnreachable', errorMessage(error));
   }
 }
 
-/** The endpoint gave no answer of its own, or none now. */
-export function retryOf(answer: NoAnswer | Unreachable): Retry {
+function isNoAnswer(answer: { readonly kind: string }): answer is NoAnswer {
+  return answer.kind === 'busy' || answer.kind === 'unauthorized' || answer.kind === 'unexpected';
+}
+
+function retryOf(answer: NoAnswer): Retry {
   switch (answer.kind) {
     case 'busy': {
       const { why = 'Throttled', retryAfterSeconds: afterSeconds } = answer;
@@ -106,8 +110,6 @@ export function retryOf(answer: NoAnswer | Unreachable): Retry {
       return retry('EndpointUnauthorized', answer.message);
     case 'unexpected':
       return retry('EndpointUnexpected', `HTTP ${answer.status}: ${answer.message}`);
-    case 'unreachable':
-      return retry('EndpointUnreachable', answer.message);
   }
 }
 

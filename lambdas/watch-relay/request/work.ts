@@ -14,7 +14,7 @@ import { classify, oversizedMessage, sizeOf, uidOf, withoutManagedFields } from 
 import { certificateProblem } from '../objects/check-relayed-certificate.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { RequestKey } from '../schedule/queue.ts';
-import { apiUnreachable, askEndpoint, done, refusedByApi, retry, retryOf } from './result.ts';
+import { apiUnreachable, askEndpoint, done, refusedByApi, retry } from './result.ts';
 import type { RetryCause, WorkResult } from './result.ts';
 import { certificateOf, withCertificate, withFailed } from '../objects/status.ts';
 
@@ -69,8 +69,8 @@ async function signRequest(
     case 'ignored':
     case 'invalid':
       return done(answer.kind);
-    default:
-      return retryOf(answer);
+    case 'retry':
+      return answer;
   }
 }
 
