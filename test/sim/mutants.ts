@@ -164,7 +164,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
     ]),
     ...changesOf('lambdas/watch-relay/request/work.ts', [
       'a certificate goes to the request that has the name now',
-      "    if (answer.ok && uidOf(answer.value) !== key.uid) return done('gone');\n",
+      "    if (uidOf(answer.value) !== key.uid) return done('gone');\n",
       '',
     ]),
     ...changesOf('lambdas/watch-relay/objects/request-phase.ts', [
