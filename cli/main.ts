@@ -1,19 +1,20 @@
 /** The command line as a function from arguments and Io to an exit code. */
-import { Command, CommanderError } from 'commander';
-import { caCommand } from './commands/ca.ts';
-import { configCommand } from './commands/config.ts';
-import { csrCommand } from './commands/csr.ts';
+import { CommanderError } from 'commander';
+import { caCommands } from './commands/ca.ts';
+import { configCommands } from './commands/config.ts';
+import { csrCommands } from './commands/csr.ts';
 import { withoutHidden } from '../core/outcome/printable-text.ts';
 import { version } from '../core/version.ts';
+import { CliCommand } from './runtime/command.ts';
 import { CommandFailure, exitCodes } from './runtime/exit.ts';
 import type { ExitCode } from './runtime/exit.ts';
-import { clusterCommand } from './commands/harden.ts';
+import { clusterCommands } from './commands/harden.ts';
 import type { Io } from './runtime/io.ts';
-import { lockCommand, locksCommand, unlockCommand } from './commands/lock.ts';
-import { machinesCommand } from './commands/machines.ts';
+import { lockCommands } from './commands/lock.ts';
+import { machinesCommands } from './commands/machines.ts';
 import { reportCommand } from './commands/report.ts';
-import { tofuCommand } from './commands/tofu.ts';
-import { tokenCommand } from './commands/token.ts';
+import { tofuCommands } from './commands/tofu.ts';
+import { tokenCommands } from './commands/token.ts';
 
 const help = `
 Examples:
@@ -32,25 +33,26 @@ export async function main(argv: readonly string[], world: Io): Promise<ExitCode
     err: (text) => world.err(withoutHidden(text)),
   };
   let code: ExitCode = exitCodes.ok;
-  const finish = (given: ExitCode): void => {
+  const program = new CliCommand('countersign', (given) => {
     code = given;
-  };
-  const program = new Command('countersign')
+  });
+  program
     .description('Signs Kubernetes certificate requests with a CA key that no cluster holds.')
     .version(version, '-V, --version', 'print the version')
-    .addHelpText('after', help)
-    .addCommand(caCommand(io))
-    .addCommand(csrCommand(io, finish))
-    .addCommand(configCommand(io, finish))
-    .addCommand(lockCommand(io))
-    .addCommand(unlockCommand(io))
-    .addCommand(locksCommand(io))
-    .addCommand(tofuCommand(io, finish))
-    .addCommand(machinesCommand(io))
-    .addCommand(reportCommand(io, finish))
-    .addCommand(tokenCommand(io, finish))
-    .addCommand(clusterCommand(io, finish));
-  prepare(program, io);
+    .notes(help)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
+    .showHelpAfterError('(--help shows arguments, options and examples)')
+    .showSuggestionAfterError();
+  caCommands(program, io);
+  csrCommands(program, io);
+  configCommands(program, io);
+  lockCommands(program, io);
+  tofuCommands(program, io);
+  machinesCommands(program, io);
+  reportCommand(program, io);
+  tokenCommands(program, io);
+  clusterCommands(program, io);
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return code;
@@ -65,14 +67,4 @@ export async function main(argv: readonly string[], world: Io): Promise<ExitCode
     io.err(`countersign: unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
     return exitCodes.temporary;
   }
-}
-
-/** Commander copies these settings only to commands that are added later, so each existing command gets them here. */
-function prepare(command: Command, io: Io): void {
-  command
-    .exitOverride()
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
-    .showHelpAfterError('(--help shows arguments, options and examples)')
-    .showSuggestionAfterError();
-  for (const child of command.commands) prepare(child, io);
 }

@@ -26,8 +26,6 @@ export interface KubernetesApi {
   /** For those around the relay; the relay itself does none of it. */
   readonly requester: RequesterApi;
   lease(namespace: string, name: string): KubernetesLease;
-  /** Of all nodes. For operators; the relay has no right to it. */
-  nodeNames(signal: AbortSignal): Promise<ApiAnswer<readonly string[]>>;
   /** Where it is, for a log line. */
   readonly server: string;
   close(): void;
@@ -69,7 +67,6 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
     requests: requestApi(transport),
     requester: requesterApi(transport),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
-    nodeNames: (signal) => nodeNames(transport, signal),
     server,
     close: () => transport.close(),
   };
@@ -267,23 +264,6 @@ function leaseCalls(transport: KubernetesTransport, namespace: string, name: str
     },
     update: (body, signal) => ask(transport, { method: 'PUT', path: lease, body, signal }),
   };
-}
-
-async function nodeNames(transport: KubernetesTransport, signal: AbortSignal): Promise<ApiAnswer<readonly string[]>> {
-  const names: string[] = [];
-  let token = '';
-  do {
-    const query = { limit: '200', ...(token === '' ? {} : { continue: token }) };
-    const bounds = { maxBytes: maxPageBytes, timeoutMilliseconds: listMilliseconds };
-    const answer = interpret(await transport.call({ method: 'GET', path: '/api/v1/nodes', query, signal, ...bounds }));
-    if (!answer.ok) return answer;
-    const { items } = answer.value;
-    if (!Array.isArray(items)) throw new Error('a list without items');
-    for (const node of items) if (isObject(node)) names.push(String(metadataOf(node)['name']));
-    const { continue: next } = metadataOf(answer.value);
-    token = typeof next === 'string' ? next : '';
-  } while (token !== '');
-  return { ok: true, value: names };
 }
 
 async function ask(transport: KubernetesTransport, call: HttpCall): Promise<ApiAnswer<JsonObject>> {

@@ -1,5 +1,7 @@
 /** `countersign ca init|show` for a CA whose key is in KMS: calls the ca function of its cluster's stack. */
 import { X509Certificate } from 'node:crypto';
+import { objectOf } from '../../core/encoding/json-object.ts';
+import type { JsonObject } from '../../core/encoding/json-object.ts';
 import { functionName } from '../../core/configuration/resolve/deployment.ts';
 import type { ShownCa } from '../output/ca-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -42,10 +44,10 @@ async function ask(
   const answer = await io.callFunction({
     functionName: called,
     request: { action, ca: flags.name },
-    ...(flags.region === undefined ? {} : { region: flags.region }),
+    region: flags.region,
   });
-  const { cluster, cas } = fields(answer);
-  const ca = fields(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
+  const { cluster, cas } = objectOf(answer);
+  const ca = objectOf(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
   // --function may name a function of another program.
   if (typeof cluster !== 'string' || ca['name'] !== flags.name)
     throw new CommandFailure(exitCodes.configuration, `${called} does not answer like the ca function of a cluster`);
@@ -62,10 +64,7 @@ async function ask(
   };
 }
 
-function faultOf(
-  { why, message }: Readonly<Record<string, unknown>>,
-  { cluster, name }: DeployedFlags,
-): CommandFailure {
+function faultOf({ why, message }: JsonObject, { cluster, name }: DeployedFlags): CommandFailure {
   const text = String(message);
   if (why === 'Missing')
     return new CommandFailure(
@@ -74,8 +73,4 @@ function faultOf(
       `countersign ca init --cluster ${cluster} --name ${name} creates it, and so does npx cdk deploy`,
     );
   return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, text);
-}
-
-function fields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

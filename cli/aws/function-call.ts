@@ -1,7 +1,7 @@
 /** Calls a function of a deployed cluster with the operator's AWS login. */
 import type { FunctionCall } from '../runtime/io.ts';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
-import { notAsked } from './aws-failure.ts';
+import { awsFailure } from './aws-failure.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
 /** A little longer than the timeout of the functions. */
@@ -21,7 +21,13 @@ export async function callFunction({ functionName, region, request }: FunctionCa
     if (answer.FunctionError !== undefined) throw failedFunction(functionName, payload);
     return payload;
   } catch (error) {
-    throw error instanceof CommandFailure ? error : uncallable(functionName, error);
+    if (error instanceof Error && error.name === 'ResourceNotFoundException')
+      throw new CommandFailure(
+        exitCodes.notFound,
+        `there is no function ${functionName} in this account and region`,
+        'npx cdk deploy creates it; --region and --function say where else to look',
+      );
+    throw awsFailure(functionName, error);
   } finally {
     client.destroy();
   }
@@ -34,21 +40,4 @@ function failedFunction(functionName: string, payload: unknown): CommandFailure 
   return errorType === 'MisconfigurationError'
     ? new CommandFailure(exitCodes.configuration, message)
     : new CommandFailure(exitCodes.temporary, message, 'try again; its log says more');
-}
-
-function uncallable(functionName: string, error: unknown): CommandFailure {
-  const { name, message } = error instanceof Error ? error : new Error(String(error));
-  const { $metadata } = error as { readonly $metadata?: { readonly httpStatusCode?: number } };
-  const status = $metadata?.httpStatusCode ?? 0;
-  if (name === 'ResourceNotFoundException')
-    return new CommandFailure(
-      exitCodes.notFound,
-      `there is no function ${functionName} in this account and region`,
-      'npx cdk deploy creates it; --region and --function say where else to look',
-    );
-  const noLogin = notAsked(name, message);
-  if (noLogin !== undefined) return noLogin;
-  if (status >= 400 && status <= 499 && status !== 429)
-    return new CommandFailure(exitCodes.configuration, `${functionName} cannot be called: ${name}: ${message}`);
-  return new CommandFailure(exitCodes.temporary, `${functionName} did not answer: ${name}: ${message}`);
 }

@@ -1,9 +1,9 @@
 /** Which rules a command uses: a cluster of countersign.yaml, or the default cluster if there is no file. */
-import type { Command } from 'commander';
 import { defaultCluster, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Problem } from '../../core/configuration/problem-list.ts';
 import type { ClusterConfiguration, Configuration } from '../../core/configuration/model/cluster.ts';
 import { defaultTtlSeconds } from '../../core/configuration/resolve/cluster.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { maxInputBytes } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
@@ -15,7 +15,7 @@ export interface ClusterFlags {
 
 const defaultFile = 'countersign.yaml';
 
-export function addClusterOptions(command: Command): Command {
+export function addClusterOptions(command: CliCommand): CliCommand {
   return command
     .option('--config <file>', 'countersign.yaml with the rules [COUNTERSIGN_CONFIG]')
     .option('--cluster <name>', 'cluster of that file [COUNTERSIGN_CLUSTER]');

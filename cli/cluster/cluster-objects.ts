@@ -1,8 +1,8 @@
 /** Connects a command to a cluster. */
-import type { Command } from 'commander';
 import type { ClusterConnection } from '../../adapters/kubernetes/clients.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
@@ -16,7 +16,7 @@ export interface ClusterAccessFlags {
 
 const commandMilliseconds = 60_000;
 
-export function addClusterAccess(command: Command): Command {
+export function addClusterAccess(command: CliCommand): CliCommand {
   return command
     .option('--kubeconfig <file>', 'which cluster, as whom (default: KUBECONFIG, then ~/.kube/config, then this pod’s)')
     .option('--context <name>', 'context of that kubeconfig');

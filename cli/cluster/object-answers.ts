@@ -6,12 +6,18 @@ import type { ApiRefusal } from '../../core/ports/kubernetes-api.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 
-/** The value; a refusal ends the command. `what`: what was asked for, for the message. */
-export function expected<T>(answer: Promise<T>, what: string): Promise<T> {
+type Hints = Readonly<Partial<Record<ApiRefusal, string>>>;
+
+/** The value; a refusal ends the command. `what`: what was requested, for the message. `hints`: what to do about a refusal. */
+export function expected<T>(answer: Promise<T>, what: string, hints: Hints = {}): Promise<T> {
   return answer.catch((error: unknown) => {
-    throw error instanceof ApiRefused ? failureOf(error, what) : error;
+    if (!(error instanceof ApiRefused)) throw error;
+    const hint = hints[error.why] ?? (error.why === 'Unauthorized' ? anotherLogin : undefined);
+    throw new CommandFailure(refusalExits[error.why], `${what}: ${error.message}`, hint);
   });
 }
+
+const anotherLogin = 'the login is not accepted; --kubeconfig and --context choose another';
 
 /** The value, or undefined when it does not exist. */
 export function ifFound<T>(answer: Promise<T>, what: string): Promise<T | undefined> {
@@ -26,12 +32,6 @@ export async function unlessRefused<T>(answer: Promise<T>, ...reasons: ApiRefusa
     if (error instanceof ApiRefused && (reasons.length === 0 || reasons.includes(error.why))) return undefined;
     throw error;
   }
-}
-
-function failureOf({ why, message }: ApiRefused, what: string): CommandFailure {
-  const hint =
-    why === 'Unauthorized' ? 'the login is not accepted; --kubeconfig and --context choose another' : undefined;
-  return new CommandFailure(refusalExits[why], `${what}: ${message}`, hint);
 }
 
 const refusalExits: Readonly<Record<ApiRefusal, ExitCode>> = {
@@ -53,11 +53,12 @@ interface Page<T> {
 export async function allPages<T>(
   list: (page: { readonly limit: number; readonly _continue?: string }) => Promise<Page<T>>,
   what: string,
+  hints?: Hints,
 ): Promise<readonly T[]> {
   const items: T[] = [];
   let from = '';
   do {
-    const page = await expected(list({ limit: 250, ...(from === '' ? {} : { _continue: from }) }), what);
+    const page = await expected(list({ limit: 250, ...(from === '' ? {} : { _continue: from }) }), what, hints);
     items.push(...page.items);
     from = page.metadata?._continue ?? '';
   } while (from !== '');

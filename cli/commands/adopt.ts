@@ -1,4 +1,3 @@
-import { Command } from 'commander';
 import { foundMachine, instanceFilters, instanceOf, placesOf } from '../../core/attestation/aws/fleet.ts';
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
 import type { AwsAttestation, NodeNameRule } from '../../core/configuration/model/attestation.ts';
@@ -7,10 +6,12 @@ import { planAdoptions, writeAdoption } from '../register/adoption.ts';
 import type { Adoption } from '../register/adoption.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { chooseCluster, configurationFile } from '../cluster/cluster-choice.ts';
+import { Option } from 'commander';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, outputOption, table, yaml } from '../output/output.ts';
+import { printed, table } from '../output/output.ts';
 import { auditItem, reasonOption } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
@@ -22,13 +23,12 @@ interface AdoptFlags extends RegisterFlags {
   readonly identity?: string;
   readonly nameRule?: string;
   readonly reason?: string;
-  readonly dryRun?: boolean;
   readonly yes?: boolean;
   readonly output: string;
 }
 
-export function adoptCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  return addRegisterOptions(new Command('adopt'))
+export function addAdopt(tofu: CliCommand, io: Io): void {
+  addRegisterOptions(tofu.command('adopt'))
     .description(
       'enrol running machines, by their facts in EC2, so that no other machine gets their node names.\n' +
         'Shows what it would do; --yes does it. Exit code 6: a name or machine has a different record.',
@@ -38,29 +38,27 @@ export function adoptCommand(io: Io, finish: (code: ExitCode) => void): Command 
     .option('--identity <id>', 'that machine, such as aws#aws/123456789012/eu-central-1/i-0123456789abcdef0')
     .option('--name-rule <rule>', 'the rule of attestation.aws.nodeName that names the machines, if several do')
     .addOption(reasonOption())
-    .option('--dry-run', 'write nothing (the default)')
+    .addOption(new Option('--dry-run', 'write nothing (the default)').conflicts('yes'))
     .option('--yes', 'write the records')
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
+    .formats('table', 'json', 'yaml')
+    .notes(
       `
 Adopts the instances that pass attestation.aws of countersign.yaml, with your AWS login (ec2:DescribeInstances,
 sts:AssumeRole of the roles under accounts). They get a record without a key. The node's next renewal, with full
-evidence, adds the key.
-
-Examples:
-  countersign tofu adopt --cluster prod --config countersign.yaml
-  countersign tofu adopt --cluster prod --config countersign.yaml --yes --reason 'attestation begins'
-  countersign tofu adopt --cluster prod --node cp-1 --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --yes --reason 'named by hand'`,
+evidence, adds the key.`,
     )
-    .action(async (flags: AdoptFlags) => finish(await adopt(flags, io)));
+    .examples(
+      'countersign tofu adopt --cluster prod --config countersign.yaml',
+      "countersign tofu adopt --cluster prod --config countersign.yaml --yes --reason 'attestation begins'",
+      "countersign tofu adopt --cluster prod --node cp-1 --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --yes --reason 'named by hand'",
+    )
+    .runs((flags: AdoptFlags) => adopt(flags, io));
 }
 
 async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
   const { node, identity, yes = false, reason } = flags;
   if ((node === undefined) !== (identity === undefined))
     throw new CommandFailure(exitCodes.usage, 'one machine is adopted by --node and --identity together');
-  if (yes && flags.dryRun === true) throw new CommandFailure(exitCodes.usage, '--dry-run writes nothing, --yes does');
   if (yes && reason === undefined) throw new CommandFailure(exitCodes.usage, '--yes needs a --reason');
   const { name, aws } = await policyOf(flags, io);
   const place = { ...flags, ...(flags.data === undefined ? { cluster: name } : {}) };
@@ -88,7 +86,7 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
     return done;
   });
 
-  io.out(adoptionsText(adoptions, flags.output));
+  io.out(printed(flags.output, adoptions.map(shown), () => adoptionsTable(adoptions)));
   const ready = adoptions.filter(({ decision }) => decision === 'adopt').length;
   if (!yes) io.err(`countersign: nothing was written; --yes --reason … adopts ${ready} of ${adoptions.length}\n`);
   return exitCode(adoptions, identity !== undefined);
@@ -191,17 +189,11 @@ function exitCode(adoptions: readonly Adoption[], single: boolean): ExitCode {
   return single && some('refused', 'no name') ? exitCodes.refused : exitCodes.ok;
 }
 
-function adoptionsText(adoptions: readonly Adoption[], output: string): string {
-  if (output !== 'table')
-    return (output === 'json' ? json : yaml)(
-      adoptions.map(({ identity, nodeName: node, decision, why, machine: { providerId } }) => ({
-        identity,
-        ...(node === undefined ? {} : { node }),
-        providerId,
-        decision,
-        ...(why === '' ? {} : { why }),
-      })),
-    );
+function shown({ identity, nodeName: node, decision, why, machine: { providerId } }: Adoption): object {
+  return { identity, node, providerId, decision, why: why === '' ? undefined : why };
+}
+
+function adoptionsTable(adoptions: readonly Adoption[]): string {
   return table([
     ['NODE', 'IDENTITY', 'DECISION', 'WHY'],
     ...adoptions.map(({ nodeName = '-', identity, decision, why }) => [

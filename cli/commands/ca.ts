@@ -1,124 +1,109 @@
 import { randomBytes } from 'node:crypto';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { CaUnusableError, createEmbeddedCa, loadEmbeddedCa } from '../../adapters/embedded/authority.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import { caConfiguration } from '../../core/configuration/parse.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
 import { caText } from '../output/ca-text.ts';
 import type { ShownCa } from '../output/ca-text.ts';
-import { readConfiguration } from '../cluster/cluster-choice.ts';
+import { chooseCluster } from '../cluster/cluster-choice.ts';
 import { initDeployedCa, loadDeployedCa } from '../aws/deployed-ca.ts';
 import type { DeployedFlags } from '../aws/deployed-ca.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { outputOption } from '../output/output.ts';
 
 interface ShowFlags extends Partial<DeployedFlags> {
   readonly data?: string;
   readonly name: string;
   readonly output: string;
 }
-type EmbeddedFlags<Flags> = Flags & { readonly data: string };
 
 interface InitFlags extends ShowFlags {
   readonly subject?: string;
   readonly keySpec?: string;
   readonly signatureAlgorithm?: string;
   readonly validity?: string;
-  readonly pathLen?: string;
+  readonly pathLen?: number;
   readonly config?: string;
 }
 
-export function caCommand(io: Io): Command {
-  const ca = new Command('ca').description('create and show a CA whose key is in KMS, or in a folder of this machine');
+export function caCommands(program: CliCommand, io: Io): void {
+  const ca = program
+    .command('ca')
+    .description('create and show a CA whose key is in KMS, or in a folder of this machine');
 
-  ca.command('init')
+  const cluster = 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]';
+  addPlace(ca.command('init'), `${cluster}; with --config one of that file`, ['function', 'region'])
     .description(
       'create a CA: its self-signed certificate, and with --data its key. An existing CA is never overwritten (exit code 6)',
     )
-    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]; with --config one of that file')
-    .addOption(functionOption())
-    .addOption(regionOption())
-    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
     .option('--name <name>', 'name of the CA, as in countersign.yaml', caName, 'ca')
     .option('--subject <name>', 'such as "CN=prod CA,O=Example Corp"; also OU and C (default: CN=Countersign <name>)')
     .option('--key-spec <spec>', 'P-256, P-384, P-521, RSA-2048, RSA-3072 or RSA-4096 (default: P-256)')
     .option('--signature-algorithm <name>', 'as in countersign.yaml (default: the one that fits the key)')
     .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
-    .option('--path-len <n>', 'how many CAs may be below this one (default: 0)')
-    .option('--config <file>', 'take all of this from the CA of that name in a countersign.yaml')
-    .addOption(outputOption('table', 'json', 'pem'))
-    .addHelpText(
-      'after',
-      `
-The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.
-
-Examples:
-  countersign ca init --cluster prod
-  countersign ca init --data ./data
-  countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d
-  countersign ca init --data ./data --config countersign.yaml --cluster prod`,
+    .option('--path-len <n>', 'how many CAs may be below this one (default: 0)', Number)
+    .addOption(
+      new Option('--config <file>', 'take all of this from the CA of that name in a countersign.yaml').conflicts([
+        ...caFlags,
+      ]),
     )
-    .action(async (flags: InitFlags) => io.out(caText(await init(flags, io), flags.output)));
+    .formats('table', 'json', 'pem')
+    .notes(
+      `
+The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.`,
+    )
+    .examples(
+      'countersign ca init --cluster prod',
+      'countersign ca init --data ./data',
+      "countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d",
+      'countersign ca init --data ./data --config countersign.yaml --cluster prod',
+    )
+    .runs(async (flags: InitFlags) => io.out(caText(await init(flags, io), flags.output)));
 
-  ca.command('show')
+  addPlace(ca.command('show'), cluster, ['cluster', 'function', 'region'])
     .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
-    .option('--cluster <name>', 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]')
-    .addOption(functionOption())
-    .addOption(regionOption())
-    .option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files')
     .option('--name <name>', 'name of the CA', caName, 'ca')
-    .addOption(outputOption('table', 'json', 'pem'))
-    .addHelpText(
-      'after',
-      `
-Examples:
-  countersign ca show --data ./data
-  countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file`,
+    .formats('table', 'json', 'pem')
+    .examples(
+      'countersign ca show --data ./data',
+      "countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file",
     )
-    .action(async (flags: ShowFlags) => io.out(caText(await show(flags, io), flags.output)));
-  return ca;
+    .runs(async (flags: ShowFlags) => io.out(caText(await show(flags, io), flags.output)));
 }
 
-function functionOption(): Option {
-  return new Option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it');
-}
-
-function regionOption(): Option {
-  return new Option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)');
+/** The CA of a deployed cluster, or of a folder. `foreign`: flags that have no effect with --data. */
+function addPlace(command: CliCommand, clusterText: string, foreign: readonly string[]): CliCommand {
+  return command
+    .option('--cluster <name>', clusterText)
+    .option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it')
+    .option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)')
+    .addOption(
+      new Option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files').conflicts([...foreign]),
+    );
 }
 
 async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
-  if (!isEmbedded(flags)) return initDeployedCa(deployedFlags(flags, io), io);
-  const ca = flags.config === undefined ? fromFlags(flags) : await fromFile(flags, flags.config, io);
-  const { created, authority } = await usable(() => createEmbeddedCa(flags.data, ca, { now: io.now(), randomBytes }));
+  const { data, config, cluster } = flags;
+  if (data === undefined) return initDeployedCa(deployedFlags(flags, io), io);
+  if (cluster !== undefined && config === undefined)
+    throw new CommandFailure(exitCodes.usage, '--data means a CA of this machine; leave out --cluster');
+  const ca = config === undefined ? fromFlags(flags) : await fromFile(flags, io);
+  const { created, authority } = await usable(() => createEmbeddedCa(data, ca, { now: io.now(), randomBytes }));
   if (!created)
     throw new CommandFailure(
       exitCodes.conflict,
-      `there already is a CA ${ca.name} in ${flags.data}; it was left as it is`,
-      `countersign ca show --data ${flags.data} --name ${ca.name} shows it; another --name creates another CA`,
+      `there already is a CA ${ca.name} in ${data}; it was left as it is`,
+      `countersign ca show --data ${data} --name ${ca.name} shows it; another --name creates another CA`,
     );
   return shownCa(authority);
 }
 
 async function show(flags: ShowFlags, io: Io): Promise<ShownCa> {
-  if (!isEmbedded(flags)) return loadDeployedCa(deployedFlags(flags, io), io);
-  return shownCa(await usable(() => loadEmbeddedCa(flags.data, flags.name)));
-}
-
-/** A flag of the other kind is an error, since it would have no effect. */
-function isEmbedded<Flags extends ShowFlags>(flags: Flags): flags is EmbeddedFlags<Flags> {
-  if (flags.data === undefined) return false;
-  const { config }: InitFlags = flags;
-  const foreign = (['function', 'region', ...(config === undefined ? (['cluster'] as const) : [])] as const).filter(
-    (key) => flags[key] !== undefined,
-  );
-  if (foreign.length > 0)
-    throw new CommandFailure(
-      exitCodes.usage,
-      `--data means a CA of this machine; leave out ${foreign.map(flagText).join(', ')}`,
-    );
-  return true;
+  const { data, name } = flags;
+  if (data === undefined) return loadDeployedCa(deployedFlags(flags, io), io);
+  return shownCa(await usable(() => loadEmbeddedCa(data, name)));
 }
 
 function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
@@ -161,7 +146,7 @@ function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathL
     keySpec,
     signatureAlgorithm,
     validity,
-    pathLen: pathLen === undefined ? undefined : Number(pathLen),
+    pathLen,
   };
   const given = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
   const checked = caConfiguration(name, given);
@@ -170,29 +155,14 @@ function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathL
   throw new CommandFailure(exitCodes.usage, problems.join('\n'), 'countersign ca init --help shows what each may be');
 }
 
-async function fromFile(flags: InitFlags, file: string, io: Io): Promise<CaConfiguration> {
-  const own = caFlags.filter((key) => flags[key] !== undefined);
-  if (own.length > 0)
-    throw new CommandFailure(
-      exitCodes.usage,
-      `--config says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
-    );
-  const { clusters } = await readConfiguration(file, io);
-  const [only] = clusters.size === 1 ? [...clusters.keys()] : [];
-  const name = flags.cluster ?? only;
-  if (name === undefined)
-    throw new CommandFailure(
-      exitCodes.usage,
-      `${file} has several clusters`,
-      `--cluster names one of ${[...clusters.keys()].join(', ')}`,
-    );
-  const ca = clusters.get(name)?.cas.get(flags.name);
+async function fromFile(flags: InitFlags, io: Io): Promise<CaConfiguration> {
+  const { cluster, source } = await chooseCluster(flags, io);
+  const ca = cluster.cas.get(flags.name);
   if (ca !== undefined) return ca;
-  const known = [...(clusters.get(name)?.cas.keys() ?? [])].join(', ');
   throw new CommandFailure(
     exitCodes.notFound,
-    `${file} has no CA ${flags.name} in a cluster ${name}`,
-    known === '' ? `its clusters are ${[...clusters.keys()].join(', ')}` : `--name is one of ${known}`,
+    `${source} has no CA ${flags.name} in cluster ${cluster.name}`,
+    `--name is one of ${[...cluster.cas.keys()].join(', ')}`,
   );
 }
 

@@ -1,4 +1,3 @@
-import { Argument, Command } from 'commander';
 import { configurationSchema, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Configuration } from '../../core/configuration/model/cluster.ts';
 import { signerDocuments } from '../../core/configuration/signer-documents.ts';
@@ -12,48 +11,41 @@ import {
 } from '../cluster/cluster-choice.ts';
 import type { ClusterFlags } from '../cluster/cluster-choice.ts';
 import { configurationReference } from '../output/configuration-reference.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, outputOption, table } from '../output/output.ts';
+import { json, printed, table } from '../output/output.ts';
 
-export function configCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const config = new Command('config').description('check and document countersign.yaml');
+export function configCommands(program: CliCommand, io: Io): void {
+  const config = program.command('config').description('check and document countersign.yaml');
 
   config
     .command('validate')
     .description('check the file: every problem with its line, exit code 3 if there is one')
-    .addArgument(new Argument('[file]', 'default: COUNTERSIGN_CONFIG, then ./countersign.yaml'))
-    .addOption(outputOption('table', 'json'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign config validate\n  countersign config validate examples/countersign.yaml -o json',
-    )
-    .action(async (file: string | undefined, { output }: { output: string }) =>
-      finish(await validate(file, output, io)),
-    );
+    .argument('[file]', 'default: COUNTERSIGN_CONFIG, then ./countersign.yaml')
+    .formats('table', 'json')
+    .examples('countersign config validate', 'countersign config validate examples/countersign.yaml -o json')
+    .runs((file: string | undefined, { output }: { output: string }) => validate(file, output, io));
 
   config
     .command('schema')
     .description('print the JSON Schema, for editors; -o markdown prints the reference of all keys')
-    .addOption(outputOption('json', 'markdown'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign config schema > countersign.schema.json\n  # first line of countersign.yaml, for editors with the YAML language server:\n  # yaml-language-server: $schema=./countersign.schema.json',
+    .formats('json', 'markdown')
+    .examples(
+      'countersign config schema > countersign.schema.json',
+      '# first line of countersign.yaml, for editors with the YAML language server:',
+      '# yaml-language-server: $schema=./countersign.schema.json',
     )
-    .action(({ output }: { output: string }) =>
-      io.out(output === 'json' ? json(configurationSchema()) : configurationReference()),
+    .runs(async ({ output }: { output: string }) =>
+      io.out(printed(output, configurationSchema(), configurationReference)),
     );
 
   addClusterOptions(config.command('docs'))
     .description('print what each signer permits, for its users (Markdown)')
-    .addArgument(new Argument('[file]', 'default: --config, then ./countersign.yaml, then the default rules'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign config docs > signers.md\n  countersign config docs countersign.yaml --cluster prod',
-    )
-    .action(async (file: string | undefined, flags: ClusterFlags) => io.out(await documents(file, flags, io)));
-  return config;
+    .argument('[file]', 'default: --config, then ./countersign.yaml, then the default rules')
+    .examples('countersign config docs > signers.md', 'countersign config docs countersign.yaml --cluster prod')
+    .runs(async (file: string | undefined, flags: ClusterFlags) => io.out(await documents(file, flags, io)));
 }
 
 async function validate(argument: string | undefined, output: string, io: Io): Promise<ExitCode> {

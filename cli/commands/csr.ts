@@ -1,70 +1,62 @@
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
-import { ThrottledError } from '../../core/ports/errors.ts';
-import type { ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { atMost, printable } from '../../core/outcome/printable-text.ts';
 import { addClusterOptions, chooseCluster, readText } from '../cluster/cluster-choice.ts';
 import type { ChosenCluster, ClusterFlags } from '../cluster/cluster-choice.ts';
+import { commaList } from '../runtime/command.ts';
+import type { CliCommand } from '../runtime/command.ts';
+import { withObjects } from '../cluster/cluster-objects.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import { expected } from '../cluster/object-answers.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { explain } from '../output/explanation.ts';
 import type { Explanation } from '../output/explanation.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { commaList, json, outputOption, table, yaml } from '../output/output.ts';
-import { errorMessage } from '../../core/outcome/error-message.ts';
-import { isObject } from '../../core/encoding/json-object.ts';
+import { printed, table } from '../output/output.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 
-interface ExplainFlags extends ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
+interface ExplainFlags extends ClusterFlags, ClusterAccessFlags {
   readonly signerName?: string;
   readonly usages?: readonly string[];
   readonly expirationSeconds?: number;
   readonly output: string;
 }
 
-export function csrCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const csr = new Command('csr').description('look at certificate signing requests');
-
+export function csrCommands(program: CliCommand, io: Io): void {
+  const csr = program.command('csr').description('look at certificate signing requests');
   addClusterOptions(csr.command('explain'))
     .description(
       'say what the signer would do with a request, and why: each check with the value that it saw.\n' +
         'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',
     )
-    .addArgument(
-      new Argument(
-        '<request>',
-        'name in the cluster, or a file with the object (JSON, YAML) or its PEM; - reads standard input',
-      ),
+    .argument(
+      '<request>',
+      'name in the cluster, or a file with the object (JSON, YAML) or its PEM; - reads standard input',
     )
     .option('--kubeconfig <file>', 'to read a request by name (default: KUBECONFIG, then ~/.kube/config)')
     .option('--context <name>', 'context of that kubeconfig')
     .option('--signer-name <name>', 'for a bare PEM: the signer it would be sent to')
     .option('--usages <list>', 'for a bare PEM: usages, with commas between', commaList)
     .option('--expiration-seconds <n>', 'for a bare PEM: lifetime it would ask for', wholeNumber)
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
-      `
-Examples:
-  countersign csr explain node-csr-1 --config countersign.yaml --cluster prod
-  kubectl get csr node-csr-1 -o json | countersign csr explain -
-  countersign csr explain server.csr --signer-name kubernetes.io/kubelet-serving --usages 'digital signature,server auth'`,
+    .formats('table', 'json', 'yaml')
+    .examples(
+      'countersign csr explain node-csr-1 --config countersign.yaml --cluster prod',
+      'kubectl get csr node-csr-1 -o json | countersign csr explain -',
+      "countersign csr explain server.csr --signer-name kubernetes.io/kubelet-serving --usages 'digital signature,server auth'",
     )
-    .action(async (request: string, flags: ExplainFlags) => finish(await explainCommand(request, flags, io)));
-  return csr;
+    .runs((request: string, flags: ExplainFlags) => explainRequest(request, flags, io));
 }
 
-async function explainCommand(source: string, flags: ExplainFlags, io: Io): Promise<ExitCode> {
+async function explainRequest(source: string, flags: ExplainFlags, io: Io): Promise<ExitCode> {
   const chosen = await chooseCluster(flags, io);
   const { object, certificate } = await loadRequest(source, flags, io);
   const caIsConfigured = chosen.file !== undefined;
   const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
-  if (flags.output === 'table') io.out(forPeople(explanation, chosen));
-  else io.out((flags.output === 'json' ? json : yaml)({ ...explanation, rules: chosen.source }));
+  io.out(printed(flags.output, { ...explanation, rules: chosen.source }, () => forPeople(explanation, chosen)));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
@@ -86,7 +78,7 @@ async function loadRequest(
   );
 }
 
-async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<JsonObject> {
+async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<unknown> {
   const kubeconfig = kubeconfigPath(flags.kubeconfig, io);
   if (!io.fileExists(kubeconfig))
     throw new CommandFailure(
@@ -94,36 +86,15 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<J
       `there is no file ${name} here, and no kubeconfig ${kubeconfig} to look it up in a cluster`,
       'name a file, or give --kubeconfig',
     );
-  let answer;
-  try {
-    answer = await io.fetchRequest(name, {
-      kubeconfig,
-      ...(flags.context === undefined ? {} : { context: flags.context }),
-    });
-  } catch (error) {
-    if (error instanceof CommandFailure) throw error;
-    const message = errorMessage(error);
-    const busy = error instanceof ThrottledError ? ' is busy' : ' did not answer';
-    throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig}${busy}: ${message}`, 'try again');
-  }
-  if (answer.ok) return answer.value;
-  throw new CommandFailure(refusalExits[answer.why], `${name}: ${answer.message}`, refusalHints[answer.why]);
+  // The typed call would drop what it does not know.
+  const request = { group: 'certificates.k8s.io', version: 'v1', plural: 'certificatesigningrequests', name };
+  return withObjects(flags, io, ({ custom }) =>
+    expected<unknown>(custom.getClusterCustomObject(request), name, {
+      NotFound: 'kubectl get csr lists what is there; requests are deleted an hour after they were answered',
+      Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
+    }),
+  );
 }
-
-const refusalExits: Readonly<Record<ApiRefusal, ExitCode>> = {
-  NotFound: exitCodes.notFound,
-  Unauthorized: exitCodes.configuration,
-  Forbidden: exitCodes.configuration,
-  Conflict: exitCodes.temporary,
-  Expired: exitCodes.temporary,
-  TooLarge: exitCodes.refused,
-  Invalid: exitCodes.usage,
-};
-const refusalHints: Readonly<Partial<Record<ApiRefusal, string>>> = {
-  NotFound: 'kubectl get csr lists what is there; requests are deleted an hour after they were answered',
-  Unauthorized: 'the kubeconfig’s login is not accepted; --kubeconfig and --context choose another',
-  Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
-};
 
 /** A bare PEM has no object around it, so the rest of the request comes from flags. */
 function fromText(text: string, source: string, flags: ExplainFlags): unknown {
@@ -164,9 +135,7 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
   if (isObject(value) && value['kind'] === 'List')
     throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
   // A manifest that was never created has no UID, and can be explained all the same.
-  return isObject(value)
-    ? { ...value, metadata: { ...notCreated, ...(isObject(value['metadata']) ? value['metadata'] : {}) } }
-    : value;
+  return isObject(value) ? { ...value, metadata: { ...notCreated, ...objectOf(value['metadata']) } } : value;
 }
 
 const signs = { pass: '✓', fail: '✗', wait: '…' } as const;

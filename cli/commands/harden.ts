@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RbacV1Subject } from '@kubernetes/client-node';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { defaultTokenGroup } from '../../core/kubernetes/bootstrap-token.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
@@ -15,13 +15,14 @@ import { addClusterAccess, announce, withObjects } from '../cluster/cluster-obje
 import type { ClusterAccessFlags, Whereabouts } from '../cluster/cluster-objects.ts';
 import { viewControllerManager } from '../cluster/controller-manager.ts';
 import type { ControllerManagerView, SeenController } from '../cluster/controller-manager.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { closingText, notSeen, openWays, planText, viewText } from '../cluster/harden-view.ts';
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
 import { allPages, expected, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
-import { commaList, json, outputOption } from '../output/output.ts';
+import { json } from '../output/output.ts';
 import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
 
@@ -53,14 +54,14 @@ const bypasses = [
 ] as const;
 type Bypass = (typeof bypasses)[number];
 
-export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const cluster = new Command('cluster').description('find and close ways to certificates that bypass the signer');
+export function clusterCommands(program: CliCommand, io: Io): void {
+  const cluster = program.command('cluster').description('find and close ways to certificates that bypass the signer');
   addClusterAccess(cluster.command('harden'))
     .description(
       'find what gives nodes certificates without evidence: kube-controller-manager’s signer and approver, and the bindings\n' +
         'that make it approve. --yes removes the bindings. Exit code with --check: 1 something is open, 5 not all was seen.',
     )
-    .option('--yes', 'remove the bindings')
+    .addOption(new Option('--yes', 'remove the bindings').conflicts('check'))
     .option(
       '--check',
       'change nothing; exit code 1 if something is open, 5 if not everything could be seen: for a job after every upgrade',
@@ -69,35 +70,28 @@ export function clusterCommand(io: Io, finish: (code: ExitCode) => void): Comman
       '--probe',
       'also create, approve and delete a request that every signer must refuse, to see which signer answers',
     )
-    .addOption(
-      new Option(
-        '--signer-name <list>',
-        'signers that the relay must be able to approve and sign for before --yes removes anything',
-      )
-        .argParser(commaList)
-        .default(['kubernetes.io/kube-apiserver-client-kubelet'], 'kubernetes.io/kube-apiserver-client-kubelet'),
+    .listOption(
+      '--signer-name <list>',
+      'signers that the relay must be able to approve and sign for before --yes removes anything',
+      'kubernetes.io/kube-apiserver-client-kubelet',
     )
-    .addOption(outputOption('text', 'json'))
-    .addHelpText(
-      'after',
+    .formats('text', 'json')
+    .notes(
       `
 --yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.
 
-kubeadm upgrade creates the bindings again: run --check after it.
-
-Examples:
-  countersign cluster harden
-  countersign cluster harden --yes
-  countersign cluster harden --check -o json
-  countersign cluster harden --probe --check  # where kube-controller-manager’s flags cannot be seen`,
+kubeadm upgrade creates the bindings again: run --check after it.`,
     )
-    .action(async (flags: HardenFlags) => finish(await harden(flags, io)));
-  return cluster;
+    .examples(
+      'countersign cluster harden',
+      'countersign cluster harden --yes',
+      'countersign cluster harden --check -o json',
+      'countersign cluster harden --probe --check  # where kube-controller-manager’s flags cannot be seen',
+    )
+    .runs((flags: HardenFlags) => harden(flags, io));
 }
 
 async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
-  if (flags.yes === true && flags.check === true)
-    throw new CommandFailure(exitCodes.usage, '--check changes nothing and --yes does: use one of them');
   return withObjects(flags, io, async (cluster) => {
     const whereabouts = await announce(cluster, io);
     const probed =

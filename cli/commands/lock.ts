@@ -1,11 +1,12 @@
 /** Locks a node or a machine, so that it gets no certificate, and unlocks it. docs/lock.md */
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
 import { afterLockText, locksTable, shownLock, subjectText } from '../output/lock-text.ts';
-import { json, outputOption, yaml } from '../output/output.ts';
+import { printed } from '../output/output.ts';
 import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
@@ -16,63 +17,47 @@ interface ChangeFlags extends RegisterFlags {
   readonly output: string;
 }
 
-export function lockCommand(io: Io): Command {
-  return addRegisterOptions(new Command('lock'))
+export function lockCommands(program: CliCommand, io: Io): void {
+  addSubject(program.command('lock'))
     .description('refuse every certificate to a node or machine from now on; exit code 6: it is already locked')
-    .addArgument(subjectArgument())
-    .addOption(mandatoryReason())
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
+    .notes(
       `
 Locks the node name, and the machine that has it if one is on record. For every signer, attest and sign refuse requests of
 the node, requests of pods on it, and requests for a certificate with its name. Certificates that it already has stay
-valid until they expire: the command prints what to do about them, and docs/lock.md has the details.
-
-Examples:
-  countersign lock worker-3 --cluster prod --reason 'stolen, ticket 4711'
-  countersign lock aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --cluster prod --reason 'disk copied'
-  countersign lock worker-3 --data ./data/demo --reason test -o json`,
+valid until they expire: the command prints what to do about them, and docs/lock.md has the details.`,
     )
-    .action(async (subject: LockSubject, flags: ChangeFlags) => lock(subject, flags, io));
-}
+    .examples(
+      "countersign lock worker-3 --cluster prod --reason 'stolen, ticket 4711'",
+      "countersign lock aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --cluster prod --reason 'disk copied'",
+      'countersign lock worker-3 --data ./data/demo --reason test -o json',
+    )
+    .runs((wanted: LockSubject, flags: ChangeFlags) => lock(wanted, flags, io));
 
-export function unlockCommand(io: Io): Command {
-  return addRegisterOptions(new Command('unlock'))
+  addSubject(program.command('unlock'))
     .description('end a lock; exit code 4: it is not locked')
-    .addArgument(subjectArgument())
-    .addOption(mandatoryReason())
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
+    .notes(
       `
 Ends the whole lock: of the node name and of its machine, if one command locked both. Requests that were refused
-meanwhile stay refused; the node creates new ones.
-
-Examples:
-  countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'`,
+meanwhile stay refused; the node creates new ones.`,
     )
-    .action(async (subject: LockSubject, flags: ChangeFlags) => unlock(subject, flags, io));
-}
+    .examples("countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'")
+    .runs((wanted: LockSubject, flags: ChangeFlags) => unlock(wanted, flags, io));
 
-export function locksCommand(io: Io): Command {
-  return addRegisterOptions(new Command('locks'))
+  addRegisterOptions(program.command('locks'))
     .description('list what is locked')
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign locks --cluster prod\n  countersign locks --data ./data/demo -o json',
-    )
-    .action(async ({ output, ...flags }: RegisterFlags & { readonly output: string }) => {
+    .formats('table', 'json', 'yaml')
+    .examples('countersign locks --cluster prod', 'countersign locks --data ./data/demo -o json')
+    .runs(async ({ output, ...flags }: RegisterFlags & { readonly output: string }) => {
       const locks = await withRegister(flags, io, ({ register }) => register.listLocks());
-      io.out(output === 'table' ? locksTable(locks) : (output === 'json' ? json : yaml)(locks.map(shownLock)));
+      io.out(printed(output, locks.map(shownLock), () => locksTable(locks)));
     });
 }
 
-function subjectArgument(): Argument {
-  return new Argument('<node|machine>', 'a node name, or a machine as tofu list shows it (with a #)').argParser(
-    subject,
-  );
+function addSubject(command: CliCommand): CliCommand {
+  return addRegisterOptions(command)
+    .argument('<node|machine>', 'a node name, or a machine as tofu list shows it (with a #)', subject)
+    .addOption(mandatoryReason())
+    .formats('table', 'json', 'yaml');
 }
 
 /** Refuses what no request could match: such a lock would appear to work and would refuse nothing. */
@@ -107,8 +92,9 @@ async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<vo
       return (await open.register.lock(made, audit)).kind === 'written' ? made : 'changed';
     }, subjectText(wanted));
   });
-  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(shownLock(done)));
-  else io.out(`locked: ${lockedText(done)} (audit item ${done.id}, by ${longText(done.by)})\n\n${afterLockText(done)}`);
+  const text = () =>
+    `locked: ${lockedText(done)} (audit item ${done.id}, by ${longText(done.by)})\n\n${afterLockText(done)}`;
+  io.out(printed(flags.output, shownLock(done), text));
   if (done.nodeName === undefined || done.identity === undefined) io.err(`countersign: ${onlyText(done)}\n`);
 }
 
@@ -137,8 +123,8 @@ async function unlock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<
     const locks = await Promise.all(others.map((each) => open.store.findLock(each)));
     return { ...done, remaining: others.filter((_, index) => locks[index] !== undefined) };
   });
-  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(shownAudit(audit)));
-  else io.out(`unlocked: ${lockedText(ended)} (audit item ${audit.id}, by ${longText(audit.by)})\n`);
+  const text = () => `unlocked: ${lockedText(ended)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
+  io.out(printed(flags.output, shownAudit(audit), text));
   for (const each of remaining) io.err(`countersign: ${subjectText(each)} is still locked, by another lock\n`);
 }
 

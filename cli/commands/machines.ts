@@ -1,9 +1,10 @@
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import type { MachineEntry } from '../../core/ports/attestation-store.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, outputOption, table, yaml } from '../output/output.ts';
+import { printed, table } from '../output/output.ts';
 import { auditItem, mandatoryReason } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
@@ -13,53 +14,44 @@ interface ChangeFlags extends RegisterFlags {
   readonly reason: string;
 }
 
-export function machinesCommand(io: Io): Command {
-  const machines = new Command('machines').description(
-    'the list of machines that may join, where attestation.aws.machines is "listed"',
-  );
+export function machinesCommands(program: CliCommand, io: Io): void {
+  const machines = program
+    .command('machines')
+    .description('the list of machines that may join, where attestation.aws.machines is "listed"');
 
   addRegisterOptions(machines.command('list'))
     .description('list the entries')
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText('after', '\nExamples:\n  countersign machines list --cluster prod')
-    .action(async ({ output, ...flags }: RegisterFlags & { output: string }) => {
+    .formats('table', 'json', 'yaml')
+    .examples('countersign machines list --cluster prod')
+    .runs(async ({ output, ...flags }: RegisterFlags & { output: string }) => {
       const entries = await withRegister(flags, io, ({ register }) => register.listMachines());
-      io.out(output === 'table' ? entriesTable(entries) : (output === 'json' ? json : yaml)(entries.map(shown)));
+      io.out(printed(output, entries.map(shown), () => entriesTable(entries)));
     });
 
   addRegisterOptions(machines.command('allow'))
     .description('put a machine, or a pattern of machines, on the list; an existing entry is replaced')
-    .addArgument(entryArgument())
+    .argument('<entry>', 'such as aws#i-0123456789abcdef0', entryName)
     .addOption(mandatoryReason())
-    .addHelpText(
-      'after',
+    .notes(
       `
-An entry is a provider, "#", and the machine's name there; * stands for any run of characters.
-
-Examples:
-  countersign machines allow aws#i-0123456789abcdef0 --cluster prod --reason 'rack 7, ticket 4711'
-  countersign machines allow 'aws#i-0123*' --cluster prod --reason 'the batch of May'`,
+An entry is a provider, "#", and the machine's name there; * stands for any run of characters.`,
     )
-    .action(async (name: string, flags: ChangeFlags) => io.out(await allow(name, flags, io)));
+    .examples(
+      "countersign machines allow aws#i-0123456789abcdef0 --cluster prod --reason 'rack 7, ticket 4711'",
+      "countersign machines allow 'aws#i-0123*' --cluster prod --reason 'the batch of May'",
+    )
+    .runs((name: string, flags: ChangeFlags) => allow(name, flags, io));
 
   addRegisterOptions(machines.command('remove'))
     .description('take an entry off the list; exit code 4: there is no such entry')
-    .addArgument(entryArgument())
+    .argument('<entry>', 'such as aws#i-0123456789abcdef0', entryName)
     .addOption(mandatoryReason())
-    .addHelpText(
-      'after',
+    .notes(
       `
-A machine that has joined stays on record, but its evidence no longer passes. countersign lock refuses its requests at once.
-
-Examples:
-  countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'`,
+A machine that has joined stays on record, but its evidence no longer passes. countersign lock refuses its requests at once.`,
     )
-    .action(async (name: string, flags: ChangeFlags) => io.out(await remove(name, flags, io)));
-  return machines;
-}
-
-function entryArgument(): Argument {
-  return new Argument('<entry>', 'such as aws#i-0123456789abcdef0').argParser(entryName);
+    .examples("countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'")
+    .runs((name: string, flags: ChangeFlags) => remove(name, flags, io));
 }
 
 /** Accepts names of any provider, but nothing that could never match. */
@@ -72,25 +64,25 @@ function entryName(text: string): string {
   return text;
 }
 
-async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
-  return withRegister(flags, io, async (open) => {
+async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<void> {
+  await withRegister(flags, io, async (open) => {
     const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'allow', subject: name }, who, io);
     const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
     if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.conflict, `${name} changes while it is written`, 'try again');
-    return `allowed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
+    io.out(`allowed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`);
   });
 }
 
-async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<string> {
-  return withRegister(flags, io, async (open) => {
+async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<void> {
+  await withRegister(flags, io, async (open) => {
     const who = { by: await announceChange(open, flags, io), reason };
     const audit = auditItem({ action: 'remove', subject: name }, who, io);
     const write = await open.register.removeMachine(name, audit);
     if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.notFound, `${name} is not on the list`, 'countersign machines list shows it');
-    return `removed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`;
+    io.out(`removed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`);
   });
 }
 

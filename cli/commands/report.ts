@@ -1,21 +1,20 @@
 /** `countersign report`: which nodes would be denied if audit mode ended, by attest's verdicts of the last 25 hours. */
-import { Command } from 'commander';
 import { evidenceAnnotation } from '../../core/attest.ts';
 import type { IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
 import { refusalReason } from '../../core/outcome/outcome.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
-import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, outputOption, table, yaml } from '../output/output.ts';
+import { withObjects } from '../cluster/cluster-objects.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import { allPages } from '../cluster/object-answers.ts';
+import { printed, table } from '../output/output.ts';
 import { addRegisterOptions, gather, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
 import { instantText, longText } from '../output/tofu-text.ts';
-import { errorMessage } from '../../core/outcome/error-message.ts';
 
-interface ReportFlags extends RegisterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
+interface ReportFlags extends RegisterFlags, ClusterAccessFlags {
   readonly output: string;
 }
 
@@ -29,8 +28,8 @@ export interface ReportRow {
   readonly seen?: string;
 }
 
-export function reportCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  return addRegisterOptions(new Command('report'))
+export function reportCommand(program: CliCommand, io: Io): void {
+  addRegisterOptions(program.command('report'))
     .description(
       'list which nodes would be denied if audit mode ended today, by the latest request of each node and signer in the\n' +
         'last 25 h, and count the nodes by the version of their evidence.\n' +
@@ -41,17 +40,13 @@ export function reportCommand(io: Io, finish: (code: ExitCode) => void): Command
       'also list the nodes of this cluster without a request or a record (needs list on nodes)',
     )
     .option('--context <name>', 'context of that kubeconfig')
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
+    .formats('table', 'json', 'yaml')
+    .notes(
       `
-Nodes renew their certificates rarely. A node without a request in the last 25 h is listed only with --kubeconfig.
-
-Examples:
-  countersign report --cluster prod
-  countersign report --cluster prod --kubeconfig admin.conf -o json`,
+Nodes renew their certificates rarely. A node without a request in the last 25 h is listed only with --kubeconfig.`,
     )
-    .action(async (flags: ReportFlags) => finish(await report(flags, io)));
+    .examples('countersign report --cluster prod', 'countersign report --cluster prod --kubeconfig admin.conf -o json')
+    .runs((flags: ReportFlags) => report(flags, io));
 }
 
 async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
@@ -67,13 +62,10 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
   const counts = { nodes: new Set(rows.map(({ node }) => node)).size, failing: failing.size };
   const passing = counts.nodes - counts.failing;
   const evidence = evidenceByVersion(verdicts);
-  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)({ ...counts, passing, evidence, rows }));
-  else {
-    const used = Object.entries(evidence).map(([version, nodes]) => `${version} by ${nodes.length}\n`);
-    io.out(
-      `${rowsTable(rows)}\n${used.join('')}${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`,
-    );
-  }
+  const used = Object.entries(evidence).map(([version, names]) => `${version} by ${names.length}\n`);
+  const text = () =>
+    `${rowsTable(rows)}\n${used.join('')}${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`;
+  io.out(printed(flags.output, { ...counts, passing, evidence, rows }, text));
   return counts.failing === 0 ? exitCodes.ok : exitCodes.refused;
 }
 
@@ -135,17 +127,11 @@ function rowsTable(rows: readonly ReportRow[]): string {
   ]);
 }
 
-async function nodeNames(file: string, { context }: ReportFlags, io: Io): Promise<readonly string[]> {
-  const kubeconfig = kubeconfigPath(file, io);
+async function nodeNames(kubeconfig: string, flags: ReportFlags, io: Io): Promise<readonly string[]> {
   if (!io.fileExists(kubeconfig)) throw new CommandFailure(exitCodes.notFound, `there is no file ${kubeconfig}`);
-  let answer;
-  try {
-    answer = await io.fetchNodeNames({ kubeconfig, ...(context === undefined ? {} : { context }) });
-  } catch (error) {
-    if (error instanceof CommandFailure) throw error;
-    const message = errorMessage(error);
-    throw new CommandFailure(exitCodes.temporary, `the cluster of ${kubeconfig} did not answer: ${message}`);
-  }
-  if (answer.ok) return answer.value;
-  throw new CommandFailure(exitCodes.configuration, `nodes: ${answer.message}`, 'it needs the verb list on nodes');
+  const hints = { Forbidden: 'it needs the verb list on nodes' };
+  const nodes = await withObjects(flags, io, ({ core }) =>
+    allPages((page) => core.listNode({ ...page }), 'nodes', hints),
+  );
+  return nodes.map(({ metadata }) => metadata?.name ?? '');
 }

@@ -1,10 +1,11 @@
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
-import { adoptCommand } from './adopt.ts';
+import { addAdopt } from './adopt.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
-import { json, outputOption, yaml } from '../output/output.ts';
+import { printed } from '../output/output.ts';
 import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
@@ -25,61 +26,58 @@ interface ChangeFlags extends OneFlags {
   readonly reason: string;
 }
 
-export function tofuCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const tofu = new Command('tofu').description(
-    'trust on first use: which machine each node name belongs to, and what operators changed',
-  );
+export function tofuCommands(program: CliCommand, io: Io): void {
+  const tofu = program
+    .command('tofu')
+    .description('trust on first use: which machine each node name belongs to, and what operators changed');
 
   addRegisterOptions(tofu.command('list'))
     .description('list the machines on record')
     .addOption(new Option('--state <state>', 'only these').choices(['active', 'retired']))
-    .addOption(outputOption('table', 'wide', 'json', 'yaml'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign tofu list --cluster prod\n  countersign tofu list --cluster prod --state retired -o wide\n  countersign tofu list --data ./data/demo -o json',
+    .formats('table', 'wide', 'json', 'yaml')
+    .examples(
+      'countersign tofu list --cluster prod',
+      'countersign tofu list --cluster prod --state retired -o wide',
+      'countersign tofu list --data ./data/demo -o json',
     )
-    .action(async (flags: ListFlags) => io.out(await list(flags, io)));
+    .runs((flags: ListFlags) => list(flags, io));
 
   addOneOptions(tofu.command('show'))
     .description('show one machine, with all changes of it and of its node name; exit code 4: it is not on record')
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  countersign tofu show --cluster prod --node worker-3\n  countersign tofu show --cluster prod --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 -o yaml',
+    .formats('table', 'json', 'yaml')
+    .examples(
+      'countersign tofu show --cluster prod --node worker-3',
+      'countersign tofu show --cluster prod --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 -o yaml',
     )
-    .action(async (flags: OneFlags) => finish(await show(flags, io)));
+    .runs((flags: OneFlags) => show(flags, io));
 
   addOneOptions(tofu.command('reset'))
     .description('forget a machine: the next machine with its node name, or this machine again, is a first use')
     .addOption(mandatoryReason())
-    .addOption(outputOption('table', 'json', 'yaml'))
-    .addHelpText(
-      'after',
+    .formats('table', 'json', 'yaml')
+    .notes(
       `
 For a machine that was reinstalled, or one that will not come back. The audit item keeps its record.
-A reset neither locks a machine nor ends a lock: see countersign lock and unlock.
-
-Examples:
-  countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'`,
+A reset neither locks a machine nor ends a lock: see countersign lock and unlock.`,
     )
-    .action(async (flags: ChangeFlags) => reset(flags, io));
+    .examples("countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'")
+    .runs((flags: ChangeFlags) => reset(flags, io));
 
-  return tofu.addCommand(adoptCommand(io, finish));
+  addAdopt(tofu, io);
 }
 
-function addOneOptions(command: Command): Command {
+function addOneOptions(command: CliCommand): CliCommand {
   return addRegisterOptions(command)
     .option('--node <name>', 'the machine that has this node name')
     .option('--identity <id>', 'the machine itself, as tofu list shows it');
 }
 
-async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<string> {
+async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<void> {
   const records = await withRegister(flags, io, ({ register }) => gather(register.listIdentities()));
   const shown = records
     .filter((record) => state === undefined || record.state === state)
     .toSorted((a, b) => compare(a.nodeName, b.nodeName) || compare(a.identity, b.identity));
-  if (output === 'json') return json(shown.map(shownRecord));
-  return output === 'yaml' ? yaml(shown.map(shownRecord)) : recordsTable(shown, output === 'wide');
+  io.out(printed(output, shown.map(shownRecord), () => recordsTable(shown, output === 'wide')));
 }
 
 async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
@@ -90,15 +88,12 @@ async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
     return { record, history: items.filter((item) => isAbout(item, wanted, record)) };
   });
   if (record === undefined && history.length === 0) throw missing(wanted);
-  const about = {
-    ...(record === undefined ? {} : { record: shownRecord(record) }),
-    history: history.map(shownAudit),
-  };
-  if (flags.output !== 'table') io.out((flags.output === 'json' ? json : yaml)(about));
-  else {
-    io.out(record === undefined ? '' : recordText(record));
-    if (history.length > 0) io.out(`${record === undefined ? '' : '\n'}${auditTable(history)}`);
-  }
+  const about = { record: record && shownRecord(record), history: history.map(shownAudit) };
+  const parts = [
+    ...(record === undefined ? [] : [recordText(record)]),
+    ...(history.length === 0 ? [] : [auditTable(history)]),
+  ];
+  io.out(printed(flags.output, about, () => parts.join('\n')));
   if (record !== undefined) return exitCodes.ok;
   io.err(`countersign: ${missing(wanted).message} any more\n`);
   return exitCodes.notFound;
@@ -106,7 +101,7 @@ async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
 
 async function reset(flags: ChangeFlags, io: Io): Promise<void> {
   const wanted = oneOf(flags);
-  const done = await withRegister(flags, io, async (open) => {
+  const { record, audit } = await withRegister(flags, io, async (open) => {
     const by = await announceChange(open, flags, io);
     return twice(async () => {
       const record = await find(wanted, open);
@@ -117,12 +112,9 @@ async function reset(flags: ChangeFlags, io: Io): Promise<void> {
       return write.kind === 'written' ? { record, audit } : 'changed';
     }, text(wanted));
   });
-  io.out(resetText(done, flags.output));
-}
-
-function resetText({ record, audit }: { record: IdentityRecord; audit: AuditItem }, output: string): string {
-  if (output !== 'table') return (output === 'json' ? json : yaml)(shownAudit(audit));
-  return `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
+  const resetText = () =>
+    `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
+  io.out(printed(flags.output, shownAudit(audit), resetText));
 }
 
 type Wanted = { readonly node: string } | { readonly identity: string };

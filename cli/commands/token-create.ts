@@ -1,5 +1,5 @@
 /** `countersign token create`: a bootstrap token, and the command with which a machine joins. */
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
 import {
@@ -20,11 +20,12 @@ import { addClusterAccess, announce, withObjects } from '../cluster/cluster-obje
 import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
 import { findJoinPlace, isEndpoint, unsigned, waitForSignature } from '../cluster/join-line.ts';
 import { expected, isAllowed } from '../cluster/object-answers.ts';
-import { goDuration } from '../cluster/token-reconcile.ts';
-import { commaList, json, outputOption } from '../output/output.ts';
+import { json } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
+import { goDuration } from './token-reconcile.ts';
 
 const namespace = 'kube-system';
 
@@ -42,25 +43,17 @@ interface CreateFlags extends ClusterAccessFlags, ClusterFlags {
   readonly output: string;
 }
 
-export function createCommand(io: Io): Command {
-  const create = new Command('create').argument('[token]', 'the token to write (default: a random one)');
-  return addClusterOptions(addClusterAccess(create))
+export function addCreate(token: CliCommand, io: Io): void {
+  addClusterOptions(addClusterAccess(token.command('create')))
+    .argument('[token]', 'the token to write (default: a random one)')
     .description('create a bootstrap token and print the command with which a machine joins')
     .option(
       '--ttl <duration>',
       'until it expires, such as 30m or 24h; 0: never (24h; 1h with --machine or --pool)',
       goDuration,
     )
-    .addOption(
-      new Option('--usages <list>', 'what it may be used for')
-        .argParser(commaList)
-        .default(['signing', 'authentication'], 'signing,authentication'),
-    )
-    .addOption(
-      new Option('--groups <list>', 'groups of a client that authenticates with it')
-        .argParser(commaList)
-        .default([defaultTokenGroup], defaultTokenGroup),
-    )
+    .listOption('--usages <list>', 'what it may be used for', 'signing,authentication')
+    .listOption('--groups <list>', 'groups of a client that authenticates with it', defaultTokenGroup)
     .option('--description <text>', 'a note for people', '')
     .addOption(
       new Option(
@@ -78,21 +71,20 @@ export function createCommand(io: Io): Command {
       '--server <host:port>',
       'where machines find the API server (default: as in cluster-info, unless that is a loopback address)',
     )
-    .addOption(outputOption('command', 'token', 'json'))
-    .addHelpText(
-      'after',
+    .formats('command', 'token', 'json')
+    .notes(
       `
 If the signer demands attestation, the token alone gives no certificate: the machine must also prove its identity.
 Before it creates the token, the command checks cluster-info, the CA's hash, the address and the token's rights, so that
-it only prints a command that join accepts. -o token skips these checks.
-
-Examples:
-  countersign token create --config countersign.yaml --cluster prod
-  countersign token create --audience 123456789012/eu-central-1/prod --ttl 30m --description 'rack 7'
-  countersign token create --cluster prod --machine worker-3 --namespace fleet
-  countersign token create --cluster prod --pool workers -o token`,
+it only prints a command that join accepts. -o token skips these checks.`,
     )
-    .action(async (text: string | undefined, flags: CreateFlags) => createToken(text, flags, io));
+    .examples(
+      'countersign token create --config countersign.yaml --cluster prod',
+      "countersign token create --audience 123456789012/eu-central-1/prod --ttl 30m --description 'rack 7'",
+      'countersign token create --cluster prod --machine worker-3 --namespace fleet',
+      'countersign token create --cluster prod --pool workers -o token',
+    )
+    .runs((text: string | undefined, flags: CreateFlags) => createToken(text, flags, io));
 }
 
 async function createToken(text: string | undefined, flags: CreateFlags, io: Io): Promise<void> {

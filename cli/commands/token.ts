@@ -1,5 +1,5 @@
 /** `countersign token`: bootstrap tokens as kubeadm makes them, for nodes that join with kubelet-authenticator. */
-import { Command } from 'commander';
+
 import {
   bootstrapTokenForm,
   bootstrapTokenIdForm,
@@ -14,35 +14,34 @@ import { atMost, printable } from '../../core/outcome/printable-text.ts';
 import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
 import { allPages, expected } from '../cluster/object-answers.ts';
-import { reconcileCommand } from '../cluster/token-reconcile.ts';
-import { json, outputOption, table } from '../output/output.ts';
+import { json, table } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
-import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { createCommand } from './token-create.ts';
+import { addCreate } from './token-create.ts';
+import { addReconcile } from './token-reconcile.ts';
 
 const namespace = 'kube-system';
 
-export function tokenCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  const token = new Command('token').description('bootstrap tokens, with which machines may request a certificate');
+export function tokenCommands(program: CliCommand, io: Io): void {
+  const token = program.command('token').description('bootstrap tokens, with which machines may request a certificate');
 
-  token.addCommand(createCommand(io));
+  addCreate(token, io);
 
   addClusterAccess(token.command('list'))
     .description('list bootstrap tokens, without their secrets')
-    .addOption(outputOption('table', 'json'))
-    .addHelpText('after', '\nExamples:\n  countersign token list\n  countersign token list -o json')
-    .action(async (flags: ClusterAccessFlags & { output: string }) => list(flags, io));
+    .formats('table', 'json')
+    .examples('countersign token list', 'countersign token list -o json')
+    .runs((flags: ClusterAccessFlags & { output: string }) => list(flags, io));
 
   addClusterAccess(token.command('delete'))
     .description('delete bootstrap tokens')
     .argument('<token...>', 'ids, or whole tokens')
-    .addHelpText('after', '\nExamples:\n  countersign token delete abcdef\n  countersign token delete abcdef uvwxyz')
-    .action(async (texts: string[], flags: ClusterAccessFlags) => remove(texts, flags, io));
+    .examples('countersign token delete abcdef', 'countersign token delete abcdef uvwxyz')
+    .runs((texts: string[], flags: ClusterAccessFlags) => remove(texts, flags, io));
 
-  token.addCommand(reconcileCommand(io, finish));
-  return token;
+  addReconcile(token, io);
 }
 
 async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Promise<void> {

@@ -1,5 +1,4 @@
 /** Output formats: tables for people, JSON and YAML for programs. */
-import { InvalidArgumentError, Option } from 'commander';
 import { stringify } from 'yaml';
 import { withoutHidden } from '../../core/outcome/printable-text.ts';
 
@@ -16,13 +15,19 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('');
 }
 
+/** The value for programs; for every other format, `text`, for people. */
+export function printed(format: string, value: unknown, text: () => string): string {
+  if (format === 'json') return json(value);
+  return format === 'yaml' ? yaml(value) : text();
+}
+
 /** Control and invisible characters are written as JSON escapes, so that programs read the same value and terminals obey nothing. */
 export function json(value: unknown): string {
   return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
 /** Escaped in the same way. YAML allows escapes only in double quotes. */
-export function yaml(value: unknown): string {
+function yaml(value: unknown): string {
   const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
   const text = stringify(value, options);
   if (withoutHidden(text) === text) return text;
@@ -34,11 +39,6 @@ function escaped(character: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** `-o`: the first format is the default. */
-export function outputOption(...formats: readonly [string, ...string[]]): Option {
-  return new Option('-o, --output <format>', 'how to print the result').choices(formats).default(formats[0]);
-}
-
 /** In the largest unit that leaves no remainder. */
 export function durationText(seconds: number): string {
   const units = [
@@ -48,11 +48,4 @@ export function durationText(seconds: number): string {
   ] as const;
   const [size, unit] = units.find(([unitSize]) => seconds >= unitSize && seconds % unitSize === 0) ?? [1, 's'];
   return `${seconds / size}${unit}`;
-}
-
-/** `a, b,c` → three words. */
-export function commaList(text: string): string[] {
-  const words = text.split(',').map((word) => word.trim());
-  if (words.includes('')) throw new InvalidArgumentError('A list looks like: first,second');
-  return words;
 }

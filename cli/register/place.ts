@@ -1,9 +1,9 @@
 /** Which attestation records a command works on: the table of a deployed cluster, or a folder of this machine. */
 import type { RegisterPlace, OpenRegister, Io } from '../runtime/io.ts';
 import { Option } from 'commander';
-import type { Command } from 'commander';
 import { printableUpTo } from '../../core/outcome/printable-text.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
 export interface RegisterFlags {
@@ -15,28 +15,22 @@ export interface RegisterFlags {
 
 const tableVariable = 'COUNTERSIGN_ATTESTATIONS_TABLE';
 
-export function addRegisterOptions(command: Command): Command {
+export function addRegisterOptions(command: CliCommand): CliCommand {
   return command
     .option('--cluster <name>', 'deployed cluster [COUNTERSIGN_CLUSTER]')
-    .option('--data <dir>', 'instead of a deployed cluster: folder of a cluster of the dev server, such as ./data/demo')
     .addOption(
-      new Option('--table <name>', `its table (default: output AttestationsTable of its stack) [${tableVariable}]`),
+      new Option(
+        '--data <dir>',
+        'instead of a deployed cluster: folder of a cluster of the dev server, such as ./data/demo',
+      ).conflicts(['table', 'region']),
     )
-    .addOption(new Option('--region <name>', 'AWS region of its stack (default: as for the aws command line)'));
+    .option('--table <name>', `its table (default: output AttestationsTable of its stack) [${tableVariable}]`)
+    .option('--region <name>', 'AWS region of its stack (default: as for the aws command line)');
 }
 
-/** A flag of the other kind is an error, since it would have no effect. */
-export function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
+function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
   const { data, region } = flags;
-  if (data !== undefined) {
-    const foreign = (['table', 'region'] as const).filter((key) => flags[key] !== undefined);
-    if (foreign.length > 0)
-      throw new CommandFailure(
-        exitCodes.usage,
-        `--data means a folder of this machine; leave out ${foreign.map((key) => `--${key}`).join(', ')}`,
-      );
-    return { kind: 'embedded', folder: data };
-  }
+  if (data !== undefined) return { kind: 'embedded', folder: data };
   const cluster = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
   const table = flags.table ?? (io.environment[tableVariable] || undefined);
   if (cluster === undefined)
@@ -44,12 +38,7 @@ export function registerPlace(flags: RegisterFlags, io: Io): RegisterPlace {
       exitCodes.usage,
       'which cluster? --cluster names a deployed one, --data a folder of this machine',
     );
-  return {
-    kind: 'deployed',
-    cluster,
-    ...(table === undefined ? {} : { table }),
-    ...(region === undefined ? {} : { region }),
-  };
+  return { kind: 'deployed', cluster, table, region };
 }
 
 export async function withRegister<T>(

@@ -1,14 +1,18 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
-import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { Ec2Endpoint } from '../../core/attestation/aws/endpoints.ts';
 import type { AttestationAdmin, AttestationStore } from '../../core/ports/attestation-store.ts';
 
 export type RegisterPlace =
   | { readonly kind: 'embedded'; readonly folder: string }
-  | { readonly kind: 'deployed'; readonly cluster: string; readonly table?: string; readonly region?: string };
+  | {
+      readonly kind: 'deployed';
+      readonly cluster: string;
+      readonly table: string | undefined;
+      readonly region: string | undefined;
+    };
 
 export interface OpenRegister {
   readonly register: AttestationAdmin;
@@ -21,7 +25,7 @@ export interface OpenRegister {
 export interface FunctionCall {
   readonly functionName: string;
   /** Default: as for the aws command line (AWS_REGION, the profile). */
-  readonly region?: string;
+  readonly region?: string | undefined;
   readonly request: object;
 }
 
@@ -38,21 +42,12 @@ export interface Io {
   fileExists(path: string): boolean;
   /** `-` is standard input. Rejects with Node's error if the file cannot be read, with code EFBIG if it is larger than `maxInputBytes`. */
   read(path: string): Promise<Uint8Array>;
-  /** One CertificateSigningRequest of a cluster. Throws CommandFailure for an unusable login, another error if the cluster does not answer. */
-  fetchRequest(name: string, login: ClusterLogin): Promise<ApiAnswer<JsonObject>>;
   /** The result of a Lambda function. Throws CommandFailure if the call is not possible or the function fails. */
   callFunction(call: FunctionCall): Promise<unknown>;
-  /** The names of all nodes of a cluster. Throws as `fetchRequest` does. */
-  fetchNodeNames(login: ClusterLogin): Promise<ApiAnswer<readonly string[]>>;
   /** The attestation records of a cluster. Throws CommandFailure if they do not exist. */
   openRegister(place: RegisterPlace): Promise<OpenRegister>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
-}
-
-export interface ClusterLogin {
-  readonly kubeconfig: string;
-  readonly context?: string;
 }
 
 /** The API server accepts objects of up to 3 MiB. The bound is for devices and pipes, which may never end. */

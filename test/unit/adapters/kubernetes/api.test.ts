@@ -695,21 +695,3 @@ describe('the transport', () => {
     expect(seen[0]?.url).toBe('/k8s/clusters/c/apis/x');
   });
 });
-
-test('names of all nodes, page by page; a page that cannot be had is no shorter list', async () => {
-  const page = (names: readonly string[], next?: string) => ({
-    items: names.map((name) => ({ metadata: { name } })),
-    metadata: next === undefined ? {} : { continue: next },
-  });
-  const pages = [page(['n1', 'n2'], 'next page'), page(['n3'])];
-  handler = (_request, _body, response) => {
-    const body = pages.shift();
-    response.statusCode = body === undefined ? 403 : 200;
-    response.end(JSON.stringify(body ?? { kind: 'Status', message: 'no' }));
-  };
-  const api = connect();
-  expect(await api.nodeNames(never)).toEqual({ ok: true, value: ['n1', 'n2', 'n3'] });
-  expect(seen.map(({ url }) => url)).toEqual(['/api/v1/nodes?limit=200', '/api/v1/nodes?limit=200&continue=next+page']);
-  pages.push(page(['n1'], 'more'));
-  expect(await api.nodeNames(never)).toMatchObject({ ok: false, why: 'Forbidden' });
-});

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ApiAnswer } from '../../../../core/ports/kubernetes-api.ts';
 import { hour, judged, newFolder, recordOf, used, verdictOf } from '../register.ts';
 import { now, run } from '../run.ts';
 
@@ -82,24 +83,53 @@ test('nobody: exit code 0', async () => {
   expect([ran.code, ran.out]).toEqual([0, expect.stringMatching(/\n1 nodes: 0 would fail, 1 pass\n$/)]);
 });
 
-test('nodes of the cluster that nothing is known of', async () => {
+test('nodes of the cluster without a request or a record', async () => {
   const folder = await newFolder();
   await judged(folder, verdictOf('good'));
   await used(folder, recordOf('recorded', 'a'));
-  const kubeconfig = join(folder.path, 'kubeconfig');
-  writeFileSync(kubeconfig, '{}');
-  const report = (answer: ApiAnswer<readonly string[]>) =>
-    run(['report', '--data', folder.path, '--kubeconfig', kubeconfig], {
-      world: { fetchNodeNames: async () => answer },
-    });
-  const ran = await report({ ok: true, value: ['good', 'silent', 'recorded'] });
+  const report = async (...pages: readonly (readonly string[])[]) => {
+    const api = await startNodes(pages);
+    const kubeconfig = join(folder.path, 'kubeconfig');
+    writeFileSync(kubeconfig, api.kubeconfig);
+    const ran = await run(['report', '--data', folder.path, '--kubeconfig', kubeconfig]);
+    api.close();
+    return { ...ran, urls: api.urls };
+  };
+  const ran = await report(['good', 'silent'], ['recorded']);
   expect(ran.code).toBe(1);
   expect(ran.out).toMatch(/\nsilent +- +unknown +it asked for nothing in 25 h and is not on record: adopt it +-\n/);
   expect(ran.out).toMatch(/\n2 nodes: 1 would fail, 1 pass\n$/);
-  expect((await report({ ok: true, value: ['good', 'recorded'] })).code).toBe(0);
-  const forbidden = await report({ ok: false, why: 'Forbidden', message: 'HTTP 403' });
-  expect([forbidden.code, forbidden.err]).toEqual([3, expect.stringMatching(/HTTP 403\n.*list on nodes/)]);
+  expect(ran.urls).toEqual(['/api/v1/nodes?limit=250', '/api/v1/nodes?continue=page+1&limit=250']);
+  expect((await report(['good', 'recorded'])).code).toBe(0);
+  // A page that is refused does not make a shorter list.
+  for (const forbidden of [await report(), await report(['good'], [])])
+    expect([forbidden.code, forbidden.out, forbidden.err]).toEqual([
+      3,
+      '',
+      expect.stringMatching(/HTTP 403: no\n.*list on nodes/),
+    ]);
 });
+
+/** An API server with these pages of nodes; it refuses a page without nodes. */
+async function startNodes(pages: readonly (readonly string[])[]) {
+  const urls: string[] = [];
+  const server = createServer(({ url = '' }, response) => {
+    const index = urls.push(url) - 1;
+    const items = (pages[index] ?? []).map((name) => ({ metadata: { name } }));
+    const metadata = index + 1 < pages.length ? { continue: `page ${index + 1}` } : {};
+    response.statusCode = items.length === 0 ? 403 : 200;
+    response.end(JSON.stringify(items.length === 0 ? { kind: 'Status', message: 'no' } : { items, metadata }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const kubeconfig = JSON.stringify({
+    clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
+    users: [{ name: 'u', user: { token: 't' } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  });
+  return { urls, kubeconfig, close: () => void server.close() };
+}
 
 test.each([
   ['a kubeconfig that is not there', ['--kubeconfig', '/nonexistent'], 4],

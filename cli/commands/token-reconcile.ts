@@ -1,11 +1,11 @@
 /** `countersign token reconcile`; token-rotation.ts has the rules. */
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { addClusterAccess, announce, withObjects } from './cluster-objects.ts';
-import type { ClusterAccessFlags } from './cluster-objects.ts';
-import type { ExitCode } from '../runtime/exit.ts';
+import { InvalidArgumentError, Option } from 'commander';
+import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import type { CliCommand } from '../runtime/command.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, outputOption } from '../output/output.ts';
-import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from './token-rotation.ts';
+import { json } from '../output/output.ts';
+import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../cluster/token-rotation.ts';
 
 interface ReconcileFlags extends ClusterAccessFlags {
   readonly managementKubeconfig?: string;
@@ -15,8 +15,8 @@ interface ReconcileFlags extends ClusterAccessFlags {
   readonly output: string;
 }
 
-export function reconcileCommand(io: Io, finish: (code: ExitCode) => void): Command {
-  return addClusterAccess(new Command('reconcile'))
+export function addReconcile(token: CliCommand, io: Io): void {
+  addClusterAccess(token.command('reconcile'))
     .description(
       'extend or delete tokens created with --machine or --pool: extend until the Machine’s node is Ready, or while the pool exists',
     )
@@ -26,21 +26,20 @@ export function reconcileCommand(io: Io, finish: (code: ExitCode) => void): Comm
       new Option('--ttl <duration>', 'lifetime of a token after each extension').argParser(ownTtl).default(3_600, '1h'),
     )
     .option('--dry-run', 'only print what would be done')
-    .addOption(outputOption('table', 'json'))
-    .addHelpText(
-      'after',
+    .formats('table', 'json')
+    .notes(
       `
 Prints first which clusters it works on. If it finds no Machine and no MachinePool of any token, it deletes nothing and
 ends with 4, since this may be the wrong management cluster. A token whose owner cannot be looked up is left as it is.
 
-The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl, or tokens expire.
-
-Examples:
-  countersign token reconcile
-  countersign token reconcile --management-kubeconfig management.conf --ttl 2h
-  countersign token reconcile --dry-run -o json`,
+The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl, or tokens expire.`,
     )
-    .action(async (flags: ReconcileFlags) => {
+    .examples(
+      'countersign token reconcile',
+      'countersign token reconcile --management-kubeconfig management.conf --ttl 2h',
+      'countersign token reconcile --dry-run -o json',
+    )
+    .runs(async (flags: ReconcileFlags) => {
       const options = { ttlSeconds: flags.ttl, dryRun: flags.dryRun === true, now: io.now() };
       const done = await withObjects(flags, io, async (cluster) => {
         await announce(cluster, io, 'tokens: ');
@@ -56,7 +55,7 @@ Examples:
           ? json(done.tokens)
           : `${options.dryRun ? 'dry run: nothing is changed\n' : ''}${reconciledText(done)}`,
       );
-      finish(done.exit);
+      return done.exit;
     });
 }
 
