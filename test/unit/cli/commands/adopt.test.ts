@@ -125,7 +125,8 @@ describe('all that run', () => {
 
   test('page by page, and those alone that run and have the tag', async () => {
     const folder = await newFolder();
-    const machines = Array.from({ length: 12 }, () => launch());
+    // Addresses at random may give two machines one name.
+    const machines = Array.from({ length: 12 }, (_, index) => launch({ privateIp: `10.0.0.${index + 1}` }));
     launch({ state: 'stopped' });
     launch({ tags: {} });
     launch({ account: '444455556666' });

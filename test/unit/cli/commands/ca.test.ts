@@ -77,7 +77,9 @@ clusters:
   expect((await init('--config', config)).err).toMatch(/--cluster names one of a, b/);
   expect((await init('--config', config, '--cluster', 'c')).code).toBe(4);
   expect((await init('--config', config, '--cluster', 'a', '--name', 'x')).err).toMatch(/--name is one of ca/);
-  expect((await init('--config', config, '--cluster', 'a', '--path-len', '1')).err).toMatch(/--config <file>' cannot be used with option '--path-len/);
+  expect((await init('--config', config, '--cluster', 'a', '--path-len', '1')).err).toMatch(
+    /--config <file>' cannot be used with option '--path-len/,
+  );
 });
 
 test('init never overwrites', async () => {
@@ -106,7 +108,11 @@ describe('what cannot be', () => {
     ['a subject with two names', ['--subject', 'CN=a,CN=b'], /CN is given twice/],
     ['a subject without a name', ['--subject', 'O=a'], /--subject: is required|--common-name|--subject/],
     ['an empty name', ['--subject', 'CN='], /must not be empty/],
-    ['a folder and a function', ['--function', 'f', '--region', 'r'], /--data <dir>' cannot be used with option '--function/],
+    [
+      'a folder and a function',
+      ['--function', 'f', '--region', 'r'],
+      /--data <dir>' cannot be used with option '--function/,
+    ],
     ['a folder and a cluster', ['--cluster', 'prod'], /leave out --cluster/],
     ['an option', ['--keyspec', 'P-256'], /Did you mean --key-spec/],
   ])('%s', async (_, flags, message) => {

@@ -229,8 +229,18 @@ describe('where', () => {
   test.each<readonly [string, readonly string[], number, RegExp]>([
     ['nowhere', [], 2, /which cluster\?/],
     ['a folder without a store', ['--data', '/nonexistent'], 4, /there is no \/nonexistent\/attestations.sqlite/],
-    ['a folder and a table', ['--data', '/nonexistent', '--table', 't'], 2, /--data <dir>' cannot be used with option '--table/],
-    ['a folder and a region', ['--data', '/nonexistent', '--region', 'r'], 2, /--data <dir>' cannot be used with option '--region/],
+    [
+      'a folder and a table',
+      ['--data', '/nonexistent', '--table', 't'],
+      2,
+      /--data <dir>' cannot be used with option '--table/,
+    ],
+    [
+      'a folder and a region',
+      ['--data', '/nonexistent', '--region', 'r'],
+      2,
+      /--data <dir>' cannot be used with option '--region/,
+    ],
   ])('%s', async (_, argv, code, said) => {
     const ran = await run(['tofu', 'list', ...argv]);
     expect([ran.code, ran.out]).toEqual([code, '']);
