@@ -3,7 +3,7 @@ import { ThrottledError } from '../../core/ports/errors.ts';
 import { fates } from './coverage.ts';
 import type { Fault } from './coverage.ts';
 import type { Random } from './random.ts';
-import type { Process, Stage } from './stage.ts';
+import type { Process, Runtime } from './runtime.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 type Fate = 'good' | Fault;
@@ -11,7 +11,7 @@ type Fate = 'good' | Fault;
 export interface PortCall<T> {
   readonly port: string;
   readonly method: string;
-  /** What it is about, for the story. */
+  /** What it is about, for the trace. */
   readonly about: string;
   /** What the far side does, in one moment. */
   readonly act: () => T | Promise<T>;
@@ -24,24 +24,24 @@ export interface PortCall<T> {
   readonly latency?: number;
 }
 
-export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Promise<T> {
-  const { timeline } = stage;
+export function call<T>(runtime: Runtime, process: Process, asked: PortCall<T>): Promise<T> {
+  const { timeline } = runtime;
   const { port, method, about, signal, latency = 4 } = asked;
   const name = (): string => `${process.name} → ${port}.${method} ${about}`;
   return new Promise((resolve, reject) => {
     if (!process.alive()) return;
-    const random = stage.callRandom();
-    const fate = fateOf(stage, random, port, method);
-    stage.count(`call: ${port}.${method}`);
+    const random = runtime.callRandom();
+    const fate = fateOf(runtime, random, port, method);
+    runtime.count(`call: ${port}.${method}`);
     // Counted when it happens, and not when it is meant to.
     const met = (): void => {
-      if (fate !== 'good') stage.count(`fault: ${port}.${method} ${fate}`);
+      if (fate !== 'good') runtime.count(`fault: ${port}.${method} ${fate}`);
     };
     if (fate === 'dies before') {
       met();
       return process.kill(`before ${port}.${method} ${about}`);
     }
-    if (stage.troubled() && random.chance(stage.rates.pause)) process.pause(random.between(1_000, 30_000));
+    if (runtime.troubled() && random.chance(runtime.rates.pause)) process.pause(random.between(1_000, 30_000));
 
     let over = false;
     const end = (settle: () => void): void =>
@@ -71,7 +71,7 @@ export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Pro
     const there = random.between(latency / 2, latency * 2);
     const back = random.between(latency / 2, latency * 2);
     const extra = fate === 'slow' ? random.between(200, 22_000) : fate === 'late' ? random.between(50, 40_000) : 0;
-    const told = (what: string): void => stage.tell(() => `${name()}: ${what}`);
+    const told = (what: string): void => runtime.tell(() => `${name()}: ${what}`);
 
     if (fate === 'not sent' || fate === 'throttled') {
       timeline.after(there + back, () => {
@@ -91,7 +91,7 @@ export function call<T>(stage: Stage, process: Process, asked: PortCall<T>): Pro
       if (!process.alive() && !survives) return;
       perform().then(
         (answer) => {
-          stage.tell(() => `${name()}: ${asked.told?.(answer) ?? 'done'}${fate === 'good' ? '' : ` (${fate})`}`);
+          runtime.tell(() => `${name()}: ${asked.told?.(answer) ?? 'done'}${fate === 'good' ? '' : ` (${fate})`}`);
           asked.done?.(answer);
           if (fate !== 'late' && process.alive() && !over) met();
           if (fate === 'dies after') return process.kill(`after ${port}.${method} ${about}`);
@@ -129,10 +129,10 @@ const oftener: Readonly<Record<string, number>> = {
   'platform.describe': 0.3,
 };
 
-function fateOf(stage: Stage, random: Random, port: string, method: string): Fate {
-  if (!stage.troubled()) return 'good';
+function fateOf(runtime: Runtime, random: Random, port: string, method: string): Fate {
+  if (!runtime.troubled()) return 'good';
   if (random.chance(oftener[`${port}.${method}`] ?? 0)) return random.pick(fates);
-  const { crash, lost, throttled, late, slow } = stage.rates;
+  const { crash, lost, throttled, late, slow } = runtime.rates;
   let draw = random.next();
   const shares: readonly (readonly [Fate, number])[] = [
     ['dies before', crash / 2],

@@ -1,10 +1,10 @@
-/** `npm run sim`: simulates one seed after the other and stops at the first that breaks something, with its story. */
+/** `npm run sim`: simulates one seed after the other and stops at the first that breaks something, with its trace. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { describeCounts } from './coverage.ts';
 import { allMutants } from './mutants.ts';
-import { shortStory } from './story.ts';
+import { relevantTrace } from './trace.ts';
 import type { Stretch, StretchResult } from './stretch.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
@@ -17,13 +17,13 @@ Usage: npm run sim -- [options]
   --seconds T  begins no more after that time
   --jobs J     so many at once (default: as many as there are processors)
   --mutant M   with this mistake planted in what is simulated (test/sim/mutants.ts)
-  --story      of one seed all that happened, good or not; otherwise only what concerns what broke
+  --trace      of one seed all that happened, good or not; otherwise only what concerns what broke
   --coverage   says how often each fault, each code and each step was met
   --help
 
 Examples:
   npm run sim -- --seeds 10000
-  npm run -s sim -- --seed 7 --story
+  npm run -s sim -- --seed 7 --trace
   npm run sim -- --mutant 'any key renews a machine' --seeds 2000
 
 Exit codes: 0 clean, 1 a seed breaks, 2 usage.
@@ -37,7 +37,7 @@ interface Options {
   readonly seconds: number;
   readonly jobs: number;
   readonly mutant: string | undefined;
-  readonly story: boolean;
+  readonly trace: boolean;
   readonly coverage: boolean;
 }
 
@@ -52,7 +52,7 @@ export function optionsOf(argv: readonly string[]): Options | { readonly wrong: 
         seed: { type: 'string' },
         seconds: { type: 'string' },
         jobs: { type: 'string' },
-        story: { type: 'boolean', default: false },
+        trace: { type: 'boolean', default: false },
         coverage: { type: 'boolean', default: false },
         mutant: { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false },
@@ -62,7 +62,7 @@ export function optionsOf(argv: readonly string[]): Options | { readonly wrong: 
     return { wrong: errorMessage(error) };
   }
   if (values.help) return 'help';
-  const { mutant, story, coverage } = values;
+  const { mutant, trace, coverage } = values;
   const [first, count, jobs] = [
     wholeNumber(values.seed ?? '1', 0),
     wholeNumber(values.seeds ?? (values.seed === undefined ? '200' : '1'), 1),
@@ -73,10 +73,10 @@ export function optionsOf(argv: readonly string[]): Options | { readonly wrong: 
   if (jobs === undefined) return { wrong: '--jobs is a number from 1 on' };
   const seconds = Number(values.seconds ?? '1e9');
   if (!(seconds > 0)) return { wrong: '--seconds is a number above 0' };
-  if (story && count > 1) return { wrong: '--story is for one seed: --seed S' };
+  if (trace && count > 1) return { wrong: '--trace is for one seed: --seed S' };
   if (mutant !== undefined && !allMutants.some(({ breaks }) => breaks === mutant))
     return { wrong: `there is no such mutant: ${allMutants.map(({ breaks }) => `\n  ${breaks}`).join('')}` };
-  return { first, count, seconds, jobs, mutant, story, coverage };
+  return { first, count, seconds, jobs, mutant, trace, coverage };
 }
 
 function wholeNumber(text: string, least: number): number | undefined {
@@ -94,7 +94,7 @@ async function main(): Promise<number> {
     process.stderr.write(`sim: ${options.wrong}\nsim: --help shows all options\n`);
     return 2;
   }
-  const { first, count, seconds, jobs, mutant, story, coverage } = options;
+  const { first, count, seconds, jobs, mutant, trace, coverage } = options;
   const begun = performance.now();
   const until = Date.now() + seconds * 1_000;
   const stretches: Stretch[] = [];
@@ -104,18 +104,18 @@ async function main(): Promise<number> {
       count: Math.min(seedsOfStretch, first + count - seed),
       until,
       mutant,
-      telling: story,
+      telling: trace,
     });
   const results = await simulateAll(stretches, jobs);
 
   const broken = results.find((result) => result.broken !== undefined)?.broken;
   if (broken !== undefined) {
     const { seed, failure, lines } = broken;
-    process.stdout.write(`${(story ? lines : shortStory(lines, failure)).join('\n')}\n`);
-    process.stdout.write(`seed ${seed} breaks: ${failure}\n  npm run sim -- --seed ${seed} --story\n`);
+    process.stdout.write(`${(trace ? lines : relevantTrace(lines, failure)).join('\n')}\n`);
+    process.stdout.write(`seed ${seed} breaks: ${failure}\n  npm run sim -- --seed ${seed} --trace\n`);
     return 1;
   }
-  if (story) process.stdout.write(`${results[0]?.lines?.join('\n')}\n`);
+  if (trace) process.stdout.write(`${results[0]?.lines?.join('\n')}\n`);
   if (coverage) process.stdout.write(`${describeCounts(together(results))}\n`);
   const sum = (of: 'done' | 'requests' | 'issued' | 'steps'): number =>
     results.reduce((total, result) => total + result[of], 0);

@@ -19,7 +19,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
   ],
   ledger: [
     ...changesOf(
-      'test/sim/ledger.ts',
+      'test/sim/ports/ledger.ts',
       [
         'open writes over what is there',
         "if (record !== undefined) return { kind: 'found', found: copy(record) };",
@@ -53,7 +53,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
   ],
   'first use': [
     ...changesOf(
-      'test/sim/attestations.ts',
+      'test/sim/ports/attestations.ts',
       [
         'two first uses of a name both hold',
         "if (names.get(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;",

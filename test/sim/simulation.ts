@@ -1,29 +1,29 @@
 /** One seed, from its beginning to its end: a life with faults for a while, then none until everything has come to an end. */
 import { insecureProvider } from '../../core/attestation/evidence/insecure.ts';
 import { createNullPlatform } from '../harness/attestation/null-provider.ts';
-import { createSimulatedAttestations } from './attestations.ts';
-import { createAuthorizer } from './authorizer.ts';
+import { createSimulatedAttestations } from './ports/attestations.ts';
+import { createAuthorizer } from './ports/authorizer.ts';
 import type { Counts } from './coverage.ts';
-import { createEndpoint } from './endpoint.ts';
-import { createFunctions } from './functions.ts';
-import { createHouse } from './house.ts';
-import { createJudge } from './judge.ts';
-import { createSimulatedLedger } from './ledger.ts';
-import { settleMachines } from './machines.ts';
-import { settleOperator } from './operator.ts';
-import { settleOwnSigner } from './own-signer.ts';
-import { settlePeople } from './people.ts';
+import { createEndpoint } from './ports/endpoint.ts';
+import { createFunctions } from './ports/functions.ts';
+import { createScenario } from './scenario.ts';
+import { createOracle } from './oracle/oracle.ts';
+import { createSimulatedLedger } from './ports/ledger.ts';
+import { settleMachines } from './actors/machines.ts';
+import { settleOperator } from './actors/operator.ts';
+import { settleOwnSigner } from './actors/own-signer.ts';
+import { startUsers } from './actors/users.ts';
 import { createRandom } from './random.ts';
 import type { Random } from './random.ts';
-import { startRelays } from './relays.ts';
-import { createRequests } from './request-api.ts';
-import type { SimulatedRequests } from './request-api.ts';
-import type { SimulatedAuthorities } from './requests.ts';
-import { createStage } from './stage.ts';
-import type { FaultRates } from './stage.ts';
-import { settleThief, settleWebhook } from './thief.ts';
-import { createLives } from './town.ts';
-import type { MachineFacts, Truth } from './truth.ts';
+import { startRelays } from './actors/relays.ts';
+import { createRequests } from './ports/request-api.ts';
+import type { SimulatedRequests } from './ports/request-api.ts';
+import type { SimulatedAuthorities } from './actors/requests.ts';
+import { createRuntime } from './runtime.ts';
+import type { FaultRates } from './runtime.ts';
+import { startAttacker, settleWebhook } from './actors/attacker.ts';
+import { createLives } from './actors/simulated-cluster.ts';
+import type { MachineFacts, GroundTruth } from './ground-truth.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -45,7 +45,7 @@ const afterwardsMilliseconds = 60_000;
 const mostSteps = 200_000;
 
 export interface Watching {
-  /** Whether the story is kept. It changes nothing. */
+  /** Whether the trace is kept. It changes nothing. */
   readonly telling?: boolean;
   /** What was met is added to these. */
   readonly counts?: Counts;
@@ -58,21 +58,21 @@ export async function simulate(
 ): Promise<Outcome> {
   const random = createRandom(`seed ${seed}`);
   const rates = ratesOf(random.stream('rates'));
-  const stage = createStage(random, rates, telling, counts);
-  const house = createHouse(random.stream('house'), rates.until);
-  stage.tell(() => `seed ${seed}: ${describe(rates)}; ${house.words}`);
-  if (!house.leased) stage.count('trouble: two leaders');
-  if (rates.skew > 0) stage.count(`trouble: clocks ${skewWords[rates.skew] ?? ''} off`);
+  const runtime = createRuntime(random, rates, telling, counts);
+  const scenario = createScenario(random.stream('house'), rates.until);
+  runtime.tell(() => `seed ${seed}: ${describe(rates)}; ${scenario.words}`);
+  if (!scenario.leased) runtime.count('trouble: two leaders');
+  if (rates.skew > 0) runtime.count(`trouble: clocks ${skewWords[rates.skew] ?? ''} off`);
 
   const ledger = createSimulatedLedger();
   const attestations = createSimulatedAttestations();
-  const platform = createNullPlatform({ allowRestart: house.allowRestart, listed: house.listed });
+  const platform = createNullPlatform({ allowRestart: scenario.allowRestart, listed: scenario.listed });
   const authorizer = createAuthorizer();
-  const truths = new Map<string, Truth>();
+  const truths = new Map<string, GroundTruth>();
   const facts = new Map<string, MachineFacts>();
-  const judge = createJudge({
-    stage,
-    house,
+  const oracle = createOracle({
+    runtime,
+    scenario,
     ledger,
     attestations,
     authorities,
@@ -81,15 +81,19 @@ export async function simulate(
     requests: () => requests,
   });
   const choice = random.stream('choices');
-  const requests: SimulatedRequests = createRequests(stage, judge, authorizer.permits, choice.pick([2, 3, 500]));
+  const requests: SimulatedRequests = createRequests(runtime, oracle, authorizer.permits, choice.pick([2, 3, 500]));
   const providers = [platform.provider, insecureProvider];
-  const invoke = createFunctions(stage, { house, ledger, store: attestations.store, providers, authorities }, judge);
-  const connect = createEndpoint(stage, invoke);
+  const invoke = createFunctions(
+    runtime,
+    { scenario, ledger, store: attestations.store, providers, authorities },
+    oracle,
+  );
+  const connect = createEndpoint(runtime, invoke);
   startRelays({
-    stage,
+    runtime,
     requests,
     connect,
-    house,
+    scenario,
     options: {
       concurrency: choice.pick([1, 2, 8]),
       inFlightPerRequester: choice.pick([1, 4, 24]),
@@ -97,50 +101,50 @@ export async function simulate(
     },
   });
   const life = createLives({
-    stage,
-    house,
+    runtime,
+    scenario,
     platform,
     attestations,
     requests,
     authorizer,
     connect,
-    judge,
+    oracle,
     truths,
     facts,
   });
   const machines = settleMachines(life('machines'));
-  settlePeople(life('people'));
+  startUsers(life('people'));
   settleOwnSigner(life('own signer'));
   settleOperator(life('operator'), machines);
   settleWebhook(life('webhook'));
-  settleThief(life('thief'), machines);
-  for (const { from, demands, ca } of house.epochs.slice(1))
-    stage.timeline.after(from, () => {
-      stage.count(`step: rules: ${ca === house.at(from - 1).ca ? 'enforced from now on' : 'another CA'}`);
+  startAttacker(life('thief'), machines);
+  for (const { from, demands, ca } of scenario.epochs.slice(1))
+    runtime.timeline.after(from, () => {
+      runtime.count(`step: rules: ${ca === scenario.at(from - 1).ca ? 'enforced from now on' : 'another CA'}`);
       const modes = [...demands].map(([signerName, { mode }]) => `${signerName} ${mode}`);
-      stage.tell(() => `new rules: ${modes.join(', ')}, signed by ${ca}`);
+      runtime.tell(() => `new rules: ${modes.join(', ')}, signed by ${ca}`);
     });
 
   let steps = 0;
   let over: number | undefined;
-  while (stage.failure === undefined && (await stage.timeline.step())) {
+  while (runtime.failure === undefined && (await runtime.timeline.step())) {
     steps += 1;
-    if (stage.troubled()) continue;
-    const now = stage.timeline.now();
-    const open = judge.unfinished();
+    if (runtime.troubled()) continue;
+    const now = runtime.timeline.now();
+    const open = oracle.unfinished();
     over = open.length > 0 ? undefined : (over ?? now);
     if (over !== undefined && now - over > afterwardsMilliseconds) break;
-    if (now - rates.until > quietMilliseconds || steps > mostSteps) stage.fail(`does not end: ${open.join('; ')}`);
+    if (now - rates.until > quietMilliseconds || steps > mostSteps) runtime.fail(`does not end: ${open.join('; ')}`);
   }
   const objects = requests.objects();
   const issued = objects.filter(({ status }) => status['certificate'] !== undefined).length;
   const failed = objects.filter(({ status }) => JSON.stringify(status).includes('"Failed"')).length;
-  stage.tell(() => `the end: ${issued} issued, ${failed} failed, of ${objects.length}`);
-  const { failure, lines } = stage;
+  runtime.tell(() => `the end: ${issued} issued, ${failed} failed, of ${objects.length}`);
+  const { failure, lines } = runtime;
   return {
     seed,
     ...(failure === undefined ? {} : { failure }),
-    milliseconds: stage.timeline.now(),
+    milliseconds: runtime.timeline.now(),
     steps,
     requests: truths.size,
     issued,

@@ -35,7 +35,7 @@ async function simulateStretch({ first, count, until, mutant, telling }: Stretch
     plant(chosen);
   }
   // Only now: what is planted must be there when it is loaded.
-  const { createAuthorities } = await import('./requests.ts');
+  const { createAuthorities } = await import('./actors/requests.ts');
   const { simulate } = await import('./simulation.ts');
   const authorities = await createAuthorities();
   const counts = new Map<string, number>();

@@ -1,7 +1,7 @@
 /** The API server of one cluster as the relay meets it: latency, priority and fairness, and one watch that tells all. */
 import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { ApiAnswer, JsonObject, RequestApi, WatchEvent } from '../../../core/ports/kubernetes-api.ts';
-import type { Account, World } from './account.ts';
+import type { Account, World } from './aws/account.ts';
 import { apiServer } from './numbers.ts';
 
 export interface ApiServer extends RequestApi {

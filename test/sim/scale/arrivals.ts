@@ -1,7 +1,7 @@
 /** Who asks one cluster for certificates: people whose requests are approved already, and nodes that join or renew. */
-import type { World } from './account.ts';
+import type { World } from './aws/account.ts';
 import type { ApiServer } from './api-server.ts';
-import type { Attestations } from './attestations.ts';
+import type { Attestations } from './aws/attestations.ts';
 import type { Pairs } from './certificate.ts';
 import { attestation } from './numbers.ts';
 

@@ -10,7 +10,7 @@ import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import { serialFrom } from '../../../core/x509/validity.ts';
 import { makeRequest, newKey } from '../../harness/x509/requests.ts';
 import type { RequestSpec } from '../../harness/x509/requests.ts';
-import { epoch } from '../stage.ts';
+import { epoch } from '../runtime.ts';
 import { nodeUser } from './arrivals.ts';
 import type { Kind } from './arrivals.ts';
 

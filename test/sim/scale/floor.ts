@@ -3,7 +3,7 @@
  * floor, which no client could beat, however it asks: everything that quotas let through at once is taken at once, what
  * has to wait for a quota passes it the moment it may, and nothing else takes longer than the models allow at best.
  */
-import type { Service } from './account.ts';
+import type { Service } from './aws/account.ts';
 import { throughAt } from './gate.ts';
 import type { Gate } from './gate.ts';
 import { apiServer, dynamodb, ec2, kms, lambda, networkMilliseconds, sts } from './numbers.ts';
@@ -73,7 +73,7 @@ export interface Bounds {
 }
 
 /** A gate, the least time from there to the certificate, and how many may be between both while nobody is answered. */
-type Stage = Gate & { readonly after: number; readonly underWay: number };
+type Runtime = Gate & { readonly after: number; readonly underWay: number };
 
 /** `partitionsOf`: which partitions of its cluster's table a request needs. */
 export function boundsOf(
@@ -88,12 +88,16 @@ export function boundsOf(
   const [from, to] = outage ?? [away?.from ?? 0, away?.until ?? 0];
   const begin = sorted[0]?.at ?? 0;
   const floors = stages.map(
-    (stage) => [stage.name, throughAt(stage, { from, to, underWay: stage.underWay }) + stage.after - begin] as const,
+    (runtime) =>
+      [runtime.name, throughAt(runtime, { from, to, underWay: runtime.underWay }) + runtime.after - begin] as const,
   );
   const paces = [
     ...stages.map(
-      (stage) =>
-        [stage.name, throughAt({ ...stage, burst: 0 }, { from, to, underWay: 0 }) - (stage.asks[0] ?? 0)] as const,
+      (runtime) =>
+        [
+          runtime.name,
+          throughAt({ ...runtime, burst: 0 }, { from, to, underWay: 0 }) - (runtime.asks[0] ?? 0),
+        ] as const,
     ),
     ...inHand(scenario, wanted).map(([name, seconds]) => [name, seconds + to - from] as const),
   ];
@@ -105,7 +109,7 @@ function stagesOf(
   { throttle, reservedConcurrency, tableWriteUnits, account, joins, clusters, outage, away }: Scenario,
   sorted: readonly Wanted[],
   partitionsOf: (wanted: Wanted) => readonly number[],
-): readonly Stage[] {
+): readonly Runtime[] {
   /** By cluster: when what follows the first start of an environment can begin, of sign and of attest. */
   const ready: number[] = [];
   const readyToProve: number[] = [];
@@ -132,7 +136,7 @@ function stagesOf(
   const waiting = outage === undefined && away?.from === 0 ? 0 : reservedConcurrency;
   const underWay = joins === true ? Number.POSITIVE_INFINITY : waiting;
   const beforeKey = outage === undefined ? clusters * underWay : 0;
-  const stages: Stage[] = [
+  const stages: Runtime[] = [
     {
       name: 'KMS signatures',
       ...bucket(signaturesPerSecond),

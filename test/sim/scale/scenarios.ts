@@ -1,5 +1,5 @@
 /** What is simulated: how many requests, in what time, of how many clusters with which limits, and what goes wrong. */
-import type { AccountOptions } from './account.ts';
+import type { AccountOptions } from './aws/account.ts';
 import { dynamodb, ec2, kms, lambda } from './numbers.ts';
 
 /** All at once, of one requester of one cluster, besides the even load. */

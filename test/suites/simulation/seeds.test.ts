@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { byTier } from '../../harness/determinism/tier.ts';
 import { expected, neverMet } from '../../sim/coverage.ts';
-import { createAuthorities } from '../../sim/requests.ts';
-import type { SimulatedAuthorities } from '../../sim/requests.ts';
+import { createAuthorities } from '../../sim/actors/requests.ts';
+import type { SimulatedAuthorities } from '../../sim/actors/requests.ts';
 import { simulate } from '../../sim/simulation.ts';
 import type { Outcome } from '../../sim/simulation.ts';
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
   authorities = await createAuthorities();
 });
 
-test('the same seed tells the same story, byte by byte, whatever the keys are', async () => {
+test('the same seed tells the same trace, byte by byte, whatever the keys are', async () => {
   const others = await createAuthorities();
   for (const seed of [1, 2, 3, 4, 5]) {
     const first = await simulate(seed, authorities, { telling: true });
@@ -39,7 +39,7 @@ describe(`${count} seeds`, () => {
 
   test('break nothing', () => {
     const broken = outcomes.filter(({ failure }) => failure !== undefined);
-    expect(broken.map(({ seed, failure }) => `npm run sim -- --seed ${seed} --story: ${failure}`)).toEqual([]);
+    expect(broken.map(({ seed, failure }) => `npm run sim -- --seed ${seed} --trace: ${failure}`)).toEqual([]);
   });
 
   test('are lives in which certificates are issued, refused and begun anew', () => {

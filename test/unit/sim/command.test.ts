@@ -18,7 +18,7 @@ describe('npm run sim', () => {
     const { code, out, err } = await start('main.ts', ['--help']);
     expect([code, err]).toEqual([0, '']);
     expect(out).toMatch(
-      /^Simulates [^]*\n {2}--story [^]*\nExamples:\n[^]*\nExit codes: 0 clean, 1 a seed breaks, 2 usage\.\n$/,
+      /^Simulates [^]*\n {2}--trace [^]*\nExamples:\n[^]*\nExit codes: 0 clean, 1 a seed breaks, 2 usage\.\n$/,
     );
   });
 
@@ -30,21 +30,21 @@ describe('npm run sim', () => {
     [['--seeds', '0'], '--seeds is a number from 1 on'],
     [['--seconds', '0'], '--seconds is a number above 0'],
     [['--jobs', '1.5'], '--jobs is a number from 1 on'],
-    [['--story'], '--story is for one seed: --seed S'],
+    [['--trace'], '--trace is for one seed: --seed S'],
     [['--mutant', 'x'], 'there is no such mutant: \n  '],
   ])('%j is not simulated', (argv, said) => {
     expect(optionsOf(argv)).toEqual({ wrong: expect.stringContaining(said) as string });
   });
 
   test('what is wrong ends it with 2', async () => {
-    const { code, out, err } = await start('main.ts', ['--story']);
+    const { code, out, err } = await start('main.ts', ['--trace']);
     expect([code, out]).toEqual([2, '']);
-    expect(err).toBe('sim: --story is for one seed: --seed S\nsim: --help shows all options\n');
+    expect(err).toBe('sim: --trace is for one seed: --seed S\nsim: --help shows all options\n');
   });
 
   test('one seed is one, and without any there are many', () => {
-    expect(optionsOf(['--seed', '7', '--story'])).toMatchObject({ first: 7, count: 1, story: true });
-    expect(optionsOf([])).toMatchObject({ first: 1, count: 200, story: false });
+    expect(optionsOf(['--seed', '7', '--trace'])).toMatchObject({ first: 7, count: 1, trace: true });
+    expect(optionsOf([])).toMatchObject({ first: 1, count: 200, trace: false });
   });
 });
 

@@ -8,8 +8,8 @@ import { storyClusters } from '../../contract/attested-story.ts';
 import { openSite, provedRequest, startAwsPlatform } from '../../harness/attestation/attested-site.ts';
 import type { AwsPlatform } from '../../harness/attestation/attested-site.ts';
 import { newKey } from '../../harness/x509/requests.ts';
-import { attestProof } from '../../sim/scale/attest-function.ts';
-import type { Concluded } from '../../sim/scale/attest-function.ts';
+import { attestProof } from '../../sim/scale/aws/attest-function.ts';
+import type { Concluded } from '../../sim/scale/aws/attest-function.ts';
 import { attestation, dynamodb, ec2 } from '../../sim/scale/numbers.ts';
 
 let platform: AwsPlatform;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createCapacity } from '../../sim/scale/capacity.ts';
+import { createCapacity } from '../../sim/scale/aws/capacity.ts';
 import { dynamodb } from '../../sim/scale/numbers.ts';
 
 const { writeUnits, partitionWriteUnits, doublesInMilliseconds, splitsAfterMinutes } = dynamodb;

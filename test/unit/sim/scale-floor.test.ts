@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { createRandom } from '../../sim/random.ts';
-import { createAccount } from '../../sim/scale/account.ts';
-import { createAttestationTable } from '../../sim/scale/attestation-table.ts';
-import { createAttestations } from '../../sim/scale/attestations.ts';
-import { createEndpoint } from '../../sim/scale/endpoint.ts';
+import { createAccount } from '../../sim/scale/aws/account.ts';
+import { createAttestationTable } from '../../sim/scale/aws/attestation-table.ts';
+import { createAttestations } from '../../sim/scale/aws/attestations.ts';
+import { createEndpoint } from '../../sim/scale/aws/endpoint.ts';
 import { boundsOf } from '../../sim/scale/floor.ts';
 import { throughAt } from '../../sim/scale/gate.ts';
 import { apiServer, ec2, lambda } from '../../sim/scale/numbers.ts';
-import { createQuota } from '../../sim/scale/quota.ts';
+import { createQuota } from '../../sim/scale/aws/quota.ts';
 import type { Scenario } from '../../sim/scale/scenarios.ts';
-import { createTable, spreadOf } from '../../sim/scale/table.ts';
+import { createTable, spreadOf } from '../../sim/scale/aws/table.ts';
 import { evenly } from '../../sim/scale/wanted.ts';
 import { createTimeline } from '../../harness/determinism/virtual-time.ts';
 

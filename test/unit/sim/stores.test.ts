@@ -1,8 +1,8 @@
 /** What the simulator calls a store is held to the same sentences as the stores that are used. */
 import { attestationStoreContract } from '../../contract/attestation-store.ts';
 import { certificateLedgerContract } from '../../contract/certificate-ledger.ts';
-import { createSimulatedAttestations } from '../../sim/attestations.ts';
-import { createSimulatedLedger } from '../../sim/ledger.ts';
+import { createSimulatedAttestations } from '../../sim/ports/attestations.ts';
+import { createSimulatedLedger } from '../../sim/ports/ledger.ts';
 
 certificateLedgerContract('simulated', async () => {
   const ledger = createSimulatedLedger();

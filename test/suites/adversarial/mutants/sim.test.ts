@@ -54,18 +54,18 @@ describe('mutants of what is simulated', () => {
     expect(result.output).not.toMatch(/TypeError|ReferenceError|SyntaxError/);
   });
 
-  test('a seed that breaks something breaks it again, and the story shows how', async () => {
+  test('a seed that breaks something breaks it again, and the trace shows how', async () => {
     const mutant = 'a name is taken from a machine that runs';
     const { output } = found.get(mutant) as Run;
     const seed = /^seed (\d+) breaks: /m.exec(output)?.[1] ?? '';
     // To the byte, though its keys are others.
     expect((await run(mutant, '--seed', seed)).output).toBe(output);
-    const whole = await run(mutant, '--seed', seed, '--story');
+    const whole = await run(mutant, '--seed', seed, '--trace');
     expect(whole.code).toBe(1);
-    expect((await run(mutant, '--seed', seed, '--story')).output).toBe(whole.output);
+    expect((await run(mutant, '--seed', seed, '--trace')).output).toBe(whole.output);
 
     expect(output).toMatch(/BROKEN: null#\w+ takes node-\w from null#\w+, which runs/);
-    // The short story leaves out what concerns no machine in it, and adds no line to the whole story.
+    // The short trace leaves out what concerns no machine in it, and adds no line to the whole trace.
     const [short, all] = [output.split('\n'), new Set(whole.output.split('\n'))];
     expect(short.filter((line) => !all.has(line))).toEqual([]);
     expect(short.length).toBeLessThan(all.size);

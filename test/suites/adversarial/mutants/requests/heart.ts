@@ -79,15 +79,15 @@ const expressions: readonly (readonly [file: string, within: string, find: strin
 ];
 
 const testFiles = [
-  'story',
+  'stories/story',
   'every-refusal',
-  'one-check',
-  'verdict-check',
-  'tofu',
-  'second-look',
+  'faults/one-check',
+  'stories/verdict-check',
+  'stories/tofu',
+  'stories/second-look',
   'limits',
-  'lock',
-  'serving-names',
+  'stories/lock',
+  'stories/serving-names',
   'binding',
 ] as const;
 

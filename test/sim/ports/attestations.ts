@@ -1,0 +1,227 @@
+/** An attestation store and its register in plain memory, held to test/contract/attestation-store.ts. */
+import type {
+  AttestationAdmin,
+  AttestationStore,
+  AuditItem,
+  ChangeWrite,
+  Claim,
+  ClaimWrite,
+  IdentityRecord,
+  MachineEntry,
+  Verdict,
+} from '../../../core/ports/attestation-store.ts';
+import {
+  checkAdoption,
+  checkClaim,
+  checkLookup,
+  checkObservation,
+} from '../../../core/attestation/records/claim-check.ts';
+import { lockOfMachine, oldestFirst, subjectsOf } from '../../../core/attestation/locks.ts';
+import type { Lock, LockSubject } from '../../../core/ports/locks.ts';
+import { nameMatches } from '../../../core/policy/patterns.ts';
+import type { Instant } from '../../../core/ports/instant.ts';
+
+export interface SimulatedAttestations {
+  readonly store: AttestationStore;
+  readonly register: AttestationAdmin;
+  readonly identities: ReadonlyMap<string, IdentityRecord>;
+  /** Which machine has a name. */
+  readonly names: ReadonlyMap<string, string>;
+  /** The one that stands, expired or not. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  readonly locks: ReadonlyMap<LockSubject, Lock>;
+  giveName(nodeName: string, identity: string): void;
+}
+
+interface Spent {
+  readonly requestSha256: string;
+  readonly expiresAt: Instant;
+}
+
+export function createSimulatedAttestations(): SimulatedAttestations {
+  const identities = new Map<string, IdentityRecord>();
+  const names = new Map<string, string>();
+  const verdicts = new Map<string, Verdict>();
+  const proofs = new Map<string, Spent>();
+  const addresses = new Map<string, string>();
+  const machines = new Map<string, MachineEntry>();
+  const locks = new Map<LockSubject, Lock>();
+  const audited = new Map<string, AuditItem>();
+  const refused = new Map<string, number>();
+
+  function verdictOf(uid: string, now: Instant): Verdict | undefined {
+    const verdict = verdicts.get(uid);
+    return verdict !== undefined && verdict.expiresAt > now ? verdict : undefined;
+  }
+
+  function spentBy(kind: string, id: string, now: Instant): string | undefined {
+    const spent = proofs.get(`${kind} ${id}`);
+    return spent !== undefined && spent.expiresAt > now ? spent.requestSha256 : undefined;
+  }
+
+  function holderOf(nodeName: string): IdentityRecord | undefined {
+    const identity = names.get(nodeName);
+    if (identity === undefined) return undefined;
+    const record = identities.get(identity);
+    if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
+    return record;
+  }
+
+  /** If it is still the one that was read: after a reset another one begins at rev 1 as well. */
+  function still({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
+    const found = identities.get(identity);
+    return found?.rev === rev && found.firstSeen === firstSeen && found.nodeName === nodeName ? found : undefined;
+  }
+
+  function freeAddresses(identity: string): void {
+    for (const [address, owner] of addresses) if (owner === identity) addresses.delete(address);
+  }
+
+  /** Before anything else of its transaction: where it throws, nothing was written. */
+  function audit(items: readonly AuditItem[]): void {
+    if (items.some(({ id }) => audited.has(id))) throw new Error('an audit item never changes');
+    for (const item of items) audited.set(item.id, item);
+  }
+
+  function create(record: IdentityRecord): void {
+    identities.set(record.identity, record);
+    names.set(record.nodeName, record.identity);
+  }
+
+  function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+    if (write.kind === 'none') return true;
+    const { identity, nodeName, rev } = write.record;
+    const retired = retire === undefined ? undefined : still(retire);
+    if (retire !== undefined && retired?.state !== 'active') return false;
+    const before = write.kind === 'create' ? identities.get(identity) : still({ ...write.record, rev: rev - 1 });
+    if (write.kind === 'create' ? before !== undefined : before?.state !== 'active') return false;
+    if (names.get(nodeName) !== (write.kind === 'create' ? retired?.identity : identity)) return false;
+    const free = new Set([undefined, retired?.identity]);
+    return (
+      once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
+      newAddresses.every((address) => free.has(addresses.get(address)))
+    );
+  }
+
+  function write({ verdict, once, identity, newAddresses, retire, audit: items }: Claim): void {
+    audit(items);
+    verdicts.set(verdict.uid, verdict);
+    for (const { kind, id, requestSha256, expiresAt } of once)
+      proofs.set(`${kind} ${id}`, { requestSha256, expiresAt });
+    if (retire !== undefined) {
+      identities.set(retire.identity, { ...retire, state: 'retired', addresses: [], rev: retire.rev + 1 });
+      freeAddresses(retire.identity);
+    }
+    if (identity.kind === 'create') create(identity.record);
+    if (identity.kind === 'replace') identities.set(identity.record.identity, identity.record);
+    if (identity.kind !== 'none') for (const address of newAddresses) addresses.set(address, identity.record.identity);
+  }
+
+  const store: AttestationStore = {
+    findVerdict: async (uid, now) => verdictOf(uid, now),
+    findIdentity: async (identity) => identities.get(identity),
+    findNode: async (nodeName) => holderOf(nodeName),
+    async recall(uid, { requester, from }, now) {
+      const verdict = verdictOf(uid, now);
+      return { ...(verdict === undefined ? {} : { verdict }), refusals: refused.get(`${from} ${requester}`) ?? 0 };
+    },
+    async observe(record) {
+      checkObservation(record);
+      if (still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
+      identities.set(record.identity, record);
+      return true;
+    },
+    async countRefusal({ requester, from }) {
+      const key = `${from} ${requester}`;
+      refused.set(key, (refused.get(key) ?? 0) + 1);
+    },
+    findLock: async (subject) => locks.get(subject),
+    async lookup(question) {
+      checkLookup(question);
+      const { now, identity, nodeName, once, addresses: asked, machines: wanted } = question;
+      const record = identity === undefined ? undefined : identities.get(identity);
+      const holder = holderOf(nodeName);
+      const lock = identity === undefined ? undefined : locks.get(lockOfMachine(identity));
+      return {
+        ...(record === undefined ? {} : { identity: record }),
+        ...(lock === undefined ? {} : { lock }),
+        ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+        once: once.map(({ kind, id }) => spentBy(kind, id, now)),
+        addresses: asked.map((address) => addresses.get(address)),
+        listed: [...machines.keys()].some((entry) => wanted.some((name) => nameMatches(entry, name))),
+      };
+    },
+    async claim(claim, now): Promise<ClaimWrite> {
+      checkClaim(claim);
+      const found = verdictOf(claim.verdict.uid, now);
+      if (found !== undefined) return { kind: 'verdict', found };
+      if (!holds(claim, now)) return { kind: 'changed' };
+      write(claim);
+      return { kind: 'written' };
+    },
+  };
+
+  const register: AttestationAdmin = {
+    listIdentities: () => each(identities.values()),
+    listVerdicts: (now) => each([...verdicts.values()].filter(({ expiresAt }) => expiresAt > now)),
+    listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
+    listMachines: async () => [...machines.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    async reset(record, item): Promise<ChangeWrite> {
+      if (still(record) === undefined) return { kind: identities.has(record.identity) ? 'changed' : 'missing' };
+      const { identity, nodeName } = record;
+      audit([item]);
+      identities.delete(identity);
+      // A retired machine's name is another's by now.
+      if (names.get(nodeName) === identity) names.delete(nodeName);
+      freeAddresses(identity);
+      return { kind: 'written' };
+    },
+    async adopt(record, item): Promise<ChangeWrite> {
+      checkAdoption(record);
+      const taken = record.addresses.some((address) => addresses.has(address));
+      if (taken || identities.has(record.identity) || names.has(record.nodeName)) return { kind: 'changed' };
+      audit([item]);
+      create(record);
+      for (const address of record.addresses) addresses.set(address, record.identity);
+      return { kind: 'written' };
+    },
+    async allowMachine(entry, item): Promise<ChangeWrite> {
+      audit([item]);
+      machines.set(entry.name, entry);
+      return { kind: 'written' };
+    },
+    async removeMachine(name, item): Promise<ChangeWrite> {
+      if (!machines.has(name)) return { kind: 'missing' };
+      audit([item]);
+      machines.delete(name);
+      return { kind: 'written' };
+    },
+    listLocks: async () => oldestFirst([...locks.values()]),
+    async lock(lock, item): Promise<ChangeWrite> {
+      if (subjectsOf(lock).some((subject) => locks.has(subject))) return { kind: 'changed' };
+      audit([item]);
+      for (const subject of subjectsOf(lock)) locks.set(subject, lock);
+      return { kind: 'written' };
+    },
+    async unlock(lock, item): Promise<ChangeWrite> {
+      if (!subjectsOf(lock).every((subject) => locks.get(subject)?.id === lock.id)) return { kind: 'missing' };
+      audit([item]);
+      for (const subject of subjectsOf(lock)) locks.delete(subject);
+      return { kind: 'written' };
+    },
+  };
+
+  return {
+    store,
+    register,
+    identities,
+    names,
+    verdicts,
+    locks,
+    giveName: (name, identity) => void names.set(name, identity),
+  };
+}
+
+async function* each<T>(items: Iterable<T>): AsyncIterable<T> {
+  for (const item of items) yield item;
+}

@@ -1,0 +1,184 @@
+/**
+ * The sign and attest functions of a simulation: each call is a process of its own, as a function that was just started
+ * or has forgotten everything, with the real handlers over ports that can fail at every call.
+ */
+import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
+import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
+import type { RawAnswer } from '../../../adapters/signing-api/answers.ts';
+import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
+import type { AttestationProvider } from '../../../core/attestation/evidence/provider.ts';
+import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
+import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { CertificateLedger } from '../../../core/ports/certificate-ledger.ts';
+import { createAttestHandler } from '../../../lambdas/attest/handler.ts';
+import { createSignHandler } from '../../../lambdas/sign/handler.ts';
+import { call, within } from '../call.ts';
+import { ledgerPort, nameOf, storePort } from './function-ports.ts';
+import type { FunctionEvents, Invocation, Part } from './function-ports.ts';
+import type { Scenario, InForce } from '../scenario.ts';
+import { authorityWith } from '../actors/requests.ts';
+import type { SimulatedAuthorities } from '../actors/requests.ts';
+import { startProcess } from '../runtime.ts';
+import type { Process, Runtime } from '../runtime.ts';
+
+export interface FunctionPorts {
+  readonly scenario: Scenario;
+  readonly ledger: CertificateLedger;
+  readonly store: AttestationStore;
+  readonly providers: readonly AttestationProvider[];
+  readonly authorities: SimulatedAuthorities;
+}
+
+/** Runs one call until it answers. Rejects when it dies before, or its time is over. */
+export type Invoke = (part: Part, object: JsonObject, body: JsonObject) => Promise<RawAnswer>;
+
+/** The service's own limits: lambdas/sign and adapters/lambda/invocation.ts. */
+const functionMilliseconds = 25_000;
+const invokeMilliseconds = 18_000;
+
+export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: FunctionEvents): Invoke {
+  const { timeline } = runtime;
+  let started = 0;
+
+  function invoke(part: Part, object: JsonObject, body: JsonObject): Promise<RawAnswer> {
+    started += 1;
+    return new Promise((resolve, reject) => {
+      const process = startProcess(runtime, `${part}#${started}`, () => reject(new Error('the function died')));
+      const invocation: Invocation = { part, process, object };
+      const cancel = timeline.after(functionMilliseconds, () => process.kill('when its time is over'));
+      // Deployed with what is in force when it starts.
+      const rules = ports.scenario.at(process.startedAt);
+      const handler = part === 'sign' ? signHandler(invocation, rules) : attestHandler(invocation, rules);
+      handler(eventOf(part, rules.cluster.name, body)).then((answer) => {
+        cancel();
+        const raw = rawOf(answer);
+        runtime.tell(
+          () =>
+            `${process.name} answers ${answer.statusCode} ${answer.headers['x-countersign-outcome'] ?? ''} about ${nameOf(object)}`,
+        );
+        events.answers(invocation, raw);
+        resolve(raw);
+      }, reject);
+    });
+  }
+
+  function signHandler(invocation: Invocation, { cluster }: InForce): HttpHandler {
+    const { process } = invocation;
+    const ledger = ledgerPort(runtime, ports.ledger, invocation, events);
+    const store = storePort(runtime, ports.store, invocation, events);
+    return createSignHandler({
+      version: 'simulated',
+      cluster: (name) => (name === cluster.name ? cluster : undefined),
+      ledger: () => ledger,
+      locks: () => store,
+      authority: async (_, ca) => authorityOf(ca, invocation),
+      attestations: () => ({
+        findVerdict: (...asked) => store.findVerdict(...asked),
+        findIdentity: (...asked) => store.findIdentity(...asked),
+        findLock: (...asked) => store.findLock(...asked),
+        async attest(object) {
+          const answer = await within(process, invokeMilliseconds, () =>
+            call(runtime, process, {
+              port: 'attest',
+              method: 'invoke',
+              about: nameOf(object),
+              act: () => invoke('attest', object, { request: object }),
+              told: ({ status }) => String(status),
+            }),
+          );
+          if (answer.status !== 200) throw new Error(`the attest function answered with status ${answer.status}`);
+        },
+      }),
+      ...common(invocation),
+    });
+  }
+
+  function authorityOf(ca: string, invocation: Invocation) {
+    const authority = ports.authorities.get(ca);
+    if (authority === undefined) throw new Error(`there is no CA ${ca}`);
+    return authorityWith(authority, (tbs) =>
+      call(runtime, invocation.process, {
+        port: 'key',
+        method: 'sign',
+        about: `${nameOf(invocation.object)} with the ${authority.keyId}`,
+        latency: 10,
+        act: () => {
+          if (ports.scenario.disabled(ca, timeline.now())) throw new Error('the key cannot be asked any more');
+          events.signs(invocation, tbs, authority.keyId);
+          return { bytes: authority.sign(tbs) };
+        },
+      }),
+    );
+  }
+
+  function attestHandler(invocation: Invocation, { cluster }: InForce): HttpHandler {
+    const providers = ports.providers.map((provider) => platformPort(provider, invocation.process));
+    const attestation = {
+      store: storePort(runtime, ports.store, invocation, events),
+      providers: new Map(providers.map((provider) => [provider.name, provider])),
+    };
+    return createAttestHandler({
+      cluster: (name) => (name === cluster.name ? cluster : undefined),
+      attestation: async () => attestation,
+      ...common(invocation),
+    }).http;
+  }
+
+  function platformPort(provider: AttestationProvider, process: Process): AttestationProvider {
+    const ask = <T>(method: string, about: string, act: () => Promise<T>): Promise<T> =>
+      call(runtime, process, { port: 'platform', method, about, act, latency: 20 });
+    return {
+      ...provider,
+      examine(evidence) {
+        const examined = provider.examine(evidence);
+        if (!examined.ok) return examined;
+        const { value } = examined;
+        return { ok: true, value: { ...value, verify: () => ask('verify', value.identity, () => value.verify()) } };
+      },
+      describe: (identity, now) => ask('describe', identity, () => provider.describe(identity, now)),
+    };
+  }
+
+  function common(invocation: Invocation) {
+    const random = runtime.random.stream(invocation.process.name);
+    return {
+      caller: loopbackCaller,
+      now: () => invocation.process.clock.now(),
+      randomBytes: random.bytes,
+      log: (entry: CallLogEntry) => {
+        countEntry(runtime, invocation.part, entry);
+        if (entry.why === 'Internal') events.alarm(invocation, entry.error);
+      },
+    };
+  }
+
+  return invoke;
+}
+
+/** What became of a call, as its own log tells it: for the coverage, and nobody judges by it. */
+function countEntry(runtime: Runtime, part: Part, entry: CallLogEntry): void {
+  const { outcome, codes = [], why, decision, repeat, wouldRefuse } = entry;
+  for (const code of codes) runtime.count(`code: ${code}`);
+  if (why !== undefined) runtime.count(`step: ${part}: ${why}`);
+  if (outcome === 'issued') runtime.count(`step: sign: issued${repeat === true ? ' again' : ''}`);
+  if (decision !== undefined) runtime.count(`step: attest: ${decision}${repeat === true ? ' again' : ''}`);
+  if (wouldRefuse === 'unjudged') runtime.count('step: audit: unjudged');
+  else if (wouldRefuse !== undefined) runtime.count('step: audit: would refuse');
+}
+
+function eventOf(part: Part, cluster: string, body: JsonObject): HttpEvent {
+  const path = `/v1/clusters/${cluster}/${part}`;
+  return {
+    version: '2.0',
+    rawPath: path,
+    rawQueryString: '',
+    headers: { 'content-type': 'application/json' },
+    requestContext: { http: { method: 'POST', path } },
+    body: JSON.stringify(body),
+    isBase64Encoded: false,
+  };
+}
+
+function rawOf({ statusCode, headers, body }: HttpAnswer): RawAnswer {
+  return { status: statusCode, headers: { ...headers }, body: Buffer.from(body) };
+}

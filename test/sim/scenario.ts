@@ -1,0 +1,179 @@
+/**
+ * What holds in one seed: who approves, which signers demand which proof, under which CA, and what of it changes while
+ * everything runs. A part that starts goes by what is in force then, until it ends.
+ */
+import type { ClusterAttestation } from '../../core/configuration/model/attestation.ts';
+import type { ProfileAttestation, Profile } from '../../core/policy/profile.ts';
+import { defaultCluster } from '../../core/configuration/parse.ts';
+import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { Reserved } from '../../core/policy/reserved-names.ts';
+import type { SignerPolicy } from '../../lambdas/watch-relay/settings/options.ts';
+import { ownProfile, ownSigner } from './own-profile.ts';
+import type { Random } from './random.ts';
+import { ranges } from '../harness/attestation/address-ranges.ts';
+
+export const nodeSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
+export const servingSigner = 'kubernetes.io/kubelet-serving';
+export const userSigner = 'kubernetes.io/kube-apiserver-client';
+/** The relay never approves for these: people do. */
+export const handApproved: ReadonlySet<string> = new Set([userSigner, ownSigner]);
+/** For serving requests that bring evidence. */
+export const provenServingSigner = 'cluster.x-k8s.io/kubelet-serving-null';
+export const insecureSigner = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure';
+export const servingSigners: ReadonlySet<string> = new Set([servingSigner, provenServingSigner]);
+
+/** What a signer demands; absent = no proof of anything. */
+export interface Demand {
+  readonly mode: 'enforce' | 'audit';
+  /** Otherwise a request without evidence is one like any other. */
+  readonly required: boolean;
+  /** Whether the relay asks the API server for leave though there is proof. */
+  readonly review: boolean;
+  readonly provider: 'null' | 'insecure';
+}
+
+export interface InForce {
+  readonly from: number;
+  readonly ca: string;
+  readonly demands: ReadonlyMap<string, Demand>;
+  readonly cluster: ClusterConfiguration;
+}
+
+export interface Scenario {
+  /** Whether the relay approves node requests; otherwise people do. */
+  readonly approver: boolean;
+  readonly leased: boolean;
+  readonly freshKeys: boolean;
+  /** Whether machines must be on the operator's list. */
+  readonly listed: boolean;
+  /** Whether a machine that was started anew may come with another key. */
+  readonly allowRestart: boolean;
+  readonly insecure: boolean;
+  readonly signerNames: readonly string[];
+  /** In order, the first one from the beginning. */
+  readonly epochs: readonly [InForce, ...InForce[]];
+  at(time: number): InForce;
+  /** Whether the key of that CA signs no more. */
+  disabled(ca: string, time: number): boolean;
+  /** For the trace. */
+  readonly words: string;
+}
+
+export const caNames = ['ca', 'ca-2'] as const;
+/** Operator's ranges: an address there is whose it is first. */
+export const rangePrefix = '10.9.0.';
+export const reservedAddress = '10.9.0.7';
+const addressRanges = ranges('10.9.0.0/29');
+const reserved: Reserved = { names: ['api.*'], addresses: ranges(reservedAddress), clusterDomain: 'cluster.local' };
+
+export function createScenario(random: Random, until: number): Scenario {
+  const kind = random.pick(['proven', 'proven', 'proven', 'audited', 'audited', 'optional', 'insecure'] as const);
+  const approver = random.chance(0.7);
+  const leased = random.chance(0.65);
+  const freshKeys = random.chance(0.5);
+  const listed = random.chance(0.3);
+  const allowRestart = random.chance(0.5);
+  const review = random.chance(0.6);
+  const servingAudited = kind !== 'proven' && random.chance(0.4);
+  const enforcedAt = kind === 'audited' && random.chance(0.6) ? until * random.between(0.1, 0.8) : Infinity;
+  // A signer that lets in whoever comes first makes the proof of another worthless: no configuration has both.
+  const insecure = kind === 'insecure' || (kind === 'optional' && random.chance(0.5));
+  const replacedAt = random.chance(0.4) ? until * random.between(0.05, 0.9) : Infinity;
+  // Most keys are replaced because nobody can ask them any more.
+  const disabledAt = random.chance(0.7) ? replacedAt - random.between(1_000, 20_000) : Infinity;
+
+  function inForce(from: number): InForce {
+    const mode = (audited: boolean): Demand['mode'] => (audited && from < enforcedAt ? 'audit' : 'enforce');
+    const demand = { required: kind !== 'optional', review, provider: 'null' } as const;
+    const ofServing: Demand = { ...demand, mode: mode(servingAudited) };
+    const demands = new Map<string, Demand>([
+      [nodeSigner, { ...demand, mode: mode(kind === 'audited' || kind === 'insecure') }],
+      [servingSigner, ofServing],
+      [provenServingSigner, { ...ofServing, required: true }],
+    ]);
+    if (insecure) demands.set(insecureSigner, { mode: 'enforce', required: true, review, provider: 'insecure' });
+    const ca = from < replacedAt ? 'ca' : 'ca-2';
+    return { from, ca, demands, cluster: clusterOf(demands, ca, freshKeys) };
+  }
+  const changes = [enforcedAt, replacedAt].filter((time) => time < until).toSorted((a, b) => a - b);
+  const epochs: [InForce, ...InForce[]] = [inForce(0), ...changes.map(inForce)];
+
+  return {
+    approver,
+    leased,
+    freshKeys,
+    listed,
+    allowRestart,
+    insecure,
+    signerNames: [
+      nodeSigner,
+      servingSigner,
+      provenServingSigner,
+      userSigner,
+      ownSigner,
+      ...(insecure ? [insecureSigner] : []),
+    ],
+    epochs,
+    disabled: (ca, time) => ca === 'ca' && time >= disabledAt,
+    at: (time) => epochs.findLast(({ from }) => from <= time) ?? epochs[0],
+    words: [
+      kind,
+      `${approver ? 'the relay' : 'people'} approve nodes`,
+      leased ? 'one leader' : 'two leaders',
+      ...(freshKeys ? ['fresh keys'] : []),
+      ...(listed ? ['a list of machines'] : []),
+      ...(allowRestart ? ['restarts allowed'] : []),
+      ...(insecure ? ['an insecure signer'] : []),
+      ...(servingAudited ? ['serving audited'] : []),
+      ...(review ? ['reviews'] : []),
+    ].join(', '),
+  };
+}
+
+function clusterOf(demands: ReadonlyMap<string, Demand>, ca: string, freshKeys: boolean): ClusterConfiguration {
+  const cluster = defaultCluster('demo', { maxTtlSeconds: 86_400, ca });
+  const profiles = new Map([...cluster.profiles, [ownSigner, ownProfile(cluster)]]);
+  for (const [signerName, demand] of demands) {
+    const kind = servingSigners.has(signerName) ? 'kubelet-serving' : 'kube-apiserver-client-kubelet';
+    const base = profiles.get(`kubernetes.io/${kind}`);
+    if (base === undefined) throw new Error(`no profile ${kind}`);
+    const { provider, ...rest } = demand;
+    const attestation: ProfileAttestation = { ...withoutReview(rest), providers: [provider] };
+    const fresh = freshKeys && signerName === nodeSigner ? ({ freshKeys: true } as const) : {};
+    profiles.set(signerName, {
+      ...base,
+      signerName,
+      requester: requesterOf(signerName, demand),
+      attestation,
+      reserved,
+      ...fresh,
+    });
+  }
+  const attestation: ClusterAttestation = { audience: 'account/region/demo', addressRanges };
+  return { ...cluster, profiles, attestation };
+}
+
+function withoutReview({ review, ...rest }: Omit<Demand, 'provider'>): Omit<ProfileAttestation, 'providers'> {
+  return { ...rest, subjectAccessReview: review };
+}
+
+/** As a configuration is resolved: who proves nothing is let in by the review, or by whoever approves. */
+function requesterOf(signerName: string, { mode, required }: Demand): Profile['requester'] {
+  const bootstrappers = ['system:bootstrappers', 'system:bootstrappers:*'];
+  if (signerName === insecureSigner) return { users: [], groups: bootstrappers };
+  const proven = mode === 'enforce' && required;
+  if (signerName !== provenServingSigner && !proven) return { users: [], groups: [] };
+  return { users: [], groups: signerName === nodeSigner ? bootstrappers : [], nodeItself: true };
+}
+
+/** What a relay is told of it. */
+export function policiesOf({ demands, cluster }: InForce, approver: boolean): ReadonlyMap<string, SignerPolicy> {
+  return new Map(
+    [...demands.keys()].flatMap((signerName) => {
+      const profile = cluster.profiles.get(signerName);
+      if (profile?.attestation === undefined) return [];
+      const { kind, attestation } = profile;
+      return [[signerName, { approval: approver ? 'approve' : 'manual', kind, attestation }] as const];
+    }),
+  );
+}

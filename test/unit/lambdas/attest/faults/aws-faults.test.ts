@@ -1,0 +1,59 @@
+/**
+ * Both functions fail at every call they make, of the stores, STS and EC2 alike, before and after it took effect, once or
+ * for good; and whoever asks comes back. Embedded stores; DynamoDB's are in test/suites/aws/contract.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AwsPorts } from '../../../../../core/attestation/aws/endpoints.ts';
+import { createActors, oneMachine, storyClusters, twoMachines } from '../../../../contract/attested-story.ts';
+import type { Actors } from '../../../../contract/attested-story.ts';
+import { visitEveryFault } from '../../../../contract/faulty.ts';
+import type { Faults } from '../../../../contract/faulty.ts';
+import { openSite, startAwsPlatform } from '../../../../harness/attestation/attested-site.ts';
+import type { AwsPlatform } from '../../../../harness/attestation/attested-site.ts';
+
+let platform: AwsPlatform;
+let actors: Actors;
+beforeAll(async () => {
+  platform = await startAwsPlatform();
+  actors = createActors(platform);
+});
+afterAll(() => platform.close());
+
+function failingAws(faults: Faults): AwsPorts {
+  const { sts, ec2, regionCertificates } = platform.ports;
+  const wrapped = faults.wrap('STS', { getCallerIdentity: sts });
+  return { sts: (request) => wrapped.getCallerIdentity(request), ec2: faults.wrap('EC2', ec2), regionCertificates };
+}
+
+const stories = { 'one machine: each claim once': oneMachine, 'two machines, one name: one': twoMachines };
+const cases = Object.entries(stories).flatMap(([name, story]) =>
+  (['arrival', 'straight'] as const).map((way) => [name, way, story] as const),
+);
+
+test.each(cases)(
+  '%s, by way of %s',
+  async (_, way, story) => {
+    const visited = await visitEveryFault(async (faults) => {
+      let waited = 0;
+      const now = (): number => platform.now() + waited;
+      const site = await openSite({ clusters: storyClusters, aws: platform.ports, now });
+      try {
+        const failing = site.functions({
+          aws: failingAws(faults),
+          store: (store) => faults.wrap('store', store),
+          ledger: (ledger) => faults.wrap('ledger', ledger),
+        });
+        const passTime = (): void => void (waited += 31_000);
+        const stage = { failing, healthy: site, dead: () => faults.crashed, passTime, store: site.store };
+        await story(stage, actors, way);
+      } finally {
+        site.close();
+      }
+    });
+    const met = visited.flat().map(({ port, method }) => `${port} ${method}`);
+    for (const call of ['STS getCallerIdentity', 'EC2 describeInstance', 'store claim', 'ledger complete'])
+      expect(met).toContain(call);
+    expect(visited.length).toBeGreaterThan(40);
+  },
+  60_000,
+);
