@@ -43,8 +43,8 @@ const testFiles = [
   'lambdas/sign/handler',
   'lambdas/sign/ledger-answers',
   'lambdas/sign/one-certificate',
-  'lambdas/attest/verdict-check',
-  'lambdas/attest/story',
+  'lambdas/attest/stories/verdict-check',
+  'lambdas/attest/stories/story',
 ] as const;
 
 export const subject: Subject = {
