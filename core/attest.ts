@@ -69,9 +69,8 @@ export async function attest(
   const checked = readAndCheckRequest(object, cluster.profiles, triagePending(object));
   if (checked.kind === 'ignored') return { kind: 'ignore', why: checked.why };
   if (checked.kind === 'unreadable') return deny(checked.violations);
-  const { request, signerName, profile } = checked;
-  const [first, ...more] = checked.violations;
-  if (first !== undefined) return deny([first, ...more]);
+  const { request, signerName, profile, violations } = checked;
+  if (violations !== undefined) return deny(violations);
 
   // Has an operator locked its node? Is there a verdict? Locks are not part of a verdict: an operator may remove them.
   const { attestation } = profile;

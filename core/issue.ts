@@ -24,10 +24,9 @@ import type { LockReader } from './ports/locks.ts';
 import { readAndCheckRequest } from './read-and-check-request.ts';
 import { checkCertificate } from './x509/check-issued.ts';
 import { assembleCertificate, buildTbs } from './x509/leaf-certificate.ts';
-import type { Authority, LeafTemplate } from './x509/leaf-certificate.ts';
+import type { Authority } from './x509/leaf-certificate.ts';
 import type { CertificateRequest } from './x509/model.ts';
-import { notAfterOf, serialFrom, validity } from './x509/validity.ts';
-import type { Validity } from './x509/validity.ts';
+import { notAfterOf, serialFrom, serialOctets, validity } from './x509/validity.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
@@ -58,7 +57,7 @@ export async function issue(
   const checked = readAndCheckRequest(object, cluster.profiles, triage(object));
   if (checked.kind === 'ignored') return checked;
   if (checked.kind === 'unreadable') return { kind: 'refused', violations: checked.violations };
-  const { request, signerName, profile } = checked;
+  const { request, signerName, profile, violations } = checked;
 
   // Has an operator locked its node? Then nothing is signed or disclosed, even if the request was approved before.
   const [authority, locked] = await Promise.all([
@@ -67,22 +66,28 @@ export async function issue(
   ]);
   if (locked !== undefined) return refused(locked);
 
-  // A request that is not permitted gets at most the certificate that it has got before.
-  const digest = requestDigest(cluster.name, object, signerName);
-  const [first, ...more] = checked.violations;
-  if (first !== undefined) return answerRefused([first, ...more], object.uid, digest, authority, ports.ledger);
-
   // Which machine asks? A profile that demands attestation needs a stored verdict about these very bytes.
+  const digest = requestDigest(cluster.name, object, signerName);
   const question = { profile, request, uid: object.uid, digest, now: ports.now() };
-  const standing = await checkVerdict(question, ports.attestations);
+  const standing: Standing =
+    violations === undefined ? await checkVerdict(question, ports.attestations) : { kind: 'refused', violations };
   if (standing.kind === 'refused')
     return answerRefused(standing.violations, object.uid, digest, authority, ports.ledger);
 
-  // Begin it, unless this UID was begun before; then build and sign exactly what was recorded.
-  const plan = planCertificate(object, request, profile, authority, digest, standing, ports);
-  const begun = await begin(plan, freshKey(object, request, profile, standing), authority, ports);
-  if (begun.kind !== 'sign') return begun;
-  return signIntent(begun.record, request, authority, ports);
+  // Begin it, unless this UID was begun before; then sign exactly the bytes that were recorded.
+  const permitted: Permitted = { object, request, profile, digest, standing, authority };
+  const begun = await begin(permitted, ports);
+  return begun.kind === 'sign' ? signIntent(begun.record, permitted, ports.ledger) : begun;
+}
+
+/** A request that is to have a certificate. */
+interface Permitted {
+  readonly object: RequestObject;
+  readonly request: CertificateRequest;
+  readonly profile: Profile;
+  readonly digest: string;
+  readonly standing: Exclude<Standing, { readonly kind: 'refused' }>;
+  readonly authority: Authority;
 }
 
 /**
@@ -100,43 +105,25 @@ async function answerRefused(
   if (violations.some(({ code }) => code === 'Locked')) return { kind: 'refused', violations };
   const record = await ledger.find(uid);
   if (record !== undefined && record.requestDigest !== digest) return refused(uidReused);
-  if (record?.state === 'issued') return issuedBefore(record, authority);
-  return { kind: 'refused', violations };
+  return record?.state === 'issued' ? answerFromLedger(record, authority) : { kind: 'refused', violations };
 }
-
-type Attested = Exclude<Standing, { readonly kind: 'refused' }>;
 
 /** Decides everything the certificate will say. The bytes are final: a retry after a crash signs these again. */
 function planCertificate(
-  object: RequestObject,
-  request: CertificateRequest,
-  profile: Profile,
-  authority: Authority,
-  digest: string,
-  standing: Attested,
+  { object, request, profile, digest, standing, authority }: Permitted,
   ports: IssuePorts,
 ): Intent {
   const now = ports.now();
-  const span: Validity = validity({
-    maxTtlSeconds: profile.maxTtlSeconds,
-    expirationSeconds: object.expirationSeconds,
-    caNotAfter: notAfterOf(authority.certificate),
-    now,
-  });
-  if (!span.ok) throw new CertificateDefectError(span.why);
-  const serial = serialFrom(ports.randomBytes(16));
-  const template: LeafTemplate = {
-    request,
-    usages: object.usages,
-    serial,
-    notBefore: span.notBefore,
-    notAfter: span.notAfter,
-  };
+  const { maxTtlSeconds } = profile;
+  const { expirationSeconds, usages } = object;
+  const caNotAfter = notAfterOf(authority.certificate);
+  const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now });
+  const serial = serialFrom(ports.randomBytes(serialOctets));
   return {
     uid: object.uid,
     requestDigest: digest,
     caKeyId: authority.signer.keyId,
-    tbs: buildTbs(template, authority),
+    tbs: buildTbs({ request, usages, serial, ...span }, authority),
     serial: Buffer.from(serial).toString('hex'),
     notAfter: span.notAfter,
     openedAt: now,
@@ -145,13 +132,8 @@ function planCertificate(
   };
 }
 
-/** If the profile wants fresh keys: which key it is, and the machine that may use it again. */
-function freshKey(
-  object: RequestObject,
-  request: CertificateRequest,
-  profile: Profile,
-  standing: Attested,
-): FreshKey | undefined {
+/** If the profile wants fresh keys: the key, and the machine that may use it again. */
+function freshKey({ object, request, profile, standing }: Permitted): FreshKey | undefined {
   if (profile.freshKeys !== true) return undefined;
   return {
     spkiSha256: sha256(request.publicKey.spki).toString('hex'),
@@ -163,13 +145,10 @@ function freshKey(
 type Begun = { readonly kind: 'sign'; readonly record: IssuingRecord } | SignOutcome;
 
 /** Takes the UID for this worker, or answers from the record of this UID. */
-async function begin(
-  plan: Intent,
-  fresh: FreshKey | undefined,
-  authority: Authority,
-  ports: IssuePorts,
-): Promise<Begun> {
-  const opened = await ports.ledger.open(plan, fresh);
+async function begin(permitted: Permitted, ports: IssuePorts): Promise<Begun> {
+  const { authority } = permitted;
+  const plan = planCertificate(permitted, ports);
+  const opened = await ports.ledger.open(plan, freshKey(permitted));
   // Now the intent is on record and no key has been asked. A crash here leaves a lease that expires; the next delivery
   // takes the intent over and signs the same bytes.
   if (opened.kind === 'written') return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
@@ -179,37 +158,24 @@ async function begin(
   // The first record of a UID wins. A request with other content learns nothing from it.
   if (found.requestDigest !== plan.requestDigest) return refused(uidReused);
   if (found.state !== 'intent' || found.leaseUntil > plan.openedAt) return answerFromLedger(found, authority);
-  if (isStale(found, plan, authority)) {
+  if (isStale(found, plan)) {
     const expired = await ports.ledger.expire(found.uid, found.attempt);
     // Irreversible: this UID will never have a certificate; its requester must create a new request.
     return expired.kind === 'written' ? intentExpired : answerFromLedger(expired.found, authority);
   }
-  const leaseUntil = plan.openedAt + leaseMilliseconds;
-  const taken = await ports.ledger.takeOver(found.uid, found.attempt, leaseUntil);
-  if (taken.kind === 'written') return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil } };
-  return answerFromLedger(taken.found, authority);
-}
-
-/** The answer of a record of the same content, on which this worker does not work. */
-function answerFromLedger(record: IssuingRecord, authority: Authority): SignOutcome {
-  switch (record.state) {
-    case 'issued':
-      return issuedBefore(record, authority);
-    case 'expired':
-      return intentExpired;
-    case 'intent':
-      return inProgress;
-  }
+  const taken = await ports.ledger.takeOver(found.uid, found.attempt, plan.leaseUntil);
+  if (taken.kind === 'found') return answerFromLedger(taken.found, authority);
+  return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil: plan.leaseUntil } };
 }
 
 /**
- * May a recorded intent still be signed? Not if its CA was replaced, if less than half of its life is left, or if
+ * May a recorded intent no longer be signed? If its CA was replaced, if less than half of its life is left, or if
  * today's policy would give less than the recorded bytes promise.
  */
-function isStale(found: IssuingRecord, plan: Intent, authority: Authority): boolean {
+function isStale(found: IssuingRecord, plan: Intent): boolean {
   const halfLife = found.openedAt + (found.notAfter - found.openedAt) / 2;
   return (
-    found.caKeyId !== authority.signer.keyId ||
+    found.caKeyId !== plan.caKeyId ||
     plan.openedAt > halfLife ||
     found.notAfter > plan.notAfter + clockLeewayMilliseconds
   );
@@ -218,9 +184,8 @@ function isStale(found: IssuingRecord, plan: Intent, authority: Authority): bool
 /** Asks the key to sign the recorded bytes, checks the certificate as a relying party would, records and discloses it. */
 async function signIntent(
   record: IssuingRecord,
-  request: CertificateRequest,
-  authority: Authority,
-  ports: IssuePorts,
+  { request, authority }: Permitted,
+  ledger: CertificateLedger,
 ): Promise<SignOutcome> {
   try {
     const signature = await authority.signer.sign(record.tbs);
@@ -230,41 +195,31 @@ async function signIntent(
     const defects = checkCertificate(certificate, record.tbs, authority, request);
     if (defects.length > 0) throw new CertificateDefectError(defects.join('; '));
 
-    const completed = await ports.ledger.complete(record.uid, certificate, signature.requestId);
+    const completed = await ledger.complete(record.uid, certificate, signature.requestId);
+    // If another worker finished first, its certificate counts; this one is discarded, undisclosed.
+    if (completed.kind === 'found') return answerFromLedger(completed.found, authority);
     // Now the certificate is on record. A crash here loses the answer only: the next delivery reads it.
-    if (completed.kind === 'written') return issued(certificate, record, authority, false);
-    // Another worker finished first: its certificate counts; this one is discarded, undisclosed.
-    return answerFromLedger(completed.found, authority);
+    return answerFromLedger({ ...record, state: 'issued', certificate }, authority, false);
   } catch (error) {
-    await releaseQuietly(record, ports.ledger);
+    // The next delivery can start at once. If this fails too, the lease expires on its own; the first error says more.
+    await ledger.release(record.uid, record.attempt).catch(() => undefined);
     throw error;
   }
 }
 
-/** Lets the next delivery start at once. If this fails too, the lease expires on its own. */
-async function releaseQuietly(record: IssuingRecord, ledger: CertificateLedger): Promise<void> {
-  try {
-    await ledger.release(record.uid, record.attempt);
-  } catch {
-    // The caller throws the first error, which says more.
-  }
-}
-
-function issuedBefore(record: IssuingRecord, authority: Authority): SignOutcome {
-  if (record.certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
-  return issued(record.certificate, record, authority, true);
-}
-
-/** Leaf, then intermediates, never the root. Intermediates of another CA than the record's would mislead a TLS peer. */
-function issued(
-  certificate: Uint8Array,
-  { caKeyId, serial }: IssuingRecord,
-  authority: Authority,
-  repeat: boolean,
+/** What the record of this UID answers. Certificates: the leaf, then the intermediates, never the root. */
+function answerFromLedger(
+  { state, certificate, caKeyId, serial }: IssuingRecord,
+  { signer, intermediates }: Authority,
+  repeat = true,
 ): SignOutcome {
-  const intermediates = authority.signer.keyId === caKeyId ? authority.intermediates : [];
-  const certificatePem = [certificate, ...intermediates].map((der) => toPem('CERTIFICATE', der)).join('');
-  return { kind: 'issued', certificatePem, serial, repeat };
+  // Another worker has the lease.
+  if (state === 'intent') return { kind: 'busy', why: 'InProgress', retryAfterSeconds: inProgressRetrySeconds };
+  if (state === 'expired') return intentExpired;
+  if (certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
+  // Intermediates of another CA than the record's would mislead a TLS peer.
+  const chain = [certificate, ...(signer.keyId === caKeyId ? intermediates : [])];
+  return { kind: 'issued', certificatePem: chain.map((der) => toPem('CERTIFICATE', der)).join(''), serial, repeat };
 }
 
 const keyReused = refused(
@@ -273,4 +228,3 @@ const keyReused = refused(
 const intentExpired = refused(
   violation('IntentExpired', 'signing was begun and not finished in time; create a new request'),
 );
-const inProgress: SignOutcome = { kind: 'busy', why: 'InProgress', retryAfterSeconds: inProgressRetrySeconds };

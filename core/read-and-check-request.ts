@@ -3,7 +3,7 @@
  * can it be read in exactly one way, which signer is it for, and does the profile of that signer permit it?
  */
 import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
-import type { IgnoredWhy, Violation, Violations } from './outcome/outcome.ts';
+import type { IgnoredWhy, Violations } from './outcome/outcome.ts';
 import type { Result } from './outcome/result.ts';
 import { checkProfile, defaultSignerName } from './policy/check-profile.ts';
 import type { Profile } from './policy/profile.ts';
@@ -20,8 +20,8 @@ export type RequestCheck =
       readonly request: CertificateRequest;
       readonly signerName: string;
       readonly profile: Profile;
-      /** Of the profile's rules; empty if it permits the request. */
-      readonly violations: readonly Violation[];
+      /** Of the profile's rules; `undefined` if it permits the request. */
+      readonly violations: Violations | undefined;
     };
 
 /** `ignored`: what triage.ts says about the object's status. Everything is checked again at each delivery. */
@@ -36,7 +36,9 @@ export function readAndCheckRequest(
   if (!decoded.ok) return { kind: 'unreadable', violations: decoded.problem };
   if (signerName === undefined || profile === undefined) return unknownSigner;
   const request = decoded.value;
-  return { kind: 'readable', request, signerName, profile, violations: checkProfile(profile, object, request) };
+  const [first, ...more] = checkProfile(profile, object, request);
+  const violations: Violations | undefined = first === undefined ? undefined : [first, ...more];
+  return { kind: 'readable', request, signerName, profile, violations };
 }
 
 export interface ReadRequest {

@@ -1,5 +1,6 @@
 /** Lifetime and serial number of a certificate, by the in-tree signer's rules (docs/signers.md, Lifetime). */
 import { certificateFacts } from './read-certificate.ts';
+import { CertificateDefectError } from '../ports/errors.ts';
 import type { Instant } from '../ports/instant.ts';
 
 /** Certificates begin in the past, for machines whose clocks are slow. Seconds. */
@@ -18,19 +19,18 @@ export interface LifetimeQuestion {
   readonly now: Instant;
 }
 
-/** Whole seconds: fractions are cut off, as in Go. */
-export type Validity =
-  | { readonly ok: true; readonly notBefore: Instant; readonly notAfter: Instant }
-  /** The CA has expired: only an operator can help. */
-  | { readonly ok: false; readonly why: string };
+export interface Validity {
+  readonly notBefore: Instant;
+  readonly notAfter: Instant;
+}
 
+/** In whole seconds: fractions are cut off, as in Go. Throws if the CA has expired: only an operator can help. */
 export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: LifetimeQuestion): Validity {
-  if (now >= caNotAfter) return { ok: false, why: `the CA expired at ${new Date(caNotAfter).toISOString()}` };
+  if (now >= caNotAfter) throw new CertificateDefectError(`the CA expired at ${new Date(caNotAfter).toISOString()}`);
   const ttl = Math.min(maxTtlSeconds, Math.max(minimum, expirationSeconds ?? maxTtlSeconds));
   const seconds = Math.floor(now / 1000);
   const end = seconds + (ttl < short ? ttl : ttl - backdate);
   return {
-    ok: true,
     notBefore: (seconds - backdate) * 1000,
     // A chain is valid only while every certificate in it is valid, so a leaf must not outlive its CA.
     notAfter: Math.min(end * 1000, caNotAfter),

@@ -16,8 +16,8 @@ export function reviewByPolicy(profile: Profile, json: JsonObject, object: Reque
   if (!whole.ok && whole.tooLarge === true) return denied([violation('RequestTooLarge', whole.message)]);
   const checked = readAndCheckRequest(object, new Map([[object.signerName ?? '', profile]]), undefined);
   if (checked.kind === 'ignored') return { decision: 'ignore', reason: checked.why };
-  const [first, ...more] = checked.violations;
-  return first === undefined ? { decision: 'approve', message: '', annotations: {} } : denied([first, ...more]);
+  if (checked.violations !== undefined) return denied(checked.violations);
+  return { decision: 'approve', message: '', annotations: {} };
 }
 
 function denied(violations: Violations): AttestVerdict {

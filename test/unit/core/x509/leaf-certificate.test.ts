@@ -116,7 +116,6 @@ describe("the in-tree signer's certificates, byte for byte but for our subject k
       caNotAfter,
       now: file.now,
     });
-    if (!span.ok) throw new Error(span.why);
     const serial = Buffer.from(theirs.serial, 'hex');
     const request = decoded(Buffer.from(vector.request));
     const ours = buildTbs({ request, usages: vector.usages, serial, ...span }, authority);

@@ -1,5 +1,6 @@
 import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
+import { CertificateDefectError } from '../../../../core/ports/errors.ts';
 import { notAfterOf, serialFrom, validity } from '../../../../core/x509/validity.ts';
 import { recordedCa } from '../recorded-ca.ts';
 
@@ -11,7 +12,6 @@ const farAway = now + 10 * 365 * day * 1000;
 
 function span(maxTtlSeconds: number, expirationSeconds?: number, caNotAfter = farAway): number {
   const answer = validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now });
-  if (!answer.ok) throw new Error(answer.why);
   expect(answer.notBefore).toBe(now - 5 * minute * 1000);
   return (answer.notAfter - answer.notBefore) / 1000;
 }
@@ -51,8 +51,9 @@ describe("the CA's own time", () => {
     ['within the backdating', now - 60_000],
     ['long ago', now - day * 1000],
   ])('over since %s: nothing', (_, caNotAfter) => {
-    const answer = validity({ maxTtlSeconds: day, expirationSeconds: undefined, caNotAfter, now });
-    expect(answer).toEqual({ ok: false, why: `the CA expired at ${new Date(caNotAfter).toISOString()}` });
+    expect(() => validity({ maxTtlSeconds: day, expirationSeconds: undefined, caNotAfter, now })).toThrow(
+      new CertificateDefectError(`the CA expired at ${new Date(caNotAfter).toISOString()}`),
+    );
   });
 });
 
@@ -69,7 +70,6 @@ test('never empty, never beyond profile or CA, always whole seconds', () => {
       ({ maxTtlSeconds, expirationSeconds, now: at, left }) => {
         const caNotAfter = (Math.floor(at / 1000) + left) * 1000;
         const answer = validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now: at });
-        if (!answer.ok) throw new Error(answer.why);
         expect(answer.notBefore % 1000).toBe(0);
         expect(answer.notAfter % 1000).toBe(0);
         expect(answer.notBefore).toBeLessThanOrEqual(at - 300_000);
