@@ -2,7 +2,6 @@
 import { defaultCluster, parseConfiguration } from '../../core/configuration/parse.ts';
 import type { Problem } from '../../core/configuration/problem-list.ts';
 import type { ClusterConfiguration, Configuration } from '../../core/configuration/model/cluster.ts';
-import { defaultTtlSeconds } from '../../core/configuration/resolve/cluster.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { maxInputBytes } from '../runtime/io.ts';
@@ -42,7 +41,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
   const wanted = flags.cluster ?? (io.environment['COUNTERSIGN_CLUSTER'] || undefined);
   const file = configurationFile(flags.config, io);
   if (file === undefined) {
-    const cluster = defaultCluster(wanted ?? 'default', { maxTtlSeconds: defaultTtlSeconds });
+    const cluster = defaultCluster(wanted ?? 'default');
     return { cluster, source: 'the default rules; --config names a countersign.yaml' };
   }
   const { clusters } = await readConfiguration(file, io);

@@ -150,8 +150,8 @@ function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathL
   };
   const given = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
   const checked = caConfiguration(name, given);
-  if (checked.ok) return checked.ca;
-  const problems = checked.problems.map(({ key, message }) => `${flagText(key)}: ${message}`);
+  if (checked.ok) return checked.value;
+  const problems = checked.problem.map(({ key, message }) => `${flagText(key)}: ${message}`);
   throw new CommandFailure(exitCodes.usage, problems.join('\n'), 'countersign ca init --help shows what each may be');
 }
 
@@ -176,7 +176,7 @@ function flagText(key: string): string {
 function caName(text: string): string {
   const checked = caConfiguration(text, { subject: { commonName: 'x' } });
   if (checked.ok) return text;
-  throw new InvalidArgumentError(checked.problems.map(({ message }) => message).join('; '));
+  throw new InvalidArgumentError(checked.problem.map(({ message }) => message).join('; '));
 }
 
 const subjectKeys: Readonly<Record<string, string>> = {

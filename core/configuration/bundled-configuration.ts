@@ -25,7 +25,7 @@ type Bundled<T> = T extends string | number | boolean | undefined
   ? T
   : T extends ReadonlyMap<infer K, infer V>
     ? readonly (readonly [K, Bundled<V>])[]
-    : { readonly [P in keyof T]: Bundled<T[P]> };
+    : { [P in keyof T]: Bundled<T[P]> };
 
 /** Reads text that one of these two functions of the same release made; it is not checked again. */
 export function readBundledCluster(text: string): ClusterConfiguration {

@@ -4,18 +4,21 @@
  */
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document, Node } from 'yaml';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import type { CaConfiguration, ClusterConfiguration, Configuration } from './model/cluster.ts';
 import type { DeploymentConfiguration } from './model/deployment.ts';
-import type { Path, Report } from './model/report.ts';
+import { placeOf } from './model/place.ts';
+import type { Path, Place } from './model/place.ts';
 import { offsetOf, pathText, problemList } from './problem-list.ts';
 import type { Problem, ProblemList } from './problem-list.ts';
 import { checkAudiences } from './resolve/attestation.ts';
 import { checkCallerRoles } from './resolve/caller-roles.ts';
 import { resolveCa, resolveCluster, withDefaults } from './resolve/cluster.ts';
 import { checkDeployments, resolveDeployment } from './resolve/deployment.ts';
-import { readable } from './schema-issues.ts';
-import { checkCaShape, checkShape, configurationSchema } from './schema/cluster.ts';
-import type { ClusterInput, FileInput } from './schema/cluster.ts';
+import { checkShape } from './schema-issues.ts';
+import { fileShape, namedCaShape } from './schema/cluster.ts';
+import type { WrittenFile } from './schema/cluster.ts';
 
 export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration; readonly warnings: readonly Problem[] }
@@ -46,10 +49,11 @@ export function parseConfiguration(
   const input = readShape(document, problems);
   if (input === undefined) return failed();
 
-  const configuration = resolve(input, toDeploy, (cluster, severity, path, message) => {
-    const full = writtenPath(document, cluster, path);
+  const clusters = placeOf((severity, path, message) => {
+    const full = writtenPath(document, path);
     (severity === 'error' ? problems : warnings).add(offsetOf(document, full, false), full, message);
   });
+  const configuration = resolve(input, toDeploy, clusters);
   if (configuration.clusters.size === 0)
     problems.add(offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
   return problems.isEmpty() ? { ok: true, configuration, warnings: warnings.sorted() } : failed();
@@ -60,40 +64,30 @@ function checkSyntax(document: Document.Parsed, problems: ProblemList): void {
   checkPlain(document, (offset, message) => problems.add(offset, [], message));
 }
 
-function readShape(document: Document, problems: ProblemList): FileInput | undefined {
-  const shape = checkShape(document.toJS({ maxAliasCount: 0 }));
-  if (shape.success) return shape.data;
-  for (const { path, message, key } of shape.error.issues.flatMap(readable))
-    problems.add(offsetOf(document, path, key), path, message);
+function readShape(document: Document, problems: ProblemList): WrittenFile | undefined {
+  const shape = checkShape(fileShape, document.toJS({ maxAliasCount: 0 }));
+  if (shape.ok) return shape.value;
+  for (const { path, message, key } of shape.problem) problems.add(offsetOf(document, path, key), path, message);
   return undefined;
 }
 
-type ClusterReport = (cluster: string, ...problem: Parameters<Report>) => void;
-
-function resolve(
-  { defaults = {}, clusters: written }: FileInput,
-  toDeploy: boolean,
-  report: ClusterReport,
-): Configuration {
+/** `at`: the map of clusters. */
+function resolve({ defaults = {}, clusters: written }: WrittenFile, toDeploy: boolean, at: Place): Configuration {
   const clusters = new Map<string, ClusterConfiguration>();
   const deployments = new Map<string, DeploymentConfiguration>();
   for (const [name, own] of Object.entries(written)) {
     const input = withDefaults(defaults, own);
-    const reportHere: Report = (...problem) => report(name, ...problem);
-    clusters.set(name, resolveCluster(name, input, reportHere));
-    deployments.set(name, resolveDeployment(input, reportHere));
-    checkCallerRoles(input, reportHere);
+    clusters.set(name, resolveCluster(name, input, at(name)));
+    deployments.set(name, resolveDeployment(input, at(name)));
+    checkCallerRoles(input, at(name));
   }
-  checkAudiences(
-    [...clusters].map(([name, { attestation }]) => [name, attestation] as const),
-    report,
-  );
-  if (toDeploy) checkDeployments(clusters, deployments, report);
+  checkAudiences(clusters, at);
+  if (toDeploy) checkDeployments(clusters, deployments, at);
   return { clusters, deployments };
 }
 
 /** Where the value was written: in the cluster or in the defaults; if it is missing, in the cluster. */
-function writtenPath(document: Document, cluster: string, path: Path): Path {
+function writtenPath(document: Document, [cluster = '', ...path]: Path): Path {
   const own = ['clusters', cluster, ...path];
   return [own, ['defaults', ...path]].find((full) => document.hasIn(full)) ?? own;
 }
@@ -116,13 +110,13 @@ function checkPlain(document: Document, problem: (offset: number, message: strin
   });
 }
 
-/** The four kubernetes.io signers on one CA, as the in-tree signer has them: for the demo and the dev server. */
+/** The four kubernetes.io signers on one CA, as the in-tree signer has them: if there is no file, and for tests. */
 export function defaultCluster(
   name: string,
-  { maxTtlSeconds, ca = 'ca' }: { readonly maxTtlSeconds: number; readonly ca?: string },
+  { maxTtlSeconds, ca = 'ca' }: { readonly maxTtlSeconds?: number; readonly ca?: string } = {},
 ): ClusterConfiguration {
-  const profile = { ca, maxTtl: `${maxTtlSeconds}s` };
-  const input: ClusterInput = {
+  const profile = { ca, ...(maxTtlSeconds === undefined ? {} : { maxTtl: `${maxTtlSeconds}s` }) };
+  const written = {
     cas: { [ca]: { subject: { commonName: `${name} ${ca}` } } },
     profiles: {
       'kubernetes.io/kube-apiserver-client': profile,
@@ -131,28 +125,26 @@ export function defaultCluster(
       'kubernetes.io/legacy-unknown': profile,
     },
   };
-  return resolveCluster(name, input, (severity, path, message) => {
+  const at = placeOf((severity, path, message) => {
     if (severity === 'error') throw new RangeError(`${pathText(path)}: ${message}`);
   });
+  return resolveCluster(name, withDefaults({}, written), at);
 }
 
 /** A CA described by flags instead of a file, checked by the same rules: for `countersign ca init`. */
 export function caConfiguration(
   name: string,
   input: Readonly<Record<string, unknown>>,
-):
-  | { readonly ok: true; readonly ca: CaConfiguration }
-  | { readonly ok: false; readonly problems: readonly { readonly key: string; readonly message: string }[] } {
+): Result<CaConfiguration, readonly { readonly key: string; readonly message: string }[]> {
+  const written = { name, ca: input };
+  const shape = checkShape(namedCaShape, written);
+  // Paths of the shape are `name`, or `ca` and then the key of the CA.
+  if (!shape.ok)
+    return failure(shape.problem.map(({ path, message }) => ({ key: String(path[1] ?? path[0]), message })));
   const problems: { key: string; message: string }[] = [];
-  // Paths are `name`, or `ca` and then the key of the CA.
-  const add = (path: Path, message: string): void => void problems.push({ key: String(path[1] ?? path[0]), message });
-  const shape = checkCaShape(name, input);
-  if (!shape.success) {
-    for (const { path, message } of shape.error.issues.flatMap(readable)) add(path, message);
-    return { ok: false, problems };
-  }
-  const ca = resolveCa(name, shape.data.ca, (_, [, ...path], message) => add(path, message));
-  return problems.length === 0 ? { ok: true, ca } : { ok: false, problems };
+  const at = placeOf((_, [key = ''], message) => problems.push({ key: String(key), message }));
+  const ca = resolveCa(name, namedCaShape.parse(written).ca, at);
+  return problems.length === 0 ? success(ca) : failure(problems);
 }
 
-export { configurationSchema };
+export { configurationSchema } from './schema/cluster.ts';

@@ -1,18 +1,29 @@
-/** Issues of the schema library as text that an operator can act on. */
+/** Checks values against the schema. Problems are text that an operator can act on. */
 import type { z } from 'zod';
 import { quoted } from '../outcome/printable-text.ts';
-import type { Path } from './model/report.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
+import type { Path } from './model/place.ts';
 import { configurationSchema } from './schema/cluster.ts';
 import { suggestion } from './suggestion.ts';
 
-export interface ReadableIssue {
+export interface ShapeProblem {
   readonly path: Path;
   readonly message: string;
   /** Whether to point at the key rather than at its value. */
   readonly key: boolean;
 }
 
-export function readable(issue: z.core.$ZodIssue): ReadableIssue[] {
+/** The value as it was written: defaults are filled in later, after clusters are merged with `defaults`. */
+export function checkShape<Shape extends z.ZodType>(
+  shape: Shape,
+  value: unknown,
+): Result<z.input<Shape>, readonly ShapeProblem[]> {
+  const { error } = shape.safeParse(value, { error: messageOf });
+  return error === undefined ? success(value as z.input<Shape>) : failure(error.issues.flatMap(readable));
+}
+
+function readable(issue: z.core.$ZodIssue): readonly ShapeProblem[] {
   const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({
@@ -21,13 +32,20 @@ export function readable(issue: z.core.$ZodIssue): ReadableIssue[] {
       key: true,
     }));
   if (issue.code === 'invalid_key') return [{ path, message: issue.issues[0]?.message ?? issue.message, key: true }];
-  return [{ path, message: shapeMessage(issue), key: false }];
+  return [{ path, message: issue.message, key: false }];
 }
 
-function shapeMessage(issue: z.core.$ZodIssue): string {
+/** The message of what the schema has no message of its own for. */
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type')
     return issue.input === undefined ? 'is required' : `must be ${nouns[issue.expected] ?? issue.expected}`;
-  if (issue.code !== 'invalid_value') return issue.message;
+  if (issue.code === 'too_small')
+    return issue.origin === 'string' ? 'must not be empty' : `must be ${issue.minimum} or more`;
+  if (issue.code === 'too_big')
+    return issue.origin === 'array'
+      ? `must have at most ${issue.maximum} entries`
+      : `must be at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`;
+  if (issue.code !== 'invalid_value') return undefined;
   const values = issue.values.map(String);
   const meant = typeof issue.input === 'string' ? suggestion(issue.input, values) : undefined;
   if (meant !== undefined) return `${quoted(String(issue.input))} is not known here; did you mean ${quoted(meant)}?`;
@@ -50,7 +68,7 @@ function didYouMean(word: string, candidates: readonly string[]): string {
   return candidates.length === 0 ? '' : ` (known: ${candidates.join(', ')})`;
 }
 
-/** The keys the schema knows in the map at that path. */
+/** The keys that the schema knows in the map at that path. */
 function keysAt(path: Path): readonly string[] {
   type Schema = { properties?: Record<string, Schema>; additionalProperties?: Schema };
   let schema: Schema | undefined = configurationSchema();

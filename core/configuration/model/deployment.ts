@@ -1,28 +1,12 @@
-export interface DeploymentConfiguration {
+import type { DeploymentInput } from '../schema/deployment.ts';
+
+/** How one cluster runs on AWS. The keys of countersign.yaml are described in the schema. */
+export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoor' | 'alarms' | 'keys'> {
   readonly account?: string;
   readonly region?: string;
-  readonly frontDoor: 'httpApi' | 'functionUrl';
-  readonly access: {
-    readonly iam?: { readonly principals: readonly string[] };
-    readonly jwt?: JwtAccess;
-  };
-  readonly limits: {
-    readonly reservedConcurrency: number;
-    /** Of each HTTP API; a function URL has none. */
-    readonly throttle?: { readonly rate: number; readonly burst: number };
-    /** Enforced by the relay, not by AWS. */
-    readonly inFlightPerRequester: number;
-  };
-  readonly alarms: {
-    readonly topics: readonly string[];
-    readonly caDaysLeft: number;
-    readonly refusals: number;
-  };
-  readonly keys: {
-    /** Absent: the principals that IAM of the account permits. */
-    readonly administrators?: readonly string[];
-    readonly deleters: readonly string[];
-  };
+  readonly access: { readonly iam?: { readonly principals: readonly string[] }; readonly jwt?: JwtAccess };
+  /** `throttle`: of each HTTP API; a function URL has none. The relay enforces `inFlightPerRequester`, AWS the others. */
+  readonly limits: DeploymentInput['limits'];
   readonly logRetentionDays: number;
 }
 

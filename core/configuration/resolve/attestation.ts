@@ -4,7 +4,8 @@
 import type { ClusterAttestation } from '../model/attestation.ts';
 import type { ProfileAttestation, Profile } from '../../policy/profile.ts';
 import { resolveAws } from './aws-attestation.ts';
-import type { Path, Report } from '../model/report.ts';
+import type { Place } from '../model/place.ts';
+import { profileAttestation } from '../schema/attestation.ts';
 import type { ClusterInput, ProfileInput } from '../schema/cluster.ts';
 import { letsInAll } from '../../policy/requester-patterns.ts';
 import { resolveRanges } from './reserved.ts';
@@ -13,34 +14,25 @@ import type { SignerKind } from '../../policy/signer-names.ts';
 
 // ── Profiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** `at`: the key `attestation` of the profile. */
 export function resolveProfileAttestation(
   signer: SignerKind,
   input: ProfileInput['attestation'],
-  at: Path,
-  report: Report,
+  at: Place,
 ): ProfileAttestation | undefined {
   if (input === undefined && signer.provider === undefined) return undefined;
-  const place = [...at, 'attestation'];
-  const { providers, required = true, mode = 'enforce', subjectAccessReview = false } = input ?? {};
-  if (!isNodeSigner(signer)) report('error', place, 'only machines are attested: it is for the kubelet signers');
+  const { providers, ...rest } = input ?? profileAttestation.parse({});
+  if (!isNodeSigner(signer)) at.error('only machines are attested: it is for the kubelet signers');
   else if (signer.provider !== undefined) {
     if (providers !== undefined && (providers.length !== 1 || providers[0] !== signer.provider))
-      report('error', [...place, 'providers'], `the name of this signer says it: ${signer.provider}`);
-    if (!required)
-      report('error', [...place, 'required'], 'this signer is only for requests with evidence; it cannot be left out');
-  } else if (providers === undefined) report('error', [...place, 'providers'], 'is required');
+      at('providers').error(`the name of this signer says it: ${signer.provider}`);
+    if (!rest.required) at('required').error('this signer is only for requests with evidence; it cannot be left out');
+  } else if (providers === undefined) at('providers').error('is required');
   else if (providers.includes('insecure'))
-    report(
-      'error',
-      [...place, 'providers', providers.indexOf('insecure')],
+    at('providers', providers.indexOf('insecure')).error(
       'has a signer of its own: cluster.x-k8s.io/kube-apiserver-client-kubelet-insecure',
     );
-  return {
-    providers: signer.provider === undefined ? (providers ?? []) : [signer.provider],
-    required,
-    mode,
-    subjectAccessReview,
-  };
+  return { providers: signer.provider === undefined ? (providers ?? []) : [signer.provider], ...rest };
 }
 
 /** Whether every request is proven. First use alone (insecure) proves nothing, and neither does audit mode. */
@@ -58,23 +50,20 @@ const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
 
 /**
  * The permitted requesters. Without attestation the approver decides, as in-tree. With attestation, only a joining machine and
- * the renewing node itself may ask. Insecure signers do not renew, as Cluster API proposes.
+ * the renewing node itself may ask. Insecure signers do not renew, as Cluster API proposes. `at`: the key `requester`.
  */
 export function resolveRequester(
   signer: SignerKind,
   attestation: ProfileAttestation | undefined,
   { requester }: ProfileInput,
-  at: Path,
-  report: Report,
+  at: Place,
 ): Profile['requester'] {
-  const place = [...at, 'requester'];
   const insecure = signer.provider === 'insecure';
   // Signers under cluster.x-k8s.io/ were always attested, so no older requesters need access.
   const proven = isNodeSigner(signer) && !insecure && (signer.provider !== undefined || isProven(attestation));
-  if (requester?.nodeItself === true && insecure)
-    report('error', [...place, 'nodeItself'], 'an insecure signer does not renew');
+  if (requester?.nodeItself === true && insecure) at('nodeItself').error('an insecure signer does not renew');
   else if (requester?.nodeItself === true && !isNodeSigner(signer))
-    report('error', [...place, 'nodeItself'], 'is for the kubelet signers');
+    at('nodeItself').error('is for the kubelet signers');
   const nodeItself = requester?.nodeItself ?? proven;
   const joins = insecure || (proven && signer.kind !== 'kubelet-serving');
   const named = requester?.users !== undefined || requester?.groups !== undefined;
@@ -82,42 +71,40 @@ export function resolveRequester(
   const groups = requester?.groups ?? (joins && !named ? bootstrapGroups : []);
   // Two empty lists would permit every requester, which an operator who removed all others did not intend.
   if ((proven || insecure) && !nodeItself && users.length + groups.length === 0)
-    report('error', place, 'permits no requester: list users or groups');
+    at.error('permits no requester: list users or groups');
   return { users, groups, ...(nodeItself ? { nodeItself: true } : {}) };
 }
 
 // ── Clusters ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** `at`: the cluster. */
 export function resolveAttestation(
   cluster: string,
-  input: ClusterInput,
+  { attestation, aws: { account, region } }: ClusterInput,
   profiles: ReadonlyMap<string, Profile>,
-  report: Report,
+  at: Place,
 ): ClusterAttestation | undefined {
-  checkNodeClients(profiles, report);
-  checkServing(profiles, report);
-  const { attestation } = input;
+  checkNodeClients(profiles, at('profiles'));
+  checkServing(profiles, at('profiles'));
   const wanted = new Set([...profiles.values()].flatMap((profile) => profile.attestation?.providers ?? []));
+  const here = at('attestation');
   if (wanted.size === 0) {
-    if (attestation !== undefined)
-      report('warning', ['attestation'], 'no profile of this cluster is attested: none of this holds');
+    if (attestation !== undefined) here.warning('no profile of this cluster is attested: none of this holds');
     return undefined;
   }
-  const at = ['attestation'];
   if (wanted.has('aws') && attestation?.aws === undefined)
-    report('error', [...at, 'aws'], 'is required: a profile takes evidence of aws');
+    here('aws').error('is required: a profile takes evidence of aws');
   if (!wanted.has('aws') && attestation?.aws !== undefined)
-    report('warning', [...at, 'aws'], 'no profile of this cluster takes evidence of aws');
-  const { account, region } = input.aws ?? {};
+    here('aws').warning('no profile of this cluster takes evidence of aws');
   const named = account === undefined || region === undefined ? undefined : `${account}/${region}/${cluster}`;
   const audience = attestation?.audience ?? named;
   // Evidence of an insecure provider is not bound to an audience.
   if (audience === undefined && [...wanted].some((provider) => provider !== 'insecure'))
-    report('error', [...at, 'audience'], 'is required where aws.account and aws.region do not tell it');
+    here('audience').error('is required where aws.account and aws.region do not tell it');
   return {
     audience: audience ?? cluster,
-    ...(attestation?.aws === undefined ? {} : { aws: resolveAws(attestation.aws, account, [...at, 'aws'], report) }),
-    addressRanges: resolveRanges(attestation?.addressRanges, [...at, 'addressRanges'], report),
+    ...(attestation?.aws === undefined ? {} : { aws: resolveAws(attestation.aws, account, here('aws')) }),
+    addressRanges: resolveRanges(attestation?.addressRanges ?? [], here('addressRanges')),
   };
 }
 
@@ -125,75 +112,66 @@ export function resolveAttestation(
  * All node client signers issue the same names, so one without attestation makes the others' worthless: an attacker with a
  * bootstrap token would use that signer. Audit mode declares this as intended and temporary.
  */
-function checkNodeClients(profiles: ReadonlyMap<string, Profile>, report: Report): void {
+function checkNodeClients(profiles: ReadonlyMap<string, Profile>, at: Place): void {
   const clients = [...profiles.values()].filter(({ kind }) => kind === 'kube-apiserver-client-kubelet');
   const proven = clients.find(({ attestation }) => isProven(attestation));
   if (proven === undefined) return;
   for (const { signerName, attestation } of clients) {
     if (isProven(attestation)) continue;
-    const place = ['profiles', signerName];
     if (attestation?.mode === 'audit')
-      report(
-        'warning',
-        [...place, 'attestation', 'mode'],
+      at(signerName, 'attestation', 'mode').warning(
         `until it is enforced, ${proven.signerName} protects no node name: this signer gives the same ones`,
       );
     else
-      report(
-        'error',
-        place,
+      at(signerName).error(
         `gives without proof of the machine the node names that ${proven.signerName} gives only after it; attest it, or say attestation.mode: audit for a while`,
       );
   }
 }
 
 /** Serving requests are checked against the machine that the client request recorded, so a signer must record it. */
-function checkServing(profiles: ReadonlyMap<string, Profile>, report: Report): void {
-  const recorded = new Set(
-    [...profiles.values()]
-      .filter(({ kind, attestation }) => kind === 'kube-apiserver-client-kubelet' && attestation?.mode === 'enforce')
-      .flatMap(({ attestation }) => attestation?.providers ?? []),
+function checkServing(profiles: ReadonlyMap<string, Profile>, at: Place): void {
+  const enforced = [...profiles.values()].flatMap(({ signerName, kind, attestation }) =>
+    attestation?.mode === 'enforce' ? [{ signerName, kind, providers: attestation.providers }] : [],
   );
-  for (const { signerName, kind, attestation } of profiles.values())
-    if (kind === 'kubelet-serving' && attestation?.mode === 'enforce')
-      if (!attestation.providers.some((provider) => recorded.has(provider)))
-        report(
-          'warning',
-          ['profiles', signerName],
-          `no node client profile of this cluster enforces ${attestation.providers.join(' or ')}: only nodes that were adopted have a machine on record`,
-        );
+  const recorded = new Set(
+    enforced.flatMap(({ kind, providers }) => (kind === 'kube-apiserver-client-kubelet' ? providers : [])),
+  );
+  for (const { signerName, kind, providers } of enforced)
+    if (kind === 'kubelet-serving' && !providers.some((provider) => recorded.has(provider)))
+      at(signerName).warning(
+        `no node client profile of this cluster enforces ${providers.join(' or ')}: only nodes that were adopted have a machine on record`,
+      );
 }
 
-/** The relay approves a request only if the node rules or the list of requesters restrict it. */
+/** The relay approves a request only if the node rules or the list of requesters restrict it. `at`: the cluster. */
 export function checkApproval(
   profiles: ReadonlyMap<string, Profile>,
   approval: ReadonlyMap<string, 'manual' | 'approve'>,
-  report: Report,
+  at: Place,
 ): void {
   for (const { signerName, requester, attestation, ...profile } of profiles.values()) {
     const approved = approval.get(signerName) === 'approve';
     const all = letsInAll(requester);
     if (approved && !isNodeSigner(profile) && all !== undefined)
-      report('error', ['approval', signerName], `would approve what ${all} asks for: name who may under requester`);
+      at('approval', signerName).error(`would approve what ${all} asks for: name who may under requester`);
     if (!approved && attestation?.subjectAccessReview === true)
-      report(
-        'error',
-        ['profiles', signerName, 'attestation', 'subjectAccessReview'],
+      at('profiles', signerName, 'attestation', 'subjectAccessReview').error(
         'is asked by the relay where it approves, and the approval of this signer is manual',
       );
   }
 }
 
-/** Two deployments with the same audience would accept each other's evidence. */
+/** Two deployments with the same audience would accept each other's evidence. `at`: the map of clusters. */
 export function checkAudiences(
-  attestations: Iterable<readonly [string, ClusterAttestation | undefined]>,
-  report: (cluster: string, ...problem: Parameters<Report>) => void,
+  clusters: ReadonlyMap<string, { readonly attestation?: ClusterAttestation }>,
+  at: Place,
 ): void {
   const seen = new Map<string, string>();
-  for (const [cluster, attestation] of attestations) {
+  for (const [cluster, { attestation }] of clusters) {
     if (attestation === undefined) continue;
     const other = seen.get(attestation.audience);
     if (other === undefined) seen.set(attestation.audience, cluster);
-    else report(cluster, 'error', ['attestation', 'audience'], `is that of cluster ${other} too; each needs its own`);
+    else at(cluster, 'attestation', 'audience').error(`is that of cluster ${other} too; each needs its own`);
   }
 }

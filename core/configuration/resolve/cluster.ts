@@ -1,10 +1,11 @@
 /**
  * Resolves a cluster: merges defaults, fills in every value and checks that values fit together. Problems are collected, each
- * with the path of the wrong value.
+ * at the place of the wrong value.
  */
-import type { Path, Report } from '../model/report.ts';
+import type { Place } from '../model/place.ts';
 import { checkApproval, resolveAttestation, resolveProfileAttestation, resolveRequester } from './attestation.ts';
-import type { CaInput, ClusterInput, KeySpec, ProfileInput } from '../schema/cluster.ts';
+import { clusterShape } from '../schema/cluster.ts';
+import type { CaInput, ClusterInput, KeySpec, ProfileInput, WrittenCluster } from '../schema/cluster.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../model/cluster.ts';
 import { resolveCustomRules } from './custom-profile.ts';
 import { checkLogins } from './login.ts';
@@ -18,52 +19,47 @@ import type { SignerKind } from '../../policy/signer-names.ts';
 import { resolveSubject } from './subject.ts';
 import { isObject } from '../../encoding/json-object.ts';
 
-/** 30 days (kube-controller-manager: one year), because certificates cannot be revoked. */
-export const defaultTtlSeconds = 30 * 86_400;
-
-/** Maps are merged key by key; lists and single values of the cluster replace those of the defaults. */
-export function withDefaults(defaults: ClusterInput, own: ClusterInput): ClusterInput {
-  // Both passed the same schema, so values of the same key have the same type.
-  return merge(defaults, own) as ClusterInput;
+/**
+ * Maps are merged key by key; lists and single values of the cluster replace those of `defaults`. Both passed the schema, so
+ * the merged cluster passes it too, and gets the values that neither has.
+ */
+export function withDefaults(defaults: WrittenCluster, own: WrittenCluster): ClusterInput {
+  return clusterShape.parse(merge(defaults, own));
 }
 
 function merge(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over;
-  const keys = new Set([...Object.keys(base), ...Object.keys(over)]);
-  return Object.fromEntries(
-    [...keys].map((key) => [
-      key,
-      over[key] === undefined ? base[key] : base[key] === undefined ? over[key] : merge(base[key], over[key]),
-    ]),
+  const merged = Object.entries(over).map(
+    ([key, value]) => [key, Object.hasOwn(base, key) ? merge(base[key], value) : value] as const,
   );
+  return { ...base, ...Object.fromEntries(merged) };
 }
 
-const noCa = 'a cluster needs at least one CA';
+/** The resolved cluster; valid only if no error was reported. `at`: the cluster. */
+export function resolveCluster(name: string, input: ClusterInput, at: Place): ClusterConfiguration {
+  const cas = new Map(
+    Object.entries(input.cas).map(([ca, value]) => [ca, resolveCa(ca, value, at('cas', ca))] as const),
+  );
+  if (cas.size === 0) at('cas').error('a cluster needs at least one CA');
 
-/** The resolved cluster; valid only if no error was reported. */
-export function resolveCluster(name: string, input: ClusterInput, report: Report): ClusterConfiguration {
-  const cas = new Map(Object.entries(input.cas ?? {}).map(([ca, value]) => [ca, resolveCa(ca, value, report)]));
-  if (cas.size === 0) report('error', ['cas'], noCa);
-
-  const reserved = resolveReserved(input, report);
+  const reserved = resolveReserved(input, at);
   const profiles = new Map<string, Profile>();
-  for (const [signerName, value] of Object.entries(input.profiles ?? {})) {
-    const profile = resolveProfile(signerName, value, cas, reserved, report);
+  for (const [signerName, value] of Object.entries(input.profiles)) {
+    const profile = resolveProfile(signerName, value, cas, reserved, at('profiles', signerName));
     if (profile !== undefined) profiles.set(signerName, profile);
   }
-  if (Object.keys(input.profiles ?? {}).length === 0)
-    report('error', ['profiles'], 'a cluster needs at least one profile');
+  if (Object.keys(input.profiles).length === 0) at('profiles').error('a cluster needs at least one profile');
 
   for (const signerName of Object.keys(input.approval ?? {}))
-    if (input.profiles?.[signerName] === undefined)
-      report('error', ['approval', signerName], 'no profile of this cluster has that name');
+    if (input.profiles[signerName] === undefined)
+      at('approval', signerName).error('no profile of this cluster has that name');
   const approval = new Map(
     [...profiles.keys()].map((signer) => [signer, input.approval?.[signer] ?? 'manual'] as const),
   );
-  checkLogins(profiles, approval, report);
-  checkApproval(profiles, approval, report);
-  checkServingApproval(profiles, approval, input.approveServingWithoutProof, report);
-  const attestation = resolveAttestation(name, input, profiles, report);
+  checkLogins(profiles, approval, at);
+  checkApproval(profiles, approval, at);
+  checkServingApproval(profiles, approval, input.approveServingWithoutProof, at);
+  const attestation = resolveAttestation(name, input, profiles, at);
   return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
 }
 
@@ -86,29 +82,16 @@ const algorithmsOf: Readonly<Record<KeySpec, readonly [SignatureAlgorithm, ...Si
   'RSA-4096': rsaAlgorithms,
 };
 
-export function resolveCa(name: string, input: CaInput, report: Report): CaConfiguration {
-  const keySpec = input.keySpec ?? 'P-256';
-  const algorithms = algorithmsOf[keySpec];
+/** `at`: the CA. */
+export function resolveCa(name: string, { validity, ...input }: CaInput, at: Place): CaConfiguration {
+  const algorithms = algorithmsOf[input.keySpec];
   const signatureAlgorithm = input.signatureAlgorithm ?? algorithms[0];
   if (!algorithms.includes(signatureAlgorithm))
-    report('error', ['cas', name, 'signatureAlgorithm'], `a ${keySpec} key signs with ${algorithms.join(', ')}`);
-  const { commonName, organization, organizationalUnit, country } = input.subject ?? {};
+    at('signatureAlgorithm').error(`a ${input.keySpec} key signs with ${algorithms.join(', ')}`);
   // The issuer name cannot be changed later, and a default would be the same for two clusters.
-  if (commonName === undefined) report('error', ['cas', name, 'subject', 'commonName'], 'is required');
-  return {
-    name,
-    kind: input.kind ?? 'selfSigned',
-    keySpec,
-    signatureAlgorithm,
-    subject: {
-      commonName: commonName ?? name,
-      ...(organization === undefined ? {} : { organization }),
-      ...(organizationalUnit === undefined ? {} : { organizationalUnit }),
-      ...(country === undefined ? {} : { country }),
-    },
-    validitySeconds: seconds(input.validity ?? '3650d'),
-    pathLen: input.pathLen ?? 0,
-  };
+  if (input.subject.commonName === undefined) at('subject', 'commonName').error('is required');
+  const subject = { commonName: name, ...input.subject };
+  return { name, ...input, signatureAlgorithm, subject, validitySeconds: seconds(validity) };
 }
 
 function resolveProfile(
@@ -116,62 +99,59 @@ function resolveProfile(
   input: ProfileInput,
   cas: ReadonlyMap<string, CaConfiguration>,
   reserved: Reserved,
-  report: Report,
+  at: Place,
 ): Profile | undefined {
-  const at = ['profiles', signerName];
   const signer = signerOf(signerName);
   if (signer === undefined) {
-    report('error', at, unknownSignerMessage(signerName));
+    at.error(unknownSignerMessage(signerName));
     return undefined;
   }
   const { kind } = signer;
   const [onlyCa] = cas.size === 1 ? [...cas.keys()] : [];
-  const ca = input.ca ?? onlyCa;
-  if (cas.size === 0) report('error', ['cas'], noCa);
-  else if (ca === undefined) report('error', [...at, 'ca'], 'is required where there is more than one CA');
-  else if (!cas.has(ca))
-    report('error', [...at, 'ca'], `no CA of this cluster has that name (${[...cas.keys()].join(', ')})`);
+  const ca = input.ca ?? onlyCa ?? '';
+  if (cas.size > 0 && !cas.has(ca))
+    at('ca').error(
+      ca === ''
+        ? 'is required where there is more than one CA'
+        : `no CA of this cluster has that name (${[...cas.keys()].join(', ')})`,
+    );
 
-  const maxTtlSeconds = input.maxTtl === undefined ? defaultTtlSeconds : seconds(input.maxTtl);
-  if (maxTtlSeconds < 60) report('error', [...at, 'maxTtl'], 'must be at least 60s');
-  const validitySeconds = cas.get(ca ?? '')?.validitySeconds ?? maxTtlSeconds;
-  if (maxTtlSeconds > validitySeconds)
-    report('warning', [...at, 'maxTtl'], 'is longer than the CA itself is valid; certificates end with their CA');
+  const maxTtlSeconds = seconds(input.maxTtl);
+  if (maxTtlSeconds < 60) at('maxTtl').error('must be at least 60s');
+  if (maxTtlSeconds > (cas.get(ca)?.validitySeconds ?? maxTtlSeconds))
+    at('maxTtl').warning('is longer than the CA itself is valid; certificates end with their CA');
 
-  const { allowReserved, subject } = resolveSubject(kind, input.subject, reserved, [...at, 'subject'], report);
-  if (kind !== 'custom') checkFixed(signerName, signer, input, at, report);
-  const allowReservedSans = resolveAllowedSans(kind, input.sans, reserved, [...at, 'sans'], report);
-  const attestation = resolveProfileAttestation(signer, input.attestation, at, report);
-  const custom = kind === 'custom' ? resolveCustomRules(input, at, report) : undefined;
+  const { allowReserved, subject } = resolveSubject(kind, input.subject, reserved, at('subject'));
+  if (kind !== 'custom') checkFixed(signerName, signer, input, at);
+  const allowReservedSans = resolveAllowedSans(kind, input.sans.allowReserved, reserved, at('sans', 'allowReserved'));
+  const attestation = resolveProfileAttestation(signer, input.attestation, at('attestation'));
+  const custom = kind === 'custom' ? resolveCustomRules(input, at) : undefined;
   return {
     signerName,
     kind,
-    ca: ca ?? '',
+    ca,
     maxTtlSeconds,
-    keys: input.keys ?? ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
+    keys: input.keys,
     allowReserved,
     reserved,
     subject,
-    requester: resolveRequester(signer, attestation, input, at, report),
+    requester: resolveRequester(signer, attestation, input, at('requester')),
     ...(allowReservedSans.length === 0 ? {} : { allowReservedSans }),
     ...(attestation === undefined ? {} : { attestation }),
-    ...(input.freshKeys === true ? { freshKeys: true } : {}),
+    ...(input.freshKeys ? { freshKeys: true } : {}),
     ...(custom === undefined ? {} : { custom }),
   };
 }
 
 /** What Kubernetes fixes for its own signers cannot be configured, so writing it down would mislead a reviewer. */
-function checkFixed(signerName: string, signer: SignerKind, input: ProfileInput, at: Path, report: Report): void {
-  const kubelet = isNodeSigner(signer);
+function checkFixed(signerName: string, signer: SignerKind, input: ProfileInput, at: Place): void {
   const message = `is fixed ${isInTree({ signerName }) ? 'by Kubernetes ' : ''}for ${signerName} and cannot be set`;
-  if (input.usages !== undefined) report('error', [...at, 'usages'], message);
+  if (input.usages !== undefined) at('usages').error(message);
   for (const key of ['dns', 'email', 'ip', 'uri', 'required'] as const)
-    if (input.sans?.[key] !== undefined) report('error', [...at, 'sans', key], message);
-  for (const key of [
-    'commonNameRequired',
-    ...(kubelet ? (['commonNames', 'organizations', 'allowReserved'] as const) : []),
-  ] as const)
-    if (input.subject?.[key] !== undefined) report('error', [...at, 'subject', key], message);
+    if (input.sans[key] !== undefined) at('sans', key).error(message);
+  const names = isNodeSigner(signer) ? (['commonNames', 'organizations', 'allowReserved'] as const) : [];
+  for (const key of ['commonNameRequired', ...names] as const)
+    if (input.subject[key] !== undefined) at('subject', key).error(message);
 }
 
 /** The schema let only such texts through. */

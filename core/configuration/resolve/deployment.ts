@@ -1,96 +1,81 @@
 /**
- * How a cluster runs on AWS, from what was written to what holds. Nothing here decides what is signed, so none of it
- * is bundled with the sign function: only the authorizer gets its part, `JwtAccess`.
+ * Resolves how a cluster runs on AWS. Nothing here decides what is signed, so none of it is bundled with the sign function:
+ * only the authorizer gets its part, `JwtAccess`.
  */
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
-import type { Report } from '../model/report.ts';
+import type { Place } from '../model/place.ts';
 import type { ClusterConfiguration } from '../model/cluster.ts';
+import { throttle as throttleShape } from '../schema/deployment.ts';
 import type { DeploymentInput, JwtInput } from '../schema/deployment.ts';
 
-export function resolveDeployment(input: DeploymentInput, report: Report): DeploymentConfiguration {
-  const frontDoor = input.frontDoor ?? 'httpApi';
-  const { iam, jwt } = input.access ?? {};
-  const { throttle } = input.limits ?? {};
+/** `at`: the cluster. */
+export function resolveDeployment(
+  { frontDoor, access: { iam, jwt }, limits: { throttle, ...limits }, alarms, keys, logs, aws }: DeploymentInput,
+  at: Place,
+): DeploymentConfiguration {
   if (frontDoor === 'functionUrl') {
-    // A function URL knows AWS_IAM and NONE, and NONE is no door.
-    if (jwt !== undefined)
-      report('error', ['access', 'jwt'], 'a function URL cannot check tokens; use frontDoor: httpApi');
+    // A function URL knows AWS_IAM and NONE, and NONE lets every caller in.
+    if (jwt !== undefined) at('access', 'jwt').error('a function URL cannot check tokens; use frontDoor: httpApi');
     if (throttle !== undefined)
-      report('error', ['limits', 'throttle'], 'a function URL cannot throttle; set reservedConcurrency');
+      at('limits', 'throttle').error('a function URL cannot throttle; set reservedConcurrency');
   }
-  if (iam !== undefined && (iam.principals ?? []).length === 0)
-    report('error', ['access', 'iam', 'principals'], 'is required and must not be empty');
-  const { administrators, deleters = [] } = input.keys ?? {};
+  if (iam?.principals.length === 0) at('access', 'iam', 'principals').error('is required and must not be empty');
+  const { administrators, deleters } = keys;
   if (administrators?.length === 0)
-    report('error', ['keys', 'administrators'], 'must not be empty, or the key policy could never be changed');
+    at('keys', 'administrators').error('must not be empty, or the key policy could never be changed');
   deleters.forEach((deleter, index) => {
     if (administrators?.includes(deleter) === true)
-      report(
-        'warning',
-        ['keys', 'deleters', index],
-        'is an administrator too; deletion is safer with a separate principal',
-      );
+      at('keys', 'deleters', index).warning('is an administrator too; deletion is safer with a separate principal');
   });
   return {
-    ...(input.aws?.account === undefined ? {} : { account: input.aws.account }),
-    ...(input.aws?.region === undefined ? {} : { region: input.aws.region }),
+    ...aws,
     frontDoor,
     access: {
-      ...(iam === undefined ? {} : { iam: { principals: iam.principals ?? [] } }),
-      ...(jwt === undefined ? {} : { jwt: resolveJwt(jwt, report) }),
+      ...(iam === undefined ? {} : { iam: { principals: iam.principals } }),
+      ...(jwt === undefined ? {} : { jwt: resolveJwt(jwt, at('access', 'jwt')) }),
     },
-    limits: {
-      reservedConcurrency: input.limits?.reservedConcurrency ?? 40,
-      ...(frontDoor === 'functionUrl'
-        ? {}
-        : { throttle: { rate: throttle?.rate ?? 200, burst: throttle?.burst ?? 400 } }),
-      inFlightPerRequester: input.limits?.inFlightPerRequester ?? 24,
-    },
-    alarms: {
-      topics: input.alarms?.topics ?? [],
-      caDaysLeft: input.alarms?.caDaysLeft ?? 90,
-      refusals: input.alarms?.refusals ?? 20,
-    },
-    keys: { ...(administrators === undefined ? {} : { administrators }), deleters },
-    logRetentionDays: input.logs?.retentionDays ?? 365,
+    limits: { ...limits, ...(frontDoor === 'functionUrl' ? {} : { throttle: throttle ?? throttleShape.parse({}) }) },
+    alarms,
+    keys,
+    logRetentionDays: logs.retentionDays,
   };
 }
 
-function resolveJwt({ issuer, audience, subjects, jwks }: JwtInput, report: Report): JwtAccess {
-  const at = ['access', 'jwt'];
-  if (issuer === undefined) report('error', [...at, 'issuer'], 'is required');
-  if (audience === undefined) report('error', [...at, 'audience'], 'is required');
+function resolveJwt({ issuer = '', audience = '', subjects, jwks }: JwtInput, at: Place): JwtAccess {
+  if (issuer === '') at('issuer').error('is required');
+  if (audience === '') at('audience').error('is required');
   // kube-apiserver's own audience is its issuer by default, and every pod gets a token for it.
   else if (audience === issuer)
-    report('error', [...at, 'audience'], 'must not be the issuer: the tokens every pod is given are for that audience');
-  if ((subjects ?? []).length === 0) report('error', [...at, 'subjects'], 'is required and must not be empty');
-  const keySet = jwks === undefined ? undefined : readJwks(jwks);
-  if (typeof keySet === 'string') report('error', [...at, 'jwks'], keySet);
-  return {
-    issuer: issuer ?? '',
-    audience: audience ?? '',
-    subjects: subjects ?? [],
-    ...(typeof keySet === 'object' ? { jwks: keySet } : {}),
-  };
+    at('audience').error('must not be the issuer: the tokens every pod is given are for that audience');
+  if (subjects.length === 0) at('subjects').error('is required and must not be empty');
+  if (jwks === undefined) return { issuer, audience, subjects };
+  const keySet = readJwks(jwks);
+  if (keySet.ok) return { issuer, audience, subjects, jwks: keySet.value };
+  at('jwks').error(keySet.problem);
+  return { issuer, audience, subjects };
 }
 
-/** The key set, or what is wrong with it. */
-function readJwks(json: string): NonNullable<JwtAccess['jwks']> | string {
+/** The key set, or its problem. */
+function readJwks(json: string): Result<NonNullable<JwtAccess['jwks']>, string> {
   let parsed: unknown;
   try {
     parsed = JSON.parse(json);
   } catch {
-    return 'must be JSON; quote it, or use a block (jwks: |)';
+    return failure('must be JSON; quote it, or use a block (jwks: |)');
   }
   const keys: unknown = (parsed as { keys?: unknown } | null)?.keys;
-  if (!Array.isArray(keys) || keys.length === 0) return 'must be a JSON Web Key Set with at least one key';
+  if (!Array.isArray(keys) || keys.length === 0) return failure('must be a JSON Web Key Set with at least one key');
   for (const key of keys as readonly unknown[]) {
     const { kty, d, k } = (key ?? {}) as Readonly<Record<string, unknown>>;
-    // The file is read by reviewers and relays: no place for what makes tokens.
-    if (d !== undefined || k !== undefined) return 'holds a private or shared key; only public keys belong here';
-    if (kty !== 'RSA' && kty !== 'EC') return 'holds a key that is neither RSA nor EC; tokens are RS256 or ES256';
+    // Reviewers and relays read the file: no key that can make tokens belongs there.
+    if (d !== undefined || k !== undefined)
+      return failure('holds a private or shared key; only public keys belong here');
+    if (kty !== 'RSA' && kty !== 'EC')
+      return failure('holds a key that is neither RSA nor EC; tokens are RS256 or ES256');
   }
-  return { keys: keys as readonly Readonly<Record<string, unknown>>[] };
+  return success({ keys: keys as readonly Readonly<Record<string, unknown>>[] });
 }
 
 /** Known before anything is deployed, so that the command line finds the function without asking CloudFormation. */
@@ -98,30 +83,31 @@ export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' 
   return `countersign-${cluster}-${service}`;
 }
 
-/** Likewise, so that other accounts can let their relays assume it before it exists. */
+/** Known before it exists, so that other accounts can let their relays assume it. */
 export function callerRoleName(cluster: string): string {
   return `countersign-${cluster}-caller`;
 }
 
-/** Roles and functions have names of up to 64 characters, and ours stand around the cluster's. */
+/** Names of roles and functions have up to 64 characters, and ours hold the cluster's name. */
 const longestName = 40;
 
-/** Checks that matter only for a deployment, not for the dev server and the command line. */
+/** Checks that matter only for a deployment, not for the dev server and the command line. `at`: the map of clusters. */
 export function checkDeployments(
   clusters: ReadonlyMap<string, ClusterConfiguration>,
   deployments: ReadonlyMap<string, DeploymentConfiguration>,
-  report: (cluster: string, ...problem: Parameters<Report>) => void,
+  at: Place,
 ): void {
-  checkKmsQuota(clusters, deployments, report);
+  checkKmsQuota(clusters, deployments, at);
   for (const [name, { access }] of deployments) {
-    if (!/^[a-z]/.test(name)) report(name, 'error', [], 'must begin with a letter: it names CloudFormation stacks');
+    const here = at(name);
+    if (!/^[a-z]/.test(name)) here.error('must begin with a letter: it names CloudFormation stacks');
     if (name.length > longestName)
-      report(name, 'error', [], `must be at most ${longestName} characters: it becomes part of role names`);
+      here.error(`must be at most ${longestName} characters: it becomes part of role names`);
     // The state stack of one would be the service stack of the other.
     if (name.endsWith('-state') && deployments.has(name.slice(0, -'-state'.length)))
-      report(name, 'error', [], `is the name of the state stack of cluster ${name.slice(0, -'-state'.length)}`);
+      here.error(`is the name of the state stack of cluster ${name.slice(0, -'-state'.length)}`);
     if (access.iam === undefined && access.jwt === undefined)
-      report(name, 'error', ['access'], 'is required to deploy: name callers under access.iam or access.jwt');
+      here('access').error('is required to deploy: name callers under access.iam or access.jwt');
   }
 }
 
@@ -131,11 +117,11 @@ export function checkDeployments(
  */
 const kmsSignaturesPerSecond = 1000;
 
-/** Clusters share nothing but this quota: what all front doors together let through should stay below it. */
+/** Clusters share only this quota: what all front doors together let through should stay below it. */
 function checkKmsQuota(
   clusters: ReadonlyMap<string, ClusterConfiguration>,
   deployments: ReadonlyMap<string, DeploymentConfiguration>,
-  report: (cluster: string, ...problem: Parameters<Report>) => void,
+  at: Place,
 ): void {
   const sums = new Map<string, number>();
   for (const [name, { account = '', region = '', access, limits }] of deployments) {
@@ -149,10 +135,7 @@ function checkKmsQuota(
       const after = before + ways * (limits.throttle?.rate ?? 0);
       sums.set(pool, after);
       if (before <= kmsSignaturesPerSecond && after > kmsSignaturesPerSecond)
-        report(
-          name,
-          'warning',
-          ['limits', 'throttle', 'rate'],
+        at(name, 'limits', 'throttle', 'rate').warning(
           `up to here the front doors of one account and region let through ${after} calls a second; KMS signs ${kmsSignaturesPerSecond} unless AWS raised the quota`,
         );
     }

@@ -1,34 +1,31 @@
-/** What a cluster reserves: names and addresses that its signers refuse. Checked once, here. */
-import type { Path, Report } from '../model/report.ts';
+/** What a cluster reserves: names and addresses that its signers refuse. */
+import type { Place } from '../model/place.ts';
 import type { ClusterInput } from '../schema/cluster.ts';
 import { parseRange } from '../../policy/patterns.ts';
 import type { AddressRange } from '../../policy/patterns.ts';
 import { comparableName } from '../../policy/reserved-names.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
 
-export function resolveReserved(input: ClusterInput, report: Report): Reserved {
-  const names = input.reservedNames ?? [];
-  names.forEach((pattern, index) => {
-    if (/^\*+$/.test(pattern)) report('error', ['reservedNames', index], 'is every name');
+/** `at`: the cluster. */
+export function resolveReserved(
+  { reservedNames, reservedAddresses, clusterDomain }: ClusterInput,
+  at: Place,
+): Reserved {
+  reservedNames.forEach((pattern, index) => {
+    if (/^\*+$/.test(pattern)) at('reservedNames', index).error('is every name');
   });
-  return {
-    names: names.map(comparableName),
-    addresses: resolveRanges(input.reservedAddresses, ['reservedAddresses'], report),
-    clusterDomain: input.clusterDomain ?? 'cluster.local',
-  };
+  const addresses = resolveRanges(reservedAddresses, at('reservedAddresses'));
+  return { names: reservedNames.map(comparableName), addresses, clusterDomain };
 }
 
+export const notRange = 'must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8';
+
 /** Each must be a CIDR block or one address; a block of all addresses is a mistake. */
-export function resolveRanges(texts: readonly string[] | undefined, at: Path, report: Report): readonly AddressRange[] {
-  return (texts ?? []).flatMap((text, index) => {
+export function resolveRanges(texts: readonly string[], at: Place): readonly AddressRange[] {
+  return texts.flatMap((text, index) => {
     const range = parseRange(text);
-    if (range === undefined)
-      report(
-        'error',
-        [...at, index],
-        'must be an address or a CIDR block without bits beyond its prefix, such as 10.0.0.0/8',
-      );
-    else if (/^0+$/.test(range.first) && /^f+$/.test(range.last)) report('error', [...at, index], 'is every address');
+    if (range === undefined) at(index).error(notRange);
+    else if (/^0+$/.test(range.first) && /^f+$/.test(range.last)) at(index).error('is every address');
     return range ?? [];
   });
 }

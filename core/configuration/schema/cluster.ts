@@ -8,49 +8,41 @@
 import { z } from 'zod';
 import { clusterAttestation, profileAttestation } from './attestation.ts';
 import { deploymentShape } from './deployment.ts';
+import { flag, matching, text, texts } from './values.ts';
 import { knownUsages } from '../../x509/key-usages.ts';
 
 /** Duration in one unit; its upper end keeps every date a certificate can hold representable. */
-const duration = z
-  .string()
-  .regex(/^[1-9][0-9]{0,8}[smhd]$/, 'must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)');
+const duration = matching(
+  /^[1-9][0-9]{0,8}[smhd]$/,
+  'must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
+);
 
 /** Cluster and CA names end in URLs, record keys and file names: a DNS label (RFC 1123). */
-const label = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a DNS label: lower-case letters, digits and inner hyphens');
+const label = matching(
+  /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  'must be a DNS label: lower-case letters, digits and inner hyphens',
+);
 
-const text = z.string().min(1, 'must not be empty').max(253, 'must be at most 253 characters');
-/** Each name of a request is compared with each entry, so that their number bounds what a request costs. */
-const texts = z.array(text).max(256, 'must have at most 256 entries');
 const usages = z.array(z.enum(knownUsages));
 
 const distinguishedName = z.strictObject({
   commonName: text
     .max(64, 'must be at most 64 characters (RFC 5280, ub-common-name)')
-    .optional()
+    .exactOptional()
     .describe('Common name of the CA, the issuer name of every certificate. Required.'),
-  organization: text.max(64, 'must be at most 64 characters').optional().describe('Organization of the CA.'),
-  organizationalUnit: text
-    .max(64, 'must be at most 64 characters')
-    .optional()
-    .describe('Organizational unit of the CA.'),
-  country: z
-    .string()
-    .regex(/^[A-Z]{2}$/, 'must be two capital letters (ISO 3166)')
-    .optional()
+  organization: text.max(64).exactOptional().describe('Organization of the CA.'),
+  organizationalUnit: text.max(64).exactOptional().describe('Organizational unit of the CA.'),
+  country: matching(/^[A-Z]{2}$/, 'must be two capital letters (ISO 3166)')
+    .exactOptional()
     .describe('Country of the CA.'),
 });
 
 const ca = z.strictObject({
-  kind: z
-    .enum(['selfSigned'])
-    .optional()
-    .meta({ description: 'How the CA certificate comes to be.', default: 'selfSigned' }),
-  keySpec: z.enum(['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096']).optional().meta({
-    description: 'Kind of the CA key. Every Kubernetes client verifies P-256.',
-    default: 'P-256',
-  }),
+  kind: z.enum(['selfSigned']).default('selfSigned').describe('How the CA certificate comes to be.'),
+  keySpec: z
+    .enum(['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096'])
+    .default('P-256')
+    .describe('Kind of the CA key. Every Kubernetes client verifies P-256.'),
   signatureAlgorithm: z
     .enum([
       'ECDSA_SHA_256',
@@ -63,181 +55,176 @@ const ca = z.strictObject({
       'RSASSA_PSS_SHA_384',
       'RSASSA_PSS_SHA_512',
     ])
-    .optional()
+    .exactOptional()
     .describe('What the CA key signs with. Default: the one that fits the key (SHA-256 for RSA, PKCS #1).'),
-  subject: distinguishedName.optional().describe('Name of the CA.'),
-  validity: duration.optional().meta({ description: 'Lifetime of the CA certificate.', default: '3650d' }),
-  pathLen: z.int('must be a whole number').min(0, 'must be 0 or more').max(10, 'must be at most 10').optional().meta({
-    description: 'How many CAs may stand between this one and a leaf.',
-    default: 0,
-  }),
+  subject: distinguishedName.prefault({}).describe('Name of the CA.'),
+  validity: duration.default('3650d').describe('Lifetime of the CA certificate.'),
+  pathLen: z.int().min(0).max(10).default(0).describe('How many CAs may stand between this one and a leaf.'),
 });
 
 const profile = z.strictObject({
-  ca: label.optional().describe('The CA that signs, by its name under `cas`. May be left out when there is only one.'),
-  maxTtl: duration.optional().meta({
-    description: 'Longest lifetime, and the lifetime of a request that names none. At least 60s.',
-    default: '30d',
-  }),
+  ca: label
+    .exactOptional()
+    .describe('The CA that signs, by its name under `cas`. May be left out when there is only one.'),
+  maxTtl: duration
+    .default('30d')
+    .describe('Longest lifetime, and the lifetime of a request that names none. At least 60s.'),
   keys: z
     .array(z.enum(['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519']))
     .min(1, 'must name at least one kind')
-    .optional()
-    .meta({
-      description: 'Kinds of requester keys permitted. RSA means 2048 to 8192 bits, always.',
-      default: ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'],
-    }),
+    .default(['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'])
+    .describe('Kinds of requester keys permitted. RSA means 2048 to 8192 bits, always.'),
   requester: z
     .strictObject({
-      users: texts.optional().describe('User names, `*` = any run of characters.'),
-      groups: texts.optional().describe('Groups of which the requester must have one, `*` = any run of characters.'),
+      users: texts.exactOptional().describe('User names, `*` = any run of characters.'),
+      groups: texts
+        .exactOptional()
+        .describe('Groups of which the requester must have one, `*` = any run of characters.'),
       nodeItself: z
-        .boolean('must be true or false')
-        .optional()
+        .boolean()
+        .exactOptional()
         .describe(
           'Whether the node itself may ask besides them: user `system:node:<name>` for that very name, in group `system:nodes`. Default: true where attestation is enforced and for `…-aws` signers, false elsewhere. Kubelet signers only.',
         ),
     })
-    .optional()
+    .exactOptional()
     .describe(
       'Who may ask: one matching user name or group is enough. Default: any requester whose request is approved; where attestation is enforced and under `cluster.x-k8s.io/` the groups `system:bootstrappers` and `system:bootstrappers:*` for client certificates, and only the node itself for serving ones.',
     ),
   attestation: profileAttestation
-    .optional()
+    .exactOptional()
     .describe('The proof of the machine that a request needs. Kubelet signers only. Default: none.'),
-  freshKeys: z.boolean('must be true or false').optional().meta({
-    description: 'Whether a key that was certified before is refused, so that each certificate has a key of its own.',
-    default: false,
-  }),
+  freshKeys: flag(
+    false,
+    'Whether a key that was certified before is refused, so that each certificate has a key of its own.',
+  ),
   subject: z
     .strictObject({
       commonNames: texts
-        .optional()
+        .exactOptional()
         .describe(
           'Common names permitted, `*` = any run of characters; never reserved names. Default: any that is not reserved, for own signers none. Not for the kubelet signers.',
         ),
-      organizations: texts.optional().describe('Organizations permitted, likewise.'),
-      commonNameRequired: z.boolean('must be true or false').optional().meta({
-        description: 'Whether a request without a common name is refused. Own signers only.',
-        default: false,
-      }),
+      organizations: texts.exactOptional().describe('Organizations permitted, likewise.'),
+      commonNameRequired: z
+        .boolean()
+        .exactOptional()
+        .meta({ description: 'Whether a request without a common name is refused. Own signers only.', default: false }),
       allowReserved: texts
-        .optional()
+        .exactOptional()
         .describe(
           'Exact reserved names that this signer may give as common name or organization; never node names. Not for the kubelet signers.',
         ),
     })
-    .optional()
+    .prefault({})
     .describe('Whom a certificate may name.'),
   usages: z
     .strictObject({
-      allowed: usages.optional().describe('Usages a request may ask for. Required.'),
-      required: usages.optional().describe('Usages a request must ask for.'),
+      allowed: usages.default([]).describe('Usages a request may ask for. Required.'),
+      required: usages.default([]).describe('Usages a request must ask for.'),
     })
-    .optional()
+    .exactOptional()
     .describe('Key usages, in the words of the Kubernetes API. Own signers only, and required there.'),
   sans: z
     .strictObject({
       dns: texts
-        .optional()
+        .exactOptional()
         .describe('DNS names permitted. `*` = any run of characters; a wildcard name only by the very same pattern.'),
-      email: texts.optional().describe('Mail addresses permitted. `*` never covers an `@`.'),
-      ip: texts.optional().describe('Addresses and CIDR blocks permitted.'),
-      uri: texts.optional().describe('URIs permitted. `*` never covers any of `/ ? # @ \\ %`.'),
-      required: z.boolean('must be true or false').optional().meta({
-        description: 'Whether a request without any subjectAltName is refused.',
-        default: false,
-      }),
+      email: texts.exactOptional().describe('Mail addresses permitted. `*` never covers an `@`.'),
+      ip: texts.exactOptional().describe('Addresses and CIDR blocks permitted.'),
+      uri: texts.exactOptional().describe('URIs permitted. `*` never covers any of `/ ? # @ \\ %`.'),
+      required: z
+        .boolean()
+        .exactOptional()
+        .meta({ description: 'Whether a request without any subjectAltName is refused.', default: false }),
       allowReserved: texts
-        .optional()
+        .exactOptional()
         .describe(
           'Exact DNS names and addresses that kubelets may serve under although they are reserved or not host names. Kubelet serving signers only.',
         ),
     })
-    .optional()
+    .prefault({})
     .describe(
       'Subject alternative names; a type without a list is not permitted. All but `allowReserved`: own signers only.',
     ),
 });
 
-const signerName = z
-  .string()
-  .max(571, 'must be at most 571 characters')
-  .regex(
-    /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/,
-    'must be a signer name: a domain with a dot, one slash, a path, such as k8s.example.com/web',
-  );
+const signerName = matching(
+  /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/,
+  'must be a signer name: a domain with a dot, one slash, a path, such as k8s.example.com/web',
+).max(571);
 
-const cluster = z.strictObject({
-  cas: z.record(label, ca).optional().describe('The CAs of the cluster, by name. At least one.'),
-  profiles: z.record(signerName, profile).optional().describe('What each signer permits, by signerName. At least one.'),
+export const clusterShape = z.strictObject({
+  cas: z.record(label, ca).default({}).describe('The CAs of the cluster, by name. At least one.'),
+  profiles: z
+    .record(signerName, profile)
+    .default({})
+    .describe('What each signer permits, by signerName. At least one.'),
   approval: z
     .record(signerName, z.enum(['manual', 'approve']))
-    .optional()
+    .exactOptional()
     .meta({
       description:
         'Who approves requests, by signerName. `manual`: another approver, for example kubectl certificate approve. `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only if `requester` lists users or groups and, where certificates are logins, `subject` limits names.',
       default: 'manual',
     }),
-  approveServingWithoutProof: z.boolean('must be true or false').optional().meta({
-    description:
-      'Whether `approval: approve` is permitted for kubelet serving signers that enforce no proof of the machine. Each node then gets certificates for the names and addresses of all others.',
-    default: false,
-  }),
+  approveServingWithoutProof: flag(
+    false,
+    'Whether `approval: approve` is permitted for kubelet serving signers that enforce no proof of the machine. Each node then gets certificates for the names and addresses of all others.',
+  ),
   reservedNames: texts
-    .optional()
+    .default([])
     .describe(
       'Names that no signer but the kubelet signers gives as common name or organization, unless `subject.allowReserved` lists them exactly, and DNS names that no node may serve under. `*` = any run of characters; case is ignored. Added to the names that are always reserved.',
     ),
   reservedAddresses: texts
-    .optional()
+    .default([])
     .describe('Addresses no node may serve under: the service range, the control-plane endpoint. CIDR blocks.'),
-  clusterDomain: z
-    .string()
-    .max(253, 'must be at most 253 characters')
-    .regex(
-      /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
-      'must be a DNS name in lower case, without a dot at its end',
-    )
-    .optional()
-    .meta({
-      description:
-        'DNS domain of the cluster (`--cluster-domain` of the kubelet). No node may serve under a name in it.',
-      default: 'cluster.local',
-    }),
-  attestation: clusterAttestation.optional().describe('Which machines may join, where profiles demand a proof.'),
+  clusterDomain: matching(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+    'must be a DNS name in lower case, without a dot at its end',
+  )
+    .max(253)
+    .default('cluster.local')
+    .describe('DNS domain of the cluster (`--cluster-domain` of the kubelet). No node may serve under a name in it.'),
+  attestation: clusterAttestation.exactOptional().describe('Which machines may join, where profiles demand a proof.'),
   ...deploymentShape,
 });
 
-const file = z.strictObject({
+export const fileShape = z.strictObject({
   version: z.literal(1).describe('Version of this format.'),
-  defaults: cluster
-    .optional()
+  defaults: clusterShape
+    .exactOptional()
     .describe(
       'Anything a cluster can have, for all clusters. Maps are merged key by key; lists and values are replaced.',
     ),
   clusters: z
-    .record(label, cluster)
+    .record(label, clusterShape)
     .describe('The clusters, by name. The name is part of the URL: `/v1/clusters/<name>/sign`.'),
 });
 
-export type ClusterInput = z.infer<typeof cluster>;
-export type CaInput = z.infer<typeof ca>;
-export type ProfileInput = z.infer<typeof profile>;
-export type FileInput = z.infer<typeof file>;
-export type KeySpec = NonNullable<CaInput['keySpec']>;
+/** One CA by itself. */
+export const namedCaShape = z.strictObject({ name: label, ca });
 
-/** Checks the shape; issues are zod's, each with its path. */
-export function checkShape(value: unknown): z.ZodSafeParseResult<FileInput> {
-  return file.safeParse(value, { reportInput: true });
-}
-
-/** The same for one CA by itself. */
-export function checkCaShape(name: string, value: unknown): z.ZodSafeParseResult<{ name: string; ca: CaInput }> {
-  return z.strictObject({ name: label, ca }).safeParse({ name, ca: value }, { reportInput: true });
-}
+/** As written: what is absent is absent. */
+export type WrittenCluster = z.input<typeof clusterShape>;
+export type WrittenFile = z.input<typeof fileShape>;
+/** With the defaults of this schema filled in. */
+export type ClusterInput = z.output<typeof clusterShape>;
+export type CaInput = z.output<typeof ca>;
+export type ProfileInput = z.output<typeof profile>;
+export type KeySpec = CaInput['keySpec'];
 
 /** JSON Schema (2020-12) of the file, for editors. */
 export function configurationSchema(): Readonly<Record<string, unknown>> {
-  return { title: 'countersign.yaml', ...z.toJSONSchema(file, { reused: 'inline' }) };
+  const schema = z.toJSONSchema(fileShape, {
+    reused: 'inline',
+    io: 'input',
+    // The meaning of an absent list or map is in its description.
+    override: ({ jsonSchema }) => {
+      const initial = jsonSchema.default;
+      if (typeof initial === 'object' && Object.keys(initial ?? {}).length === 0) delete jsonSchema.default;
+    },
+  });
+  return { title: 'countersign.yaml', ...schema };
 }

@@ -1,55 +1,48 @@
 /**
- * The part of a cluster in countersign.yaml that says how it runs on AWS: callers, limits, alarms. The signing rules are in core/configuration/schema/cluster.ts, how values must fit together in core/configuration/resolve/deployment.ts.
+ * The part of a cluster in countersign.yaml that says how it runs on AWS: callers, limits, alarms. The signing rules are in
+ * cluster.ts; how values must fit together is checked in core/configuration/resolve/deployment.ts.
  */
 import { z } from 'zod';
+import { accountId, matching, text } from './values.ts';
 
-const text = z.string().min(1, 'must not be empty').max(253, 'must be at most 253 characters');
-
-const count = (least: number, most: number) =>
-  z.int('must be a whole number').min(least, `must be ${least} or more`).max(most, `must be at most ${most}`);
+const count = (least: number, most: number) => z.int().min(least).max(most);
 
 /** With a wildcard, any principal that can create a role with a matching name would get access. */
-const principal = z
-  .string()
-  .max(2048, 'must be at most 2048 characters')
-  .regex(
-    /^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(root|(role|user)\/[\w+=,.@/-]+)$/,
-    'must be the ARN of one role, user or account (…:root), such as arn:aws:iam::111122223333:role/watch-relay; no wildcards',
-  );
+const principal = matching(
+  /^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(root|(role|user)\/[\w+=,.@/-]+)$/,
+  'must be the ARN of one role, user or account (…:root), such as arn:aws:iam::111122223333:role/watch-relay; no wildcards',
+).max(2048);
 
-const topic = z
-  .string()
-  .regex(
-    /^arn:aws(-[a-z]+)*:sns:[a-z0-9-]+:[0-9]{12}:[\w-]{1,256}$/,
-    'must be the ARN of an SNS topic, such as arn:aws:sns:eu-central-1:111122223333:alerts',
-  );
+const principals = z.array(principal);
+
+const topic = matching(
+  /^arn:aws(-[a-z]+)*:sns:[a-z0-9-]+:[0-9]{12}:[\w-]{1,256}$/,
+  'must be the ARN of an SNS topic, such as arn:aws:sns:eu-central-1:111122223333:alerts',
+);
 
 const jwt = z.strictObject({
-  issuer: z
-    .string()
-    .max(512, 'must be at most 512 characters')
-    .regex(/^https:\/\/[^\s?#@]+$/, 'must be an https URL without user, query or fragment')
-    .optional()
+  issuer: matching(/^https:\/\/[^\s?#@]+$/, 'must be an https URL without user, query or fragment')
+    .max(512)
+    .exactOptional()
     .describe('The `iss` claim, exactly: what kube-apiserver has as `--service-account-issuer`. Required.'),
-  audience: text.optional().describe('What the `aud` claim must hold: a name that only this endpoint has. Required.'),
+  audience: text
+    .exactOptional()
+    .describe('What the `aud` claim must hold: a name that only this endpoint has. Required.'),
   subjects: z
     .array(
-      z
-        .string()
-        .max(400, 'must be at most 400 characters')
-        .regex(
-          /^system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+$/,
-          'must be one service account, system:serviceaccount:<namespace>:<name>; no wildcards',
-        ),
+      matching(
+        /^system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+$/,
+        'must be one service account, system:serviceaccount:<namespace>:<name>; no wildcards',
+      ).max(400),
     )
-    .optional()
+    .default([])
     .describe(
       'The `sub` claims let in, exactly: `system:serviceaccount:<namespace>:<name>`. Required, since any author of pods can get a token for an audience.',
     ),
   jwks: z
     .string()
-    .max(65_536, 'must be at most 65536 characters')
-    .optional()
+    .max(65_536)
+    .exactOptional()
     .describe(
       'The issuer’s public keys, for an issuer that cannot be reached from AWS: the JSON of `kubectl get --raw /openid/v1/jwks`. Default: fetched from the issuer.',
     ),
@@ -58,73 +51,64 @@ const jwt = z.strictObject({
 const access = z.strictObject({
   iam: z
     .strictObject({
-      principals: z
-        .array(principal)
-        .optional()
+      principals: principals
+        .default([])
         .describe('Who may assume the caller role of the cluster: roles of relays, in other accounts too. Required.'),
-      everyNodeMayAskForCertificates: z
-        .array(principal)
-        .optional()
+      everyNodeMayAskForCertificates: principals
+        .default([])
         .describe(
           'Those of `principals` that are roles of nodes, spelled out once more: each such node, and each pod there that reaches the instance metadata, may then ask for certificates in any name. Default: none; a role of nodes is refused.',
         ),
     })
-    .optional()
+    .exactOptional()
     .describe('Callers with AWS credentials: requests are signed (SigV4).'),
   jwt: jwt
-    .optional()
+    .exactOptional()
     .describe('Callers with a service-account token, on an HTTP API of their own. Not with `frontDoor: functionUrl`.'),
 });
 
+export const throttle = z.strictObject({
+  rate: count(1, 10_000).default(200).describe('Calls a second by each way in; each may be one signature of KMS.'),
+  burst: count(1, 5000).default(400).describe('Calls at once before the rate begins to hold.'),
+});
+
 const limits = z.strictObject({
-  reservedConcurrency: count(1, 1000).optional().meta({
-    description:
+  reservedConcurrency: count(1, 1000)
+    .default(40)
+    .describe(
       'Signing functions at work at once, taken from what the account has. More than a relay’s `--concurrency`.',
-    default: 40,
-  }),
-  throttle: z
-    .strictObject({
-      rate: count(1, 10_000)
-        .optional()
-        .meta({ description: 'Calls a second by each way in; each may be one signature of KMS.', default: 200 }),
-      burst: count(1, 5000)
-        .optional()
-        .meta({ description: 'Calls at once before the rate begins to hold.', default: 400 }),
-    })
-    .optional()
+    ),
+  throttle: throttle
+    .exactOptional()
     .describe('What the front door lets through. Not with `frontDoor: functionUrl`, which cannot throttle.'),
-  inFlightPerRequester: count(1, 256).optional().meta({
-    description:
+  inFlightPerRequester: count(1, 256)
+    .default(24)
+    .describe(
       'Requests of one requester that the relay has in hand at once. More wait, and none is dropped: a whole pool of nodes may share one token. Of the 32 that it works on in all, so that some are always left for others.',
-    default: 24,
-  }),
+    ),
 });
 
 const alarms = z.strictObject({
   topics: z
     .array(topic)
-    .optional()
+    .default([])
     .describe('SNS topics that are notified when an alarm is raised and when it ends. Default: none.'),
-  caDaysLeft: count(1, 3650)
-    .optional()
-    .meta({ description: 'Alarm when a CA certificate has fewer days left.', default: 90 }),
-  refusals: count(1, 1_000_000).optional().meta({
-    description:
+  caDaysLeft: count(1, 3650).default(90).describe('Alarm when a CA certificate has fewer days left.'),
+  refusals: count(1, 1_000_000)
+    .default(20)
+    .describe(
       'Alarm at so many refusals for one reason in five minutes. Reasons that tell of an attack: at the first.',
-    default: 20,
-  }),
+    ),
 });
 
 const keys = z.strictObject({
-  administrators: z
-    .array(principal)
-    .optional()
+  administrators: principals
+    .exactOptional()
     .describe(
       'Who may change policy, tags and state of the CA keys; CloudFormation’s own role must be among them. Default: whom IAM of the account lets.',
     ),
-  deleters: z
-    .array(principal)
-    .optional()
+  deleters: principals
+    .default([])
     .describe('Who may schedule the deletion of a CA key. Default: no principal, until the key policy is changed.'),
 });
 
@@ -132,37 +116,31 @@ const logs = z.strictObject({
   // What CloudWatch Logs offers: docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
   retentionDays: z
     .literal([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653])
-    .optional()
-    .meta({ description: 'How long they are kept.', default: 365 }),
+    .default(365)
+    .describe('How long they are kept.'),
 });
 
 const aws = z.strictObject({
-  account: z
-    .string()
-    .regex(/^[0-9]{12}$/, 'must be twelve digits, in quotes')
-    .optional()
-    .describe('Account, in quotes. Default: that of the credentials deployed with.'),
-  region: z
-    .string()
-    .regex(/^[a-z]{2}(-[a-z]+)+-[0-9]$/, 'must be a region such as eu-central-1')
-    .optional()
+  account: accountId.exactOptional().describe('Account, in quotes. Default: that of the credentials deployed with.'),
+  region: matching(/^[a-z]{2}(-[a-z]+)+-[0-9]$/, 'must be a region such as eu-central-1')
+    .exactOptional()
     .describe('Region. Default: that of the credentials deployed with.'),
 });
 
 /** Keys of a cluster. */
 export const deploymentShape = {
-  frontDoor: z.enum(['httpApi', 'functionUrl']).optional().meta({
-    description: 'How the sign function is reached: by an API Gateway HTTP API, or by a Lambda function URL.',
-    default: 'httpApi',
-  }),
-  access: access.optional().describe('Who may call. Deployed clusters need at least one way in.'),
-  limits: limits.optional().describe('How much the cluster may use.'),
-  alarms: alarms.optional().describe('When alarms are raised, and where they are sent.'),
-  keys: keys.optional().describe('Who administers the CA keys. None of these principals can sign with them.'),
-  logs: logs.optional().describe('Logs of functions and front door.'),
-  aws: aws.optional().describe('Where the stacks are.'),
+  frontDoor: z
+    .enum(['httpApi', 'functionUrl'])
+    .default('httpApi')
+    .describe('How the sign function is reached: by an API Gateway HTTP API, or by a Lambda function URL.'),
+  access: access.prefault({}).describe('Who may call. Deployed clusters need at least one way in.'),
+  limits: limits.prefault({}).describe('How much the cluster may use.'),
+  alarms: alarms.prefault({}).describe('When alarms are raised, and where they are sent.'),
+  keys: keys.prefault({}).describe('Who administers the CA keys. None of these principals can sign with them.'),
+  logs: logs.prefault({}).describe('Logs of functions and front door.'),
+  aws: aws.prefault({}).describe('Where the stacks are.'),
 };
 
 const deployment = z.strictObject(deploymentShape);
-export type DeploymentInput = z.infer<typeof deployment>;
-export type JwtInput = z.infer<typeof jwt>;
+export type DeploymentInput = z.output<typeof deployment>;
+export type JwtInput = z.output<typeof jwt>;

@@ -64,6 +64,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/ca/second-reader.ts': ['@peculiar/x509', 'reflect-metadata'],
   'core/configuration/schema/cluster.ts': ['zod'],
   'core/configuration/schema/deployment.ts': ['zod'],
+  'core/configuration/schema/values.ts': ['zod'],
   'adapters/kubernetes/api.ts': ['@kubernetes/client-node'],
   'adapters/kubernetes/clients.ts': ['@kubernetes/client-node'],
   'adapters/aws/sigv4.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js', '@aws-sdk/credential-providers'],

@@ -7,7 +7,10 @@ import { now, run } from '../run.ts';
 
 const checked = caConfiguration('nodes', { subject: { commonName: 'prod nodes' } });
 if (!checked.ok) throw new Error('the CA of this test is wrong');
-const { certificate } = await temporaryCa(checked.ca, { now, randomBytes: (count) => new Uint8Array(count).fill(7) });
+const { certificate } = await temporaryCa(checked.value, {
+  now,
+  randomBytes: (count) => new Uint8Array(count).fill(7),
+});
 const keyId = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const made = {
   ok: true,

@@ -5,7 +5,6 @@ import { configurationReference } from '../../../../cli/output/configuration-ref
 import { configurationSchema, defaultCluster } from '../../../../core/configuration/parse.ts';
 import { signerDocuments } from '../../../../core/configuration/signer-documents.ts';
 import { run } from '../run.ts';
-import { defaultTtlSeconds } from '../../../../core/configuration/resolve/cluster.ts';
 
 const root = join(import.meta.dirname, '../../../..');
 const example = join(root, 'examples/countersign.yaml');
@@ -81,7 +80,7 @@ describe('config docs', () => {
   test('of the default rules', async () => {
     const { out, code } = await run(['config', 'docs']);
     expect(code).toBe(0);
-    expect(out).toBe(signerDocuments(defaultCluster('default', { maxTtlSeconds: defaultTtlSeconds })));
+    expect(out).toBe(signerDocuments(defaultCluster('default')));
   });
 
   test('of the only cluster, of one of several, of all', async () => {

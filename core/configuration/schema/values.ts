@@ -1,0 +1,13 @@
+/** Values that several keys of countersign.yaml take. */
+import { z } from 'zod';
+
+export const text = z.string().min(1).max(253);
+
+/** Each name of a request is compared with each entry, so the number of entries bounds what a request costs. */
+export const texts = z.array(text).max(256);
+
+export const accountId = z.string().regex(/^[0-9]{12}$/, 'must be twelve digits, in quotes');
+
+export const flag = (initial: boolean, description: string) => z.boolean().default(initial).describe(description);
+
+export const matching = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
