@@ -23,10 +23,10 @@ import type { Instant } from './ports/instant.ts';
 import type { LockReader } from './ports/locks.ts';
 import { readAndCheckRequest } from './read-and-check-request.ts';
 import { checkCertificate } from './x509/check-issued.ts';
-import { assembleCertificate, buildTbs } from './x509/leaf-certificate.ts';
+import { assembleCertificate, buildTbs, issuerOf } from './x509/leaf-certificate.ts';
 import type { Authority } from './x509/leaf-certificate.ts';
 import type { CertificateRequest } from './x509/model.ts';
-import { notAfterOf, serialFrom, serialOctets, validity } from './x509/validity.ts';
+import { serialFrom, serialOctets, validity } from './x509/validity.ts';
 
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
@@ -116,7 +116,7 @@ function planCertificate(
   const now = ports.now();
   const { maxTtlSeconds } = profile;
   const { expirationSeconds, usages } = object;
-  const caNotAfter = notAfterOf(authority.certificate);
+  const { notAfter: caNotAfter } = issuerOf(authority).facts;
   const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now });
   const serial = serialFrom(ports.randomBytes(serialOctets));
   return {

@@ -5,14 +5,14 @@ import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.t
 import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
 import { embeddedSigner } from '../../adapters/embedded/signer.ts';
 import { checkCertificate } from '../../core/x509/check-issued.ts';
-import { assembleCertificate, buildTbs } from '../../core/x509/leaf-certificate.ts';
+import { assembleCertificate, buildTbs, issuerOf } from '../../core/x509/leaf-certificate.ts';
 import type { Authority, LeafTemplate } from '../../core/x509/leaf-certificate.ts';
 import { defaultCluster } from '../../core/configuration/parse.ts';
 import { decodeRequest } from '../../core/x509/certificate-request.ts';
 import { issue } from '../../core/issue.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
-import { notAfterOf, serialFrom, validity } from '../../core/x509/validity.ts';
+import { serialFrom, validity } from '../../core/x509/validity.ts';
 import type { LockReader } from '../../core/ports/locks.ts';
 import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
 import { checkProfile } from '../../core/policy/check-profile.ts';
@@ -166,9 +166,10 @@ function templateOf(
   { usages }: RequestObject,
   request: LeafTemplate['request'],
   maxTtlSeconds: number,
-  { certificate }: Authority,
+  authority: Authority,
 ): LeafTemplate {
   const now = Date.now();
-  const span = validity({ maxTtlSeconds, expirationSeconds: undefined, caNotAfter: notAfterOf(certificate), now });
-  return { request, usages, serial: serialFrom(randomBytes(16)), notBefore: span.notBefore, notAfter: span.notAfter };
+  const { notAfter: caNotAfter } = issuerOf(authority).facts;
+  const span = validity({ maxTtlSeconds, expirationSeconds: undefined, caNotAfter, now });
+  return { request, usages, serial: serialFrom(randomBytes(16)), ...span };
 }

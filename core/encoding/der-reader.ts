@@ -56,7 +56,7 @@ interface OpenElement {
   readonly end: number;
 }
 
-/** Nearly every element is primitive: one list for all of them. */
+/** One list for all primitive elements, which are most of them. */
 const none: readonly never[] = Object.freeze([]);
 
 /** Exactly one element that fills `source`. The problem names the place and never repeats content. */
@@ -94,7 +94,7 @@ export function readDer(source: Uint8Array, most = maxElements): Result<DerEleme
 
 type Header = Pick<DerElement, 'tag' | 'contentStart' | 'end'>;
 
-/** One header between `start` and `limit`, the end of the parent; the content of a primitive element is looked at. */
+/** One header between `start` and `limit`, the end of the parent. The content of a primitive element is checked. */
 function readHeader(source: Uint8Array, start: number, limit: number): Result<Header, string> {
   const tag = source[start];
   const first = source[start + 1];
@@ -127,7 +127,7 @@ function isConstructed(tag: number): boolean {
   return (tag & 0x20) !== 0;
 }
 
-/** Universal types that are made of other elements: EXTERNAL, EMBEDDED PDV, SEQUENCE, SET. */
+/** Universal types that contain other elements: EXTERNAL, EMBEDDED PDV, SEQUENCE, SET. */
 const constructedTypes: ReadonlySet<number> = new Set([8, 11, 16, 17]);
 
 function checkTag(tag: number): string | undefined {
@@ -141,7 +141,7 @@ function checkTag(tag: number): string | undefined {
   return undefined;
 }
 
-/** The types of which BER knows more than one encoding of the same value. */
+/** The primitive types for which BER has more than one encoding of a value. */
 function checkPrimitive(tag: number, source: Uint8Array, start: number, end: number): string | undefined {
   const length = end - start;
   const first = source[start] ?? 0;
@@ -189,6 +189,12 @@ function checkOid(source: Uint8Array, start: number, end: number): string | unde
   return (source[end - 1] ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
 }
 
+/** DER inside an OCTET STRING or BIT STRING; `undefined` for absent or other bytes. */
+export function elementIn(bytes: Uint8Array | undefined): DerElement | undefined {
+  const read = bytes === undefined ? undefined : readDer(bytes);
+  return read?.ok === true ? read.value : undefined;
+}
+
 /** DER of an empty SEQUENCE: empty basicConstraints, or an empty Name. */
 export const emptySequence = Uint8Array.of(0x30, 0x00);
 
@@ -209,14 +215,9 @@ export function childrenOf(element: DerElement | undefined, tag: number): readon
 /** Dotted text of an OBJECT IDENTIFIER; `undefined` for any other element. */
 export function oidOf(element: DerElement | undefined): string | undefined {
   if (element?.tag !== derTag.objectIdentifier) return undefined;
-  return oidText(contentOf(element));
-}
-
-/** `content` has passed `checkOid`. */
-export function oidText(content: Uint8Array): string {
   const arcs: number[] = [];
   let arc = 0;
-  for (const octet of content) {
+  for (const octet of contentOf(element)) {
     arc = arc * 128 + (octet & 0x7f);
     if (octet >= 0x80) continue;
     // §8.19.4: the first number holds two arcs, the second below 40 unless the first is 2.

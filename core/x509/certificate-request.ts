@@ -10,6 +10,7 @@ import {
   childrenOf,
   contentOf,
   derTag,
+  elementIn,
   emptySequence,
   encodingOf,
   isAscii,
@@ -114,9 +115,9 @@ function decodeInfo(info: DerElement): Result<RequestInfo, Violations> {
 }
 
 function decodeProviderId(value: Uint8Array | undefined): string | undefined {
-  const element = value === undefined ? undefined : readDer(value);
-  if (element?.ok !== true || element.value.tag !== derTag.utf8String) return undefined;
-  const content = contentOf(element.value);
+  const element = elementIn(value);
+  if (element?.tag !== derTag.utf8String) return undefined;
+  const content = contentOf(element);
   return isAscii(content) ? Buffer.from(content).toString('latin1') : undefined;
 }
 

@@ -5,8 +5,8 @@ import type { CertificateFacts } from './read-certificate.ts';
 import { issuerOf } from './leaf-certificate.ts';
 import type { Authority, Issuer } from './leaf-certificate.ts';
 import type { CertificateRequest } from './model.ts';
-import { contentOf, emptySequence, readDer } from '../encoding/der-reader.ts';
-import { algorithmIdentifier, extensionType, keyIdentifier } from './tbs-certificate.ts';
+import { contentOf, elementIn, emptySequence } from '../encoding/der-reader.ts';
+import { algorithmIdentifiers, extensionType, keyIdentifier } from './tbs-certificate.ts';
 
 /**
  * Lists the faults of the finished certificate, as our strict reader and OpenSSL see it. The certificate is returned only if
@@ -22,23 +22,20 @@ export function checkCertificate(
   request: CertificateRequest,
 ): string[] {
   const issuer = issuerOf(authority);
-  const facts = readable(() => certificateFacts(der));
-  const certificate = readable(() => new X509Certificate(der));
-  if (facts === undefined || certificate === undefined) return ['it cannot be read back'];
+  let facts: CertificateFacts;
+  let certificate: X509Certificate;
+  try {
+    facts = certificateFacts(der);
+    certificate = new X509Certificate(der);
+  } catch {
+    return ['it cannot be read back'];
+  }
   return [
     ...checkSignature(facts, certificate, tbs, authority, issuer),
     ...checkFields(facts, issuer.facts),
     ...checkExtensions(facts, issuer.facts),
     ...faults([[same(facts.spki, request.publicKey.spki), 'its key is not that of the request']]),
   ];
-}
-
-function readable<Result>(read: () => Result): Result | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }
 
 function checkSignature(
@@ -48,7 +45,7 @@ function checkSignature(
   { signer }: Authority,
   issuer: Issuer,
 ): string[] {
-  const algorithm = algorithmIdentifier(signer.algorithm);
+  const algorithm = algorithmIdentifiers[signer.algorithm];
   return faults([
     [same(facts.tbs, tbs), 'it is not what was recorded'],
     // RFC 5280 §4.1.1.2: the two must agree; only one of them is signed.
@@ -102,8 +99,7 @@ function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[
 
 /** AuthorityKeyIdentifier ::= SEQUENCE { [0] keyIdentifier }, and nothing more (RFC 5280 §4.2.1.1). */
 function keyIdIn(value: Uint8Array | undefined): Uint8Array | undefined {
-  const root = value === undefined ? undefined : readDer(value);
-  const [keyId, ...rest] = root?.ok === true ? root.value.children : [];
+  const [keyId, ...rest] = elementIn(value)?.children ?? [];
   return keyId?.tag === 0x80 && rest.length === 0 ? contentOf(keyId) : undefined;
 }
 

@@ -88,9 +88,9 @@ function valuesOf(attributes: readonly SubjectAttribute[], type: string): readon
 const identityTypes = new Set([commonNameType, organizationType]);
 
 /**
- * What makes a name look like another one, in words that the attribute follows. Deviation 16: what compares names as RFC 5280
- * §7.1 says drops such characters (RFC 4518 §2.2, §2.4, §2.6.1), and so may whatever carries a name onwards: HTTP strips
- * blanks off both ends of a header, so that `O=" system:masters"` is system:masters to an aggregated API server.
+ * Why a name can be mistaken for another one; the name of the attribute follows. Deviation 16: programs that compare names by
+ * RFC 5280 §7.1 drop such characters (RFC 4518 §2.2, §2.4, §2.6.1), and transports may too: HTTP strips blanks off both ends
+ * of a header, so that an aggregated API server reads `O=" system:masters"` as system:masters.
  */
 export function lookalike(name: string): string | undefined {
   // RFC 5280, Appendix A: at least one character.
@@ -101,8 +101,8 @@ export function lookalike(name: string): string | undefined {
 }
 
 /**
- * Format characters and others that are not shown by default, what has no assigned look (private use, unassigned), U+FFFC and
- * U+FFFD, and every blank but the space, which looks like it. ZWNJ and ZWJ are among them, which some scripts and emoji use.
+ * Format characters and others that are not shown by default (among them ZWNJ and ZWJ, which some scripts and emoji use),
+ * private and unassigned ones, U+FFFC and U+FFFD, and the blanks that look like a space.
  */
 const hiddenCharacter = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffc\ufffd]|(?! )\p{Zs}/u;
 
@@ -112,34 +112,30 @@ export function hasControl(text: string): boolean {
 }
 
 /**
- * The string types Go reads into a name (encoding/asn1), read as Go does. Others hold no text there and would silently
- * not reach the certificate, so a request with one is refused.
+ * The string types that Go reads into a name (encoding/asn1), read as Go does. Go drops the other types silently, so a
+ * request with one is refused.
  */
 function decodeString(value: DerElement): string | undefined {
   const content = Buffer.from(contentOf(value));
+  const latin1 = content.toString('latin1');
   switch (value.tag) {
     case derTag.utf8String:
       return decodeUtf8(content);
     case derTag.printableString:
-      // '*' and '&' are no PrintableString characters; Go takes both because they are common.
-      return matching(content, /^[A-Za-z0-9 '()+,\-./:=?*&]*$/);
+      // '*' and '&' are not PrintableString characters; Go takes both because they are common.
+      return /^[A-Za-z0-9 '()+,\-./:=?*&]*$/.test(latin1) ? latin1 : undefined;
     case derTag.numericString:
-      return matching(content, /^[0-9 ]*$/);
+      return /^[0-9 ]*$/.test(latin1) ? latin1 : undefined;
     case derTag.ia5String:
-      return isAscii(content) ? content.toString('latin1') : undefined;
+      return isAscii(content) ? latin1 : undefined;
     case derTag.teletexString:
-      // T.61 in name only: the world writes and reads Latin-1.
-      return content.toString('latin1');
+      // Named T.61, but written and read as Latin-1 everywhere.
+      return latin1;
     case derTag.bmpString:
       return decodeBmp(content);
     default:
       return undefined;
   }
-}
-
-function matching(content: Buffer, pattern: RegExp): string | undefined {
-  const text = content.toString('latin1');
-  return pattern.test(text) ? text : undefined;
 }
 
 /** Buffer puts U+FFFD for what is not UTF-8 (overlong forms and surrogates too), so the way back must give the same. */
@@ -170,19 +166,13 @@ export function encodeSubject({ attributes }: Pick<Subject, 'attributes'>): Uint
 }
 
 function encodeRdn(type: string, values: readonly string[]): Uint8Array {
-  return setOf(...values.map((value) => sequence(objectIdentifier(type), encodeString(value))));
+  // PrintableString where its characters suffice, otherwise UTF8String, as in Go and RFC 5280 §4.1.2.4.
+  const encoded = values.map((value) => (isPrintable(value) ? printableString(value) : utf8String(value)));
+  return setOf(...encoded.map((value) => sequence(objectIdentifier(type), value)));
 }
 
-/** PrintableString where its characters suffice, otherwise UTF8String: what Go writes, and RFC 5280 §4.1.2.4 asks. */
-function encodeString(value: string): Uint8Array {
-  return isPrintable(value) ? printableString(value) : utf8String(value);
-}
-
-/** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as RFC 4514 §2.4 says. */
+/** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as in RFC 4514 §2.4. */
 export function subjectText({ attributes }: Subject): string {
+  const escaped = (value: string): string => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&');
   return attributes.map(({ type, value }) => `${shortName(type)}=${escaped(value)}`).join(', ');
-}
-
-function escaped(value: string): string {
-  return value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&');
 }

@@ -25,7 +25,7 @@ import type { Instant } from '../ports/instant.ts';
 import { encodeSubjectAltNames } from './subject-alt-names.ts';
 import { encodeSubject } from './distinguished-name.ts';
 import {
-  algorithmIdentifier,
+  algorithmIdentifiers,
   authorityKeyIdentifierExtension,
   basicConstraintsExtension,
   encodeExtension,
@@ -58,13 +58,16 @@ export interface LeafTemplate {
   readonly notAfter: Instant;
 }
 
-/** The same template and authority give the same bytes. Throws for a usage outside the table: a profile let it through. */
+/** The same template and authority give the same bytes. Throws for a usage outside the table: a profile should have refused it. */
 export function buildTbs(
   { request, usages, serial, notBefore, notAfter }: LeafTemplate,
   authority: Authority,
 ): Uint8Array {
   const { facts, pointer } = issuerOf(authority);
   const subject = encodeSubject(request.subject);
+  const names = encodeSubjectAltNames(request.sans);
+  // RFC 5280 §4.2.1.6: then the names are critical.
+  const subjectIsEmpty = subject.length === emptySequence.length;
   return encodeTbs({
     serial,
     algorithm: authority.signer.algorithm,
@@ -75,21 +78,20 @@ export function buildTbs(
     spki: request.publicKey.spki,
     extensions: [
       ...usageExtensions(usages),
-      noCa,
+      notCa,
       subjectKeyIdentifierExtension(request.publicKey.spki),
       ...(pointer === undefined ? [] : [pointer]),
-      ...subjectAltNameExtensions(request, subject.length === emptySequence.length),
+      ...(names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)]),
     ],
   });
 }
 
 /** Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue }, in DER. */
 export function assembleCertificate(tbs: Uint8Array, signature: Uint8Array, algorithm: SignatureAlgorithm): Uint8Array {
-  return sequence(tbs, algorithmIdentifier(algorithm), bitString(signature));
+  return sequence(tbs, algorithmIdentifiers[algorithm], bitString(signature));
 }
 
-/** The same for every leaf. */
-const noCa = basicConstraintsExtension();
+const notCa = basicConstraintsExtension();
 
 function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   const unknown = usages.filter((usage) => !isKnownUsage(usage));
@@ -97,7 +99,7 @@ function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   const extensions: Uint8Array[] = [];
   const bits = new Set<number>();
   const purposes = new Set<string>();
-  // In table order, whatever the order asked for: the certificate's order of extKeyUsage.
+  // In table order, which is the certificate's order of extKeyUsage.
   for (const [usage, meaning] of Object.entries<UsageMeaning>(usageTable)) {
     if (!usages.includes(usage)) continue;
     if ('keyUsageBit' in meaning) bits.add(meaning.keyUsageBit);
@@ -111,17 +113,10 @@ function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   return extensions;
 }
 
-/** RFC 5280 §4.2.1.6: critical if the subject is empty. */
-function subjectAltNameExtensions({ sans }: CertificateRequest, subjectIsEmpty: boolean): readonly Uint8Array[] {
-  const names = encodeSubjectAltNames(sans);
-  return names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)];
-}
-
-/** A CA's certificate as its leaves need it. */
 export interface Issuer {
   readonly facts: CertificateFacts;
   readonly certificate: X509Certificate;
-  /** The authorityKeyIdentifier of its leaves. A CA made without an identifier gives none to point to, as in Go. */
+  /** The authorityKeyIdentifier of its leaves; absent if the CA has no subjectKeyIdentifier, as in Go. */
   readonly pointer: Uint8Array | undefined;
 }
 
@@ -129,14 +124,12 @@ export interface Issuer {
 const issuers = new WeakMap<Uint8Array, Issuer>();
 
 export function issuerOf({ certificate }: Authority): Issuer {
-  const known = issuers.get(certificate) ?? readIssuer(certificate);
-  issuers.set(certificate, known);
-  return known;
-}
-
-function readIssuer(certificate: Uint8Array): Issuer {
+  const known = issuers.get(certificate);
+  if (known !== undefined) return known;
   const facts = certificateFacts(certificate);
   const { subjectKeyIdentifier: keyId } = facts;
   const pointer = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
-  return { facts, certificate: new X509Certificate(certificate), pointer };
+  const issuer = { facts, certificate: new X509Certificate(certificate), pointer };
+  issuers.set(certificate, issuer);
+  return issuer;
 }

@@ -1,7 +1,7 @@
 /**
- * Proof of possession: a request is signed with the key it is for (RFC 2986 §4.2). Which algorithms, and which forms
- * of them, is what Go's CheckSignature takes; weak digests are verified and named, so that policy can refuse them
- * together with whatever else is wrong.
+ * Proof of possession: a request is signed with its own key (RFC 2986 §4.2). The algorithms and their forms are those
+ * of Go's CheckSignature. Weak digests are verified and named, so that policy refuses them together with its other
+ * violations.
  */
 import { constants, verify } from 'node:crypto';
 import type { KeyObject, VerifyKeyObjectInput } from 'node:crypto';
@@ -39,7 +39,7 @@ const schemes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   [ed25519Oid, { family: 'Ed25519', digest: undefined }],
 ]);
 
-/** Known digests that prove nothing any more, or were never in use. Such signatures are not verified. */
+/** Digests that are broken or were never in use. Such signatures are not verified. */
 const refusedDigests: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.2', 'MD2'],
   ['1.2.840.113549.1.1.4', 'MD5'],
@@ -89,7 +89,7 @@ function decodeScheme(identifier: DerElement): Result<Scheme, Violations> {
   if (oid === pssOid) return decodePss(parameters);
   const scheme = schemes.get(oid);
   if (scheme === undefined) return invalid(`signature algorithm ${oid} is not supported`);
-  // NULL or nothing, whichever the RFCs ask: writers confuse them. RFC 8410 §3: for Ed25519 nothing.
+  // NULL and absent are both accepted, because writers confuse them. Ed25519 has no parameters (RFC 8410 §3).
   if (parameters !== undefined && (parameters.tag !== derTag.null || oid === ed25519Oid))
     return malformed('the signature algorithm has parameters it does not define');
   return success(scheme);
@@ -133,7 +133,7 @@ function smallInteger(element: DerElement | undefined): number | undefined {
 }
 
 function isSignedBy(info: Uint8Array, { digest, saltLength }: Scheme, signature: Uint8Array, key: DecodedKey): boolean {
-  // The defaults are what the RFCs say: PKCS #1 v1.5 for RSA, DER for ECDSA.
+  // The defaults are those of the RFCs: PKCS #1 v1.5 for RSA, DER for ECDSA.
   const input: KeyObject | VerifyKeyObjectInput =
     saltLength === undefined
       ? key.keyObject
@@ -141,7 +141,7 @@ function isSignedBy(info: Uint8Array, { digest, saltLength }: Scheme, signature:
   try {
     return verify(digest, info, input, signature);
   } catch {
-    // OpenSSL throws where a key is too small for the scheme: no proof either.
+    // OpenSSL throws if a key is too small for the scheme.
     return false;
   }
 }

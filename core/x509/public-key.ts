@@ -19,7 +19,7 @@ export interface DecodedKey {
   readonly keyObject: KeyObject;
 }
 
-/** Verifying costs the cube of the modulus: above this a request is an attack on our time, not a key. */
+/** Verifying costs the cube of the modulus: a larger key would be an attack on our time. */
 const maxRsaBits = 8192;
 
 interface Curve {
@@ -37,7 +37,7 @@ const curves: ReadonlyMap<string, Curve> = new Map<string, Curve>([
   ['1.3.132.0.33', { name: 'P-224', bits: 224 }],
 ]);
 
-/** Algorithms that have no place here, by name, so that the refusal can say what was sent. */
+/** Names of algorithms that are not supported, for the message. */
 const otherAlgorithms: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.10', 'RSASSA-PSS-only'],
   ['1.2.840.10040.4.1', 'DSA'],
@@ -47,7 +47,9 @@ const otherAlgorithms: ReadonlyMap<string, string> = new Map([
   ['1.3.132.0.10', 'secp256k1'],
 ]);
 
-export function decodePublicKey(info: DerElement): Result<DecodedKey, Violations> {
+type Decoded = Result<DecodedKey, Violations>;
+
+export function decodePublicKey(info: DerElement): Decoded {
   const [identifier, subjectPublicKey, ...rest] = childrenOf(info, derTag.sequence) ?? [];
   const [algorithm, parameters, ...restOfIdentifier] = childrenOf(identifier, derTag.sequence) ?? [];
   const oid = oidOf(algorithm);
@@ -76,11 +78,7 @@ function notPermitted(what: string): Result<never, Violations> {
 }
 
 /** RFC 3279 §2.3.1: parameters NULL, the key a SEQUENCE of modulus and exponent. */
-function decodeRsa(
-  spki: Uint8Array,
-  parameters: DerElement | undefined,
-  bits: Uint8Array,
-): Result<DecodedKey, Violations> {
+function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: Uint8Array): Decoded {
   if (parameters?.tag !== derTag.null) return undecodable('lacks the NULL parameters of an RSA key');
   const key = readDer(bits);
   if (!key.ok) return undecodable(`is not DER: it ${key.problem}`);
@@ -90,7 +88,7 @@ function decodeRsa(
   if (n === undefined || e === undefined || rest.length > 0) return undecodable('is not an RSA modulus and exponent');
   const modulusBits = n.length * 8 - Math.clz32(n[0] ?? 0) + 24;
   if (modulusBits > maxRsaBits) return notPermitted(`RSA keys above ${maxRsaBits} bits are not supported`);
-  // An even number is not a product of two odd primes; with e = 1 anyone can forge signatures; Go cannot verify above 31 bits.
+  // An even number is not a product of two odd primes; with e = 1 signatures can be forged; Go cannot verify above 31 bits.
   if (
     !isOdd(n) ||
     !isOdd(e) ||
@@ -117,11 +115,7 @@ function isOdd(magnitude: Uint8Array): boolean {
 }
 
 /** RFC 5480: a named curve and an uncompressed point; on the curve or node:crypto refuses it. */
-function decodeEc(
-  spki: Uint8Array,
-  parameters: DerElement | undefined,
-  point: Uint8Array,
-): Result<DecodedKey, Violations> {
+function decodeEc(spki: Uint8Array, parameters: DerElement | undefined, point: Uint8Array): Decoded {
   const curveOid = oidOf(parameters);
   if (curveOid === undefined) return undecodable('names no curve: explicit curve parameters are not supported');
   const curve = curves.get(curveOid);
@@ -135,16 +129,12 @@ function decodeEc(
 }
 
 /** RFC 8410 §3, §4: no parameters, 32 octets. */
-function decodeEd25519(
-  spki: Uint8Array,
-  parameters: DerElement | undefined,
-  key: Uint8Array,
-): Result<DecodedKey, Violations> {
+function decodeEd25519(spki: Uint8Array, parameters: DerElement | undefined, key: Uint8Array): Decoded {
   if (parameters !== undefined || key.length !== 32) return undecodable('is not an Ed25519 key of 32 octets');
   return withKeyObject({ kind: 'Ed25519', description: 'Ed25519', bits: 256, spki }, 'Ed25519');
 }
 
-function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): Result<DecodedKey, Violations> {
+function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): Decoded {
   try {
     // As text: for anything else Node makes an error and drops it before it reads the key, which takes longer than that.
     return success({ publicKey, family, keyObject: createPublicKey(toPem('PUBLIC KEY', publicKey.spki)) });

@@ -1,6 +1,15 @@
-/** What a certificate says: read strictly, for CA certificates we are given and certificates we are about to hand out. */
+/** Reads certificates strictly: CA certificates from outside, and our own before they are returned. */
 import { hash } from 'node:crypto';
-import { childrenOf, contentOf, derTag, encodingOf, maxElements, oidOf, readDer } from '../encoding/der-reader.ts';
+import {
+  childrenOf,
+  contentOf,
+  derTag,
+  elementIn,
+  encodingOf,
+  maxElements,
+  oidOf,
+  readDer,
+} from '../encoding/der-reader.ts';
 import type { DerElement } from '../encoding/der-reader.ts';
 import type { Instant } from '../ports/instant.ts';
 import { decodeSubject, subjectText } from './distinguished-name.ts';
@@ -38,14 +47,14 @@ export interface CertificateFacts {
   readonly outerAlgorithm: Uint8Array;
 }
 
-/** This code cannot read the bytes as a certificate. It can read all of its own, so the operator must correct the configured one. */
+/** The bytes are not a certificate that this code reads. It reads all of its own, so an operator must correct the configured one. */
 export class CertificateUnreadableError extends Error {
   override readonly name = 'CertificateUnreadableError';
 }
 
 /** Throws CertificateUnreadableError for anything but one X.509 v3 certificate in DER. */
 export function certificateFacts(der: Uint8Array): CertificateFacts {
-  // The largest subject a request can hold, and around it what every certificate has: ours must be readable.
+  // Our own must be readable: the largest subject that a request can have, and the other fields.
   const root = readDer(der, 2 * maxElements);
   if (!root.ok) return unreadable(root.problem);
   const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root.value, derTag.sequence) ?? [];
@@ -106,7 +115,7 @@ function decodeExtensions(field: DerElement | undefined): ReadonlyMap<string, Ex
   return extensions;
 }
 
-/** RFC 5280 §4.1.2.5: UTC, to the second. Two-digit years from 50 on are of the last century. */
+/** RFC 5280 §4.1.2.5: UTC, to the second. Two-digit years from 50 on are 19xx. */
 function decodeTime(element: DerElement): Instant | undefined {
   const text = Buffer.from(contentOf(element)).toString('latin1');
   const pattern =
@@ -127,12 +136,11 @@ function nameText(name: DerElement): string {
 }
 
 function isCa(basicConstraints: Uint8Array | undefined): boolean {
-  const root = basicConstraints === undefined ? undefined : readDer(basicConstraints);
-  const [ca] = (root?.ok === true ? childrenOf(root.value, derTag.sequence) : undefined) ?? [];
+  const [ca] = childrenOf(elementIn(basicConstraints), derTag.sequence) ?? [];
   return ca?.tag === derTag.boolean && contentOf(ca)[0] === 0xff;
 }
 
 function octetsIn(value: Uint8Array | undefined): Uint8Array | undefined {
-  const root = value === undefined ? undefined : readDer(value);
-  return root?.ok === true && root.value.tag === derTag.octetString ? contentOf(root.value) : undefined;
+  const element = elementIn(value);
+  return element?.tag === derTag.octetString ? contentOf(element) : undefined;
 }

@@ -13,8 +13,8 @@ import type { Result } from '../outcome/result.ts';
 import { hasControl } from './distinguished-name.ts';
 
 /**
- * Names of all types together, repeated ones counted. A certificate of a large web server has about a hundred; each name is
- * compared with each pattern of a profile, so that a request costs as much as its names times the patterns.
+ * Of all types together, with repetitions. A certificate of a large web server has about a hundred names. Each name is compared
+ * with each pattern of a profile, so a request costs its names times the patterns.
  */
 export const maxSubjectAltNames = 256;
 
@@ -45,29 +45,19 @@ export function decodeSubjectAltNames(value: Uint8Array): Result<SubjectAltNames
         `the request has ${names.length} subjectAltNames, at most ${maxSubjectAltNames} are signed`,
       ),
     ]);
-  const dns: string[] = [];
-  const email: string[] = [];
-  const ip: string[] = [];
-  const uri: string[] = [];
-  const unsupported = new Set<string>();
+  const collected: Collected = { dns: [], email: [], ip: [], uri: [], unsupported: [] };
   for (const name of names) {
-    const fault = decodeName(name, { dns, email, ip, uri, unsupported });
+    const fault = decodeName(name, collected);
     if (fault !== undefined) return undecodable(fault);
   }
-  return success({ dns, email, ip, uri, unsupported: [...unsupported] });
+  return success(collected);
 }
 
 function undecodable(what: string): Result<never, Violations> {
   return malformed(`the subjectAltName extension ${what}`);
 }
 
-interface Collected {
-  readonly dns: string[];
-  readonly email: string[];
-  readonly ip: string[];
-  readonly uri: string[];
-  readonly unsupported: Set<string>;
-}
+type Collected = { readonly [Kind in keyof SubjectAltNames]: string[] };
 
 function decodeName(name: DerElement, into: Collected): string | undefined {
   const content = contentOf(name);
@@ -87,7 +77,7 @@ function decodeName(name: DerElement, into: Collected): string | undefined {
     default: {
       const kind = unsupportedNames.get(name.tag);
       if (kind === undefined) return 'has a name of no known type';
-      into.unsupported.add(kind);
+      if (!into.unsupported.includes(kind)) into.unsupported.push(kind);
       return undefined;
     }
   }
@@ -119,7 +109,7 @@ function checkEmail(address: string): string | undefined {
 /**
  * Absolute (RFC 5280 §4.2.1.6), RFC 3986 characters only, and in the form in which Go writes it back, since the in-tree
  * signer puts its own rewriting into the certificate: a lower-case scheme, no empty port, query or fragment marks.
- * Everything this takes, Go takes and leaves as it is; what Go would change is refused rather than guessed.
+ * Go accepts every URI that this pattern accepts and leaves it unchanged. A URI that Go would change is refused.
  */
 const uriPattern = (() => {
   const encoded = '%[0-9A-Fa-f]{2}';
@@ -167,11 +157,8 @@ export function ipText(octets: Uint8Array): string | undefined {
   if (octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff)
     return octets.subarray(12).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => (octets[2 * i] ?? 0) * 256 + (octets[2 * i + 1] ?? 0));
-  const text = groups.map((group) => group.toString(16)).join(':');
-  // §4.2: the longest run of two or more zero groups, the first of equals, becomes `::`.
-  const runs = text.match(/\b0(?::0)+\b/g) ?? [];
-  const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '');
-  return longest === '' ? text : text.replace(new RegExp(`(?:^|:)${longest}(?:$|:)`), '::');
+  // The language's own URL type writes the canonical form.
+  return new URL(`http://[${groups.map((group) => group.toString(16)).join(':')}]`).hostname.slice(1, -1);
 }
 
 /** The octets of a text that `ipText` made. */

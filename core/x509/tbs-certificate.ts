@@ -1,7 +1,6 @@
 /**
  * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and the extensions our two recipes use, byte for byte
- * as Go's x509.CreateCertificate does. The contents are decided by leaf-certificate.ts for leaves
- * and ca-certificate.ts for CAs.
+ * as Go's x509.CreateCertificate does. leaf-certificate.ts and ca-certificate.ts decide the contents.
  */
 import { hash } from 'node:crypto';
 import {
@@ -16,7 +15,7 @@ import {
   time,
   booleanTrue,
 } from '../encoding/der-writer.ts';
-import { bitsOf, readDer } from '../encoding/der-reader.ts';
+import { bitsOf, elementIn } from '../encoding/der-reader.ts';
 import type { SignatureAlgorithm } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 
@@ -38,10 +37,12 @@ export interface TbsFields {
 
 export function encodeTbs(fields: TbsFields): Uint8Array {
   const { serial, algorithm, issuer, subject, notBefore, notAfter, spki, extensions } = fields;
+  if ((serial[0] ?? 0) === 0 || serial.length > 20)
+    throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
   return sequence(
     version3,
-    encodeSerial(serial),
-    algorithmIdentifier(algorithm),
+    integer(serial),
+    algorithmIdentifiers[algorithm],
     issuer,
     sequence(time(notBefore), time(notAfter)),
     subject,
@@ -51,12 +52,6 @@ export function encodeTbs(fields: TbsFields): Uint8Array {
 }
 
 const version3 = explicit(0, integer(2));
-
-function encodeSerial(serial: Uint8Array): Uint8Array {
-  if ((serial[0] ?? 0) === 0 || serial.length > 20)
-    throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
-  return integer(serial);
-}
 
 /** `value` as it stands inside the extension's OCTET STRING. */
 export function encodeExtension(type: string, critical: boolean, value: Uint8Array): Uint8Array {
@@ -102,36 +97,25 @@ export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
 
 /** RFC 7093 §2 method 1, as Go: the leftmost 160 bits of SHA-256 over the key's BIT STRING, its header left out. */
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
-  const info = readDer(spki);
-  const key = info.ok ? bitsOf(info.value.children[1]) : undefined;
+  const key = bitsOf(elementIn(spki)?.children[1]);
   if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
   return hash('sha256', key, 'buffer').subarray(0, 20);
 }
 
-const digestOids = {
-  SHA_256: '2.16.840.1.101.3.4.2.1',
-  SHA_384: '2.16.840.1.101.3.4.2.2',
-  SHA_512: '2.16.840.1.101.3.4.2.3',
-} as const;
-
 /** AlgorithmIdentifiers: ECDSA without parameters (RFC 5758 §3.2), RSA with NULL, PSS with all of them (RFC 4055). */
-const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
+export const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
   ECDSA_SHA_256: sequence(objectIdentifier('1.2.840.10045.4.3.2')),
   ECDSA_SHA_384: sequence(objectIdentifier('1.2.840.10045.4.3.3')),
   ECDSA_SHA_512: sequence(objectIdentifier('1.2.840.10045.4.3.4')),
   RSASSA_PKCS1_V1_5_SHA_256: sequence(objectIdentifier('1.2.840.113549.1.1.11'), derNull),
   RSASSA_PKCS1_V1_5_SHA_384: sequence(objectIdentifier('1.2.840.113549.1.1.12'), derNull),
   RSASSA_PKCS1_V1_5_SHA_512: sequence(objectIdentifier('1.2.840.113549.1.1.13'), derNull),
-  RSASSA_PSS_SHA_256: encodePss(digestOids.SHA_256, 32),
-  RSASSA_PSS_SHA_384: encodePss(digestOids.SHA_384, 48),
-  RSASSA_PSS_SHA_512: encodePss(digestOids.SHA_512, 64),
+  RSASSA_PSS_SHA_256: encodePss('2.16.840.1.101.3.4.2.1', 32),
+  RSASSA_PSS_SHA_384: encodePss('2.16.840.1.101.3.4.2.2', 48),
+  RSASSA_PSS_SHA_512: encodePss('2.16.840.1.101.3.4.2.3', 64),
 };
 
-export function algorithmIdentifier(algorithm: SignatureAlgorithm): Uint8Array {
-  return algorithmIdentifiers[algorithm];
-}
-
-/** RSASSA-PSS-params with the same hash in MGF1 and a salt as long as the hash. */
+/** RSASSA-PSS-params with this hash (SHA-256, SHA-384, SHA-512), the same in MGF1, and a salt as long as the hash. */
 function encodePss(digestOid: string, saltLength: number): Uint8Array {
   const hash = sequence(objectIdentifier(digestOid), derNull);
   const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), hash);

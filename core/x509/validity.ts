@@ -1,5 +1,4 @@
 /** Lifetime and serial number of a certificate, by the in-tree signer's rules (docs/signers.md, Lifetime). */
-import { certificateFacts } from './read-certificate.ts';
 import { CertificateDefectError } from '../ports/errors.ts';
 import type { Instant } from '../ports/instant.ts';
 
@@ -37,20 +36,11 @@ export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: 
   };
 }
 
-/** Read once per CA certificate held in memory. */
-const ends = new WeakMap<Uint8Array, Instant>();
-
-export function notAfterOf(certificate: Uint8Array): Instant {
-  const end = ends.get(certificate) ?? certificateFacts(certificate).notAfter;
-  ends.set(certificate, end);
-  return end;
-}
-
 export const serialOctets = 16;
 
 /**
- * Sixteen octets of a strong random source → a serial number (RFC 5280 §4.1.2.2). The first two bits are set to 01, so
- * that it is positive, not zero, and always the same length; 126 random bits remain; the CA/Browser Forum asks for 64.
+ * A serial number (RFC 5280 §4.1.2.2) from sixteen strong random octets. The first two bits are set to 01, so that it is
+ * positive and always has the same length. 126 random bits remain; the CA/Browser Forum demands 64.
  */
 export function serialFrom(randomBytes: Uint8Array): Uint8Array {
   if (randomBytes.length !== serialOctets) throw new RangeError(`a serial number is made of ${serialOctets} octets`);

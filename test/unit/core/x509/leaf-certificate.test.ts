@@ -13,7 +13,7 @@ import { serialFrom, validity } from '../../../../core/x509/validity.ts';
 import { toPem } from '../../../../core/encoding/pem.ts';
 import type { SignatureAlgorithm } from '../../../../core/ports/signer.ts';
 import { maxSubjectAltNames } from '../../../../core/x509/subject-alt-names.ts';
-import { algorithmIdentifier } from '../../../../core/x509/tbs-certificate.ts';
+import { algorithmIdentifiers } from '../../../../core/x509/tbs-certificate.ts';
 import { knownUsages } from '../../../../core/x509/key-usages.ts';
 import * as der from '../../../harness/x509/der-writer.ts';
 import { encodeSubject, makeRequest, newKey, sharedKey } from '../../../harness/x509/requests.ts';
@@ -460,7 +460,7 @@ describe('what must not leave', async () => {
     [
       'another algorithm inside',
       'its signature algorithm is not that of the CA key',
-      { algorithm: algorithmIdentifier('ECDSA_SHA_384') },
+      { algorithm: algorithmIdentifiers.ECDSA_SHA_384 },
     ],
   ])('%s', async (_, fault, changes) => {
     const tbs = raw(changes);

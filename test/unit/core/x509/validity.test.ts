@@ -1,8 +1,7 @@
 import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
 import { CertificateDefectError } from '../../../../core/ports/errors.ts';
-import { notAfterOf, serialFrom, validity } from '../../../../core/x509/validity.ts';
-import { recordedCa } from '../recorded-ca.ts';
+import { serialFrom, validity } from '../../../../core/x509/validity.ts';
 
 const minute = 60;
 const hour = 60 * minute;
@@ -106,8 +105,4 @@ describe('serial numbers', () => {
     expect(() => serialFrom(new Uint8Array(15))).toThrow(RangeError);
     expect(() => serialFrom(new Uint8Array(17))).toThrow(RangeError);
   });
-});
-
-test("a CA certificate's end", () => {
-  expect(notAfterOf(recordedCa)).toBe(Date.UTC(2060, 0, 1));
 });
