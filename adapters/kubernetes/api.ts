@@ -37,10 +37,12 @@ export interface RequesterApi extends Pick<RequestApi, 'updateApproval'> {
   remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
-/** One Lease object: the three calls leader election needs. */
+/** One Lease of coordination.k8s.io/v1. Like RequestApi: a refusal is a value; an unknown result is thrown. */
 export interface KubernetesLease {
   get(signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** `Conflict` if it exists. */
   create(spec: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  /** Only if it still has this resourceVersion. */
   update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 

@@ -118,8 +118,8 @@ async function startWebhook(settings: RelaySettings, relay: Relay, log: Log): Pr
 function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
   if (signers.kind === 'flags') return signersOf(signers.names, signers.inFlightPerRequester);
   const read = signersIn(readFileSync(signers.path, 'utf8'), signers.path, cluster);
-  if ('problem' in read) throw new Error(read.problem);
-  return read;
+  if (!read.ok) throw new Error(read.problem);
+  return read.value;
 }
 
 function connect(settings: RelaySettings) {

@@ -1,4 +1,4 @@
-import type { LeaseStore } from '../settings/options.ts';
+import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { deadline, sleep } from '../runtime/clock.ts';
@@ -14,7 +14,7 @@ export const retryMilliseconds = 2_000;
 const jitterFactor = 1.2;
 
 export interface LeaderPorts {
-  readonly store: LeaseStore;
+  readonly store: KubernetesLease;
   readonly identity: string;
   readonly clock: Clock;
   readonly random: Random;

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { boundConnections } from '../runtime/connections.ts';
-import type { ListenAddress } from '../settings/listen-address.ts';
+import type { ListenAddress } from '../settings/flag-values.ts';
 import type { Health } from './health.ts';
 import type { RelayMetrics } from './metrics.ts';
 

@@ -1,81 +1,72 @@
-/** Where the endpoint is and who the relay is to it, from flags and environment. */
+/** The endpoint and the relay's credentials for it. Throws InvalidArgumentError for settings that cannot be used. */
+import { InvalidArgumentError } from 'commander';
 
-/** How calls to the endpoint are signed. */
+/** How calls to the endpoint are authenticated. */
 export type Caller =
-  /** Whoever is in front lets everybody in, or knows the relay by its address: the dev server. */
+  /** The front door admits every caller, or admits the relay by its address: the dev server. */
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'tokenFile'; readonly path: string }
   | { readonly kind: 'role'; readonly arn: string; readonly region?: string };
 
-type Environment = Readonly<Record<string, string | undefined>>;
-type Problem = { readonly problem: string };
+interface Endpoint {
+  readonly url: string;
+  readonly cluster: string;
+}
 
-/** The cluster is named once: in the URL, or beside it, or in both alike. */
-export function endpointUrl(
-  text: string,
-  cluster: string | undefined,
-): { readonly url: string; readonly cluster: string } | Problem {
+/** The cluster is named in the URL, or by `--cluster`, or in both alike. */
+export function endpointOf(text: string, cluster: string | undefined, flag = '--url'): Endpoint {
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    return { problem: `--url ${text}: not a URL` };
+    throw new InvalidArgumentError(`${flag} ${text}: not a URL`);
   }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return { problem: `--url ${text}: not http or https` };
-  // Not shown: whatever is there may be a secret.
-  if (url.username !== '' || url.password !== '') return { problem: '--url: must not carry credentials' };
-  if (url.search !== '' || url.hash !== '') return { problem: '--url: must not have a query or fragment' };
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new InvalidArgumentError(`${flag} ${text}: not http or https`);
+  // The value is not repeated, since it may contain a secret.
+  if (url.username !== '' || url.password !== '') throw new InvalidArgumentError(`${flag}: must not carry credentials`);
+  if (url.search !== '' || url.hash !== '')
+    throw new InvalidArgumentError(`${flag}: must not have a query or fragment`);
   if (cluster !== undefined && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster))
-    return { problem: `cluster ${cluster}: not lower-case letters, digits and dashes` };
+    throw new InvalidArgumentError(`cluster ${cluster}: not lower-case letters, digits and dashes`);
   const path = url.pathname.replace(/\/+$/, '');
   const named = /\/v1\/clusters\/([^/]+)$/.exec(path)?.[1];
   if (named !== undefined && cluster !== undefined && named !== cluster)
-    return { problem: `--url names cluster ${named}, --cluster or COUNTERSIGN_CLUSTER ${cluster}` };
+    throw new InvalidArgumentError(`${flag} names cluster ${named}, --cluster or COUNTERSIGN_CLUSTER ${cluster}`);
   const name = named ?? cluster;
-  if (name === undefined) return { problem: '--cluster or COUNTERSIGN_CLUSTER must say which cluster this is' };
+  if (name === undefined)
+    throw new InvalidArgumentError('--cluster or COUNTERSIGN_CLUSTER must say which cluster this is');
   return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${name}` : path}`, cluster: name };
 }
 
-/** Where attest is, if that is said. Credentials go there too: no less private than the other. */
-export function attestEndpoint(
-  text: string | undefined,
-  endpoint: { readonly url: string; readonly cluster: string },
-): { readonly url: string } | Problem | undefined {
+/** The URL of attest, if it has one of its own. It gets the same credentials, so it must be as private as the endpoint. */
+export function attestEndpoint(text: string | undefined, endpoint: Endpoint): string | undefined {
   if (text === undefined || text === '') return undefined;
-  const attest = endpointUrl(text, endpoint.cluster);
-  const named = (problem: string): Problem => ({ problem: problem.replace('--url', '--attest-url') });
-  if ('problem' in attest) return named(attest.problem);
-  const [there, here] = [new URL(attest.url), new URL(endpoint.url)];
-  return there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))
-    ? attest
-    : { problem: '--attest-url: must be https, or on this machine, as --url is' };
+  const { url } = endpointOf(text, endpoint.cluster, '--attest-url');
+  const [there, here] = [new URL(url), new URL(endpoint.url)];
+  if (there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))) return url;
+  throw new InvalidArgumentError('--attest-url: must be https, or on this machine, as --url is');
 }
 
+/** Commander has refused both flags together. */
 export function parseCaller(
-  flags: { readonly 'token-file'?: string | undefined; readonly 'caller-role'?: string | undefined },
-  environment: Environment,
+  { tokenFile, callerRole: arn }: { readonly tokenFile?: string; readonly callerRole?: string },
+  environment: Readonly<Record<string, string | undefined>>,
   endpoint: string,
-): { readonly caller: Caller } | Problem {
-  const tokenFile = flags['token-file'];
-  const role = flags['caller-role'] ?? (environment['COUNTERSIGN_CALLER_ROLE'] || undefined);
-  if (tokenFile === undefined && role === undefined) return { caller: { kind: 'anonymous' } };
-  if (tokenFile !== undefined && role !== undefined)
-    return {
-      problem: '--token-file and --caller-role or COUNTERSIGN_CALLER_ROLE: one of them, each is a way in of its own',
-    };
-  // What goes along can be used by whoever reads it: a token as it is, a signature for five minutes.
+): Caller {
+  if (tokenFile === undefined && arn === undefined) return { kind: 'anonymous' };
+  // A reader on the way could use a token for as long as it is valid, and a signature for five minutes.
   if (!isPrivate(new URL(endpoint)))
-    return { problem: `--url ${endpoint}: must be https, or on this machine, for credentials to be sent there` };
-  if (tokenFile !== undefined)
-    return tokenFile === ''
-      ? { problem: '--token-file: names no file' }
-      : { caller: { kind: 'tokenFile', path: tokenFile } };
-  if (role === undefined || !/^arn:aws(-[a-z]+)*:iam::\d{12}:role\/[\w+=,.@/-]+$/.test(role))
-    return {
-      problem: `caller role ${role}: not the ARN of a role, such as arn:aws:iam::111122223333:role/prod-caller`,
-    };
+    throw new InvalidArgumentError(
+      `--url ${endpoint}: must be https, or on this machine, for credentials to be sent there`,
+    );
+  if (tokenFile !== undefined) return { kind: 'tokenFile', path: tokenFile };
+  if (arn === undefined || !/^arn:aws(-[a-z]+)*:iam::\d{12}:role\/[\w+=,.@/-]+$/.test(arn))
+    throw new InvalidArgumentError(
+      `caller role ${arn}: not the ARN of a role, such as arn:aws:iam::111122223333:role/prod-caller`,
+    );
   const region = environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || undefined;
-  return { caller: { kind: 'role', arn: role, ...(region === undefined ? {} : { region }) } };
+  return { kind: 'role', arn, ...(region === undefined ? {} : { region }) };
 }
 
 function isPrivate({ protocol, hostname }: URL): boolean {

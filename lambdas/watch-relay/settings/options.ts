@@ -1,4 +1,5 @@
-import type { ApiAnswer, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
+import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
+import type { RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { ProfileAttestation, Profile, ProfileKind } from '../../../core/policy/profile.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { Clock, Random } from '../runtime/clock.ts';
@@ -25,7 +26,7 @@ export interface RelayPorts {
   readonly random: Random;
   readonly log: Log;
   /** With it only the holder of the lease works; without it this relay does. */
-  readonly lease?: LeaseStore;
+  readonly lease?: KubernetesLease;
 }
 
 /** What countersign.yaml says of a signer, as far as it is ours to know. */
@@ -35,13 +36,4 @@ export interface SignerPolicy {
   readonly attestation?: ProfileAttestation;
   /** Where the cluster attests nothing and so has no attest function: the rules to judge by here. */
   readonly judgedHere?: Profile;
-}
-
-/** One Lease of coordination.k8s.io/v1. As RequestApi: a refusal is a value, anything unclear is thrown. */
-export interface LeaseStore {
-  get(signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** The Lease with this spec; `Conflict` when there is one. */
-  create(spec: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Only if it still has this resourceVersion. */
-  update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }

@@ -1,86 +1,88 @@
-import { parseArgs } from 'node:util';
-import { attestEndpoint, endpointUrl, parseCaller } from './endpoint-settings.ts';
+/** Flags and environment of the relay; a flag overrides its variable. */
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { attestEndpoint, endpointOf, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
-import { listenAddress } from './listen-address.ts';
-import type { ListenAddress } from './listen-address.ts';
+import { file, listenAddress, wholeNumber } from './flag-values.ts';
+import type { ListenAddress } from './flag-values.ts';
 import { defaultInFlightPerRequester } from './signers.ts';
-import { parseWebhook, webhookHelp, webhookOptions } from './webhook-settings.ts';
-import type { WebhookSettings } from './webhook-settings.ts';
-import { errorMessage } from '../../../core/outcome/error-message.ts';
+import { webhookFlags, webhookOf } from './webhook-settings.ts';
+import type { WebhookFlags, WebhookSettings } from './webhook-settings.ts';
 
-/** Everything the relay can be told; the text below is its documentation. */
-export interface RelaySettings {
-  readonly cluster: string;
-  /** `…/v1/clusters/<name>`. */
-  readonly endpointUrl: string;
-  /** Likewise, where attest is not reached there too: each function URL is one function's. */
-  readonly attestUrl?: string;
-  /** File with CA certificates to trust for the endpoint instead of the system's. */
-  readonly endpointCa?: string;
-  readonly caller: Caller;
-  /** Tells this replica from its siblings in the lease, in Events and to AWS; without it the host's name does. */
-  readonly podName?: string;
-  readonly login:
-    { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
-  readonly signers:
-    | { readonly kind: 'flags'; readonly names: readonly string[]; readonly inFlightPerRequester: number }
-    /** countersign.yaml says it. */
-    | { readonly kind: 'file'; readonly path: string };
-  readonly concurrency: number;
-  readonly drainSeconds: number;
-  readonly lease?: { readonly namespace: string; readonly name: string };
-  readonly probes: ListenAddress;
-  readonly webhook?: WebhookSettings;
-  readonly logLevel: LogLevel;
-}
-
-/** Enough for the relay's own calls and, beside them, those of webhook clients: each may have as many under way. */
+/** Webhook clients have as many connections as the relay's own calls, so that neither waits for the other. */
 export function endpointConnections({ concurrency, webhook }: Pick<RelaySettings, 'concurrency' | 'webhook'>): number {
   return webhook === undefined ? concurrency : 2 * concurrency;
 }
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof logLevels)[number];
+type LogLevel = (typeof logLevels)[number];
 
 export type ParsedSettings =
   | { readonly kind: 'settings'; readonly settings: RelaySettings }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'wrong'; readonly message: string };
 
-/** Those of the in-tree signers that the API server lets anybody ask. */
+/** The in-tree signers for which every authenticated user may create requests. */
 export const defaultSignerNames = [
   'kubernetes.io/kube-apiserver-client',
   'kubernetes.io/kube-apiserver-client-kubelet',
   'kubernetes.io/kubelet-serving',
 ] as const;
 
-export const helpText = `Forwards approved CertificateSigningRequests to a countersign endpoint and writes the certificates back.
+interface Flags extends WebhookFlags {
+  readonly url?: string;
+  readonly attestUrl?: string;
+  readonly cluster?: string;
+  /** File with CA certificates to trust for the endpoint instead of the system's. */
+  readonly endpointCa?: string | undefined;
+  readonly tokenFile?: string;
+  readonly callerRole?: string;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly config?: string;
+  readonly signerName?: readonly string[];
+  readonly inFlightPerRequester: number;
+  readonly concurrency: number;
+  readonly drainSeconds: number;
+  readonly leaderElect?: true;
+  readonly leaseNamespace?: string;
+  readonly leaseName?: string;
+  readonly metricsAddress?: ListenAddress;
+  readonly logLevel: LogLevel;
+}
 
-Usage: watch-relay --url URL [--cluster NAME] [options]
+export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' | 'drainSeconds' | 'logLevel'> {
+  readonly cluster: string;
+  /** `…/v1/clusters/<name>`. */
+  readonly endpointUrl: string;
+  /** Likewise, if attest has a URL of its own: a function URL leads to one function only. */
+  readonly attestUrl: string | undefined;
+  readonly caller: Caller;
+  /** Names this replica in the lease, in Events and to AWS; the host name if undefined. */
+  readonly podName: string | undefined;
+  readonly login:
+    { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+  readonly signers:
+    | { readonly kind: 'flags'; readonly names: readonly string[]; readonly inFlightPerRequester: number }
+    /** Path of a countersign.yaml. */
+    | { readonly kind: 'file'; readonly path: string };
+  readonly lease: { readonly namespace: string; readonly name: string } | undefined;
+  readonly probes: ListenAddress;
+  readonly webhook: WebhookSettings | undefined;
+}
 
-  --url URL             the endpoint, or its /v1/clusters/<name>          [COUNTERSIGN_URL]
-  --attest-url URL      where attest is, if elsewhere (frontDoor: functionUrl)  [COUNTERSIGN_ATTEST_URL]
-  --cluster NAME        which cluster this is, unless the URL says so     [COUNTERSIGN_CLUSTER]
-  --endpoint-ca FILE    trust these CAs for the endpoint, not the system's
-  --token-file FILE     show the endpoint the token in this file, read anew for each call
-  --caller-role ARN     sign calls to the endpoint as this IAM role       [COUNTERSIGN_CALLER_ROLE]
-  --kubeconfig FILE     log in to the API server with this; without it as the pod's service account
-  --context NAME        a context of that kubeconfig
-  --config FILE         countersign.yaml: which signers there are, who approves for  [COUNTERSIGN_CONFIG]
-                        each, which are attested; instead of the next two
-  --signer-name NAME    relay this signer's requests; repeat it for more
-                        (default: ${defaultSignerNames.join(',\n                        ')})
-  --in-flight-per-requester N
-                        requests of one requester at once, 1 to 256 (default: ${defaultInFlightPerRequester})
-  --concurrency N       requests at once at most, 1 to 256 (default: 32)
-  --drain-seconds N     on SIGTERM, how long to wait for requests under way (default: 20)
-  --leader-elect        of several replicas let one work
-  --lease-namespace NS  (default: countersign-system)
-  --lease-name NAME     (default: countersign-watch-relay)
-  --metrics-address A   host:port or :port of /healthz, /readyz and /metrics (default: :8080)
-${webhookHelp}
-  --log-level LEVEL     ${logLevels.join(', ')} (default: info)           [COUNTERSIGN_LOG_LEVEL]
-  --help
+const variables = {
+  '--url': 'COUNTERSIGN_URL',
+  '--attest-url': 'COUNTERSIGN_ATTEST_URL',
+  '--cluster': 'COUNTERSIGN_CLUSTER',
+  '--caller-role': 'COUNTERSIGN_CALLER_ROLE',
+  '--config': 'COUNTERSIGN_CONFIG',
+  '--log-level': 'COUNTERSIGN_LOG_LEVEL',
+} as const;
+
+const examples = `
+Environment: ${Object.entries(variables)
+  .map(([flag, variable]) => `${variable} (${flag})`)
+  .join(', ')}.
 
 Examples:
   watch-relay --url https://sign.example.com --cluster prod --leader-elect
@@ -89,149 +91,122 @@ Examples:
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
   watch-relay --url https://sign.example.com --cluster prod --config countersign.yaml
 
-Exit codes: 0 stopped by a signal, 1 stopped by a second one, or a defect, 2 usage, 3 kubeconfig, another file or a port.
-`;
+Exit codes: 0 stopped by a signal, 1 stopped by a second one, or a defect, 2 usage, 3 kubeconfig, another file or a port.`;
 
-/** Reads flags and environment; flags win. Never throws: what is wrong is said in a sentence that names it. */
+function createProgram(): Command {
+  const program = new Command('watch-relay')
+    .usage('--url <URL> [--cluster <NAME>] [options]')
+    .description(
+      'Forwards approved CertificateSigningRequests to a countersign endpoint and writes the certificates back.',
+    )
+    .option('--url <URL>', 'the endpoint, or its /v1/clusters/<name>')
+    .option('--attest-url <URL>', 'URL of attest, if it is another one (frontDoor: functionUrl)')
+    .option('--cluster <NAME>', 'name of this cluster, unless the URL contains it')
+    .option('--endpoint-ca <FILE>', "CAs to trust for the endpoint instead of the system's", file)
+    .option('--token-file <FILE>', 'send the endpoint the token in this file, which is read for each call', file)
+    .addOption(new Option('--caller-role <ARN>', 'sign calls to the endpoint as this IAM role').conflicts('tokenFile'))
+    .option('--kubeconfig <FILE>', "log in to the API server with this instead of the pod's service account", file)
+    .option('--context <NAME>', 'a context of that kubeconfig')
+    .addOption(
+      new Option('--config <FILE>', 'countersign.yaml: the signers, who approves for each, which are attested')
+        .argParser(file)
+        .conflicts(['signerName', 'inFlightPerRequester']),
+    )
+    .option(
+      '--signer-name <NAME>',
+      `a signer; may be repeated (default: ${defaultSignerNames.join(', ')})`,
+      signerNames,
+    )
+    .option(
+      '--in-flight-per-requester <N>',
+      'requests of one requester in flight at most, 1 to 256',
+      wholeNumber(1, 256),
+      defaultInFlightPerRequester,
+    )
+    .option('--concurrency <N>', 'requests in flight at most, 1 to 256', wholeNumber(1, 256), 32)
+    .option('--drain-seconds <N>', 'how long to wait for requests in flight after SIGTERM', wholeNumber(0, 3_600), 20)
+    .option('--leader-elect', 'of several replicas only one works')
+    .option('--lease-namespace <NAMESPACE>', 'default: countersign-system')
+    .option('--lease-name <NAME>', 'default: countersign-watch-relay')
+    .option(
+      '--metrics-address <ADDRESS>',
+      'host:port of /healthz, /readyz and /metrics (default: :8080)',
+      listenAddress,
+    );
+  for (const flag of webhookFlags) program.addOption(flag);
+  return program
+    .addOption(new Option('--log-level <LEVEL>').choices(logLevels).default('info'))
+    .addHelpText('after', examples);
+}
+
+/** Never throws; `message` names the wrong flag. */
 export function parseSettings(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
 ): ParsedSettings {
-  let flags;
+  let printed = '';
+  const program = createProgram()
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => (printed += text), writeErr: () => undefined });
+  // An empty variable counts as unset. The last value of a flag is used.
+  const fromEnvironment = Object.entries(variables).flatMap(([flag, variable]) =>
+    environment[variable] ? [`${flag}=${environment[variable]}`] : [],
+  );
   try {
-    flags = parseArgs({
-      args: [...argv],
-      strict: true,
-      allowPositionals: false,
-      options: {
-        url: { type: 'string' },
-        'attest-url': { type: 'string' },
-        cluster: { type: 'string' },
-        'endpoint-ca': { type: 'string' },
-        'token-file': { type: 'string' },
-        'caller-role': { type: 'string' },
-        kubeconfig: { type: 'string' },
-        context: { type: 'string' },
-        config: { type: 'string' },
-        'in-flight-per-requester': { type: 'string' },
-        'signer-name': { type: 'string', multiple: true },
-        concurrency: { type: 'string' },
-        'drain-seconds': { type: 'string' },
-        'leader-elect': { type: 'boolean' },
-        'lease-namespace': { type: 'string' },
-        'lease-name': { type: 'string' },
-        'metrics-address': { type: 'string' },
-        'log-level': { type: 'string' },
-        ...webhookOptions,
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
+    const flags = program.parse([...fromEnvironment, ...argv], { from: 'user' }).opts<Flags>();
+    return { kind: 'settings', settings: settingsOf(flags, environment) };
   } catch (error) {
-    return wrong(errorMessage(error));
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.code === 'commander.helpDisplayed') return { kind: 'help', text: printed };
+    return { kind: 'wrong', message: error.message.replace(/^error: /, '') };
   }
-  if (flags.help === true) return { kind: 'help', text: helpText };
+}
 
-  const url = flags.url ?? environment['COUNTERSIGN_URL'];
-  if (!url) return wrong('--url or COUNTERSIGN_URL must say where the endpoint is');
-  const endpoint = endpointUrl(url, flags.cluster ?? (environment['COUNTERSIGN_CLUSTER'] || undefined));
-  if ('problem' in endpoint) return wrong(endpoint.problem);
-  const parsedCaller = parseCaller(flags, environment, endpoint.url);
-  if ('problem' in parsedCaller) return wrong(parsedCaller.problem);
-  const attest = attestEndpoint(flags['attest-url'] ?? environment['COUNTERSIGN_ATTEST_URL'], endpoint);
-  if (attest !== undefined && 'problem' in attest) return wrong(attest.problem);
-
-  const inCluster = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
-  if (flags.kubeconfig === undefined && !inCluster) return wrong('--kubeconfig is needed outside a cluster');
-  if (flags.kubeconfig === undefined && flags.context !== undefined) return wrong('--context needs --kubeconfig');
-
-  const parsedSigners = parseSigners(flags, environment['COUNTERSIGN_CONFIG']);
-  if ('problem' in parsedSigners) return wrong(parsedSigners.problem);
-
-  const concurrency = wholeNumber(flags.concurrency ?? '32', 1, 256);
-  if (concurrency === undefined) return wrong(`--concurrency ${flags.concurrency}: not a number from 1 to 256`);
-  const drainSeconds = wholeNumber(flags['drain-seconds'] ?? '20', 0, 3_600);
-  if (drainSeconds === undefined)
-    return wrong(`--drain-seconds ${flags['drain-seconds']}: not a number from 0 to 3600`);
-
-  const { 'lease-namespace': namespace, 'lease-name': leaseName } = flags;
-  const leaderElect = flags['leader-elect'] === true;
-  if (!leaderElect && (namespace ?? leaseName) !== undefined) return wrong('--lease-* needs --leader-elect');
-
-  const address = flags['metrics-address'] ?? ':8080';
-  const probes = listenAddress(address);
-  if (probes === undefined) return wrong(`--metrics-address ${address}: not host:port or :port`);
-  const webhook = parseWebhook(flags);
-  if ('problem' in webhook) return wrong(webhook.problem);
-
-  const logLevel = flags['log-level'] ?? (environment['COUNTERSIGN_LOG_LEVEL'] || 'info');
-  if (!isLogLevel(logLevel)) return wrong(`log level ${logLevel}: not one of ${logLevels.join(', ')}`);
-
+function settingsOf(flags: Flags, environment: Readonly<Record<string, string | undefined>>): RelaySettings {
+  const { concurrency, drainSeconds, endpointCa, logLevel } = flags;
+  if (flags.url === undefined) throw new InvalidArgumentError('--url or COUNTERSIGN_URL must give the endpoint');
+  const endpoint = endpointOf(flags.url, flags.cluster);
   return {
-    kind: 'settings',
-    settings: {
-      cluster: endpoint.cluster,
-      endpointUrl: endpoint.url,
-      ...(attest === undefined ? {} : { attestUrl: attest.url }),
-      ...(flags['endpoint-ca'] === undefined ? {} : { endpointCa: flags['endpoint-ca'] }),
-      caller: parsedCaller.caller,
-      ...(environment['POD_NAME'] ? { podName: environment['POD_NAME'] } : {}),
-      login:
-        flags.kubeconfig === undefined
-          ? { kind: 'inCluster' }
-          : {
-              kind: 'kubeconfig',
-              path: flags.kubeconfig,
-              ...(flags.context === undefined ? {} : { context: flags.context }),
-            },
-      signers: parsedSigners,
-      concurrency,
-      drainSeconds,
-      ...(leaderElect
-        ? { lease: { namespace: namespace ?? 'countersign-system', name: leaseName ?? 'countersign-watch-relay' } }
-        : {}),
-      probes,
-      ...webhook,
-      logLevel,
-    },
+    cluster: endpoint.cluster,
+    endpointUrl: endpoint.url,
+    attestUrl: attestEndpoint(flags.attestUrl, endpoint),
+    endpointCa,
+    caller: parseCaller(flags, environment, endpoint.url),
+    podName: environment['POD_NAME'] || undefined,
+    login: loginOf(flags, environment['KUBERNETES_SERVICE_HOST'] !== undefined),
+    signers:
+      flags.config === undefined
+        ? {
+            kind: 'flags',
+            names: [...new Set(flags.signerName ?? defaultSignerNames)],
+            inFlightPerRequester: flags.inFlightPerRequester,
+          }
+        : { kind: 'file', path: flags.config },
+    concurrency,
+    drainSeconds,
+    lease: leaseOf(flags),
+    probes: flags.metricsAddress ?? { port: 8080 },
+    webhook: webhookOf(flags),
+    logLevel,
   };
 }
 
-function parseSigners(
-  flags: {
-    readonly config?: string | undefined;
-    readonly 'signer-name'?: readonly string[] | undefined;
-    readonly 'in-flight-per-requester'?: string | undefined;
-  },
-  configured: string | undefined,
-): RelaySettings['signers'] | { readonly problem: string } {
-  const { 'signer-name': given, 'in-flight-per-requester': atOnce } = flags;
-  const path = flags.config ?? (configured || undefined);
-  if (path === '') return { problem: '--config: names no file' };
-  if (path !== undefined) {
-    // Two places that say who is signed for would be one too many to review.
-    if (given !== undefined) return { problem: '--signer-name: the file of --config says which signers there are' };
-    if (atOnce !== undefined) return { problem: '--in-flight-per-requester: the file of --config says it' };
-    return { kind: 'file', path };
-  }
-  const names = [...new Set(given ?? defaultSignerNames)];
-  const badName = names.find((name) => !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name));
-  if (badName !== undefined) return { problem: `--signer-name ${badName}: not of the form domain.tld/name` };
-  const inFlightPerRequester = wholeNumber(atOnce ?? String(defaultInFlightPerRequester), 1, 256);
-  if (inFlightPerRequester === undefined)
-    return { problem: `--in-flight-per-requester ${atOnce}: not a number from 1 to 256` };
-  return { kind: 'flags', names, inFlightPerRequester };
+function loginOf({ kubeconfig: path, context }: Flags, inCluster: boolean): RelaySettings['login'] {
+  if (path !== undefined) return { kind: 'kubeconfig', path, ...(context === undefined ? {} : { context }) };
+  if (!inCluster) throw new InvalidArgumentError('--kubeconfig is needed outside a cluster');
+  if (context !== undefined) throw new InvalidArgumentError('--context needs --kubeconfig');
+  return { kind: 'inCluster' };
 }
 
-function wholeNumber(text: string, least: number, most: number): number | undefined {
-  if (!/^\d{1,6}$/.test(text)) return undefined;
-  const number = Number(text);
-  return number >= least && number <= most ? number : undefined;
+function leaseOf({ leaderElect, leaseNamespace, leaseName }: Flags): RelaySettings['lease'] {
+  if (leaderElect === true)
+    return { namespace: leaseNamespace ?? 'countersign-system', name: leaseName ?? 'countersign-watch-relay' };
+  if ((leaseNamespace ?? leaseName) !== undefined) throw new InvalidArgumentError('--lease-* needs --leader-elect');
+  return undefined;
 }
 
-function isLogLevel(text: string): text is LogLevel {
-  return (logLevels as readonly string[]).includes(text);
-}
-
-function wrong(message: string): ParsedSettings {
-  return { kind: 'wrong', message };
+function signerNames(name: string, before: readonly string[] = []): readonly string[] {
+  if (!/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(name))
+    throw new InvalidArgumentError('It is not of the form domain.tld/name.');
+  return [...before, name];
 }

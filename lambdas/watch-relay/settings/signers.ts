@@ -1,5 +1,7 @@
-/** Whose requests the relay works on and how: from flags alone, or from the reviewed file that the functions have too. */
+/** The signers to relay for, and who approves for each: from flags alone, or from the file that the functions have too. */
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import { failure, success } from '../../../core/outcome/result.ts';
+import type { Result } from '../../../core/outcome/result.ts';
 import type { RelayOptions } from './options.ts';
 
 export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inFlightPerRequester'>;
@@ -7,32 +9,28 @@ export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inF
 /** As `limits.inFlightPerRequester` of countersign.yaml. */
 export const defaultInFlightPerRequester = 24;
 
-/** Without the file somebody else approves, and nothing is attested before the sign function does it. */
+/** Without the file another approver decides, and nothing is attested before sign asks for it. */
 export function signersOf(signerNames: readonly string[], inFlightPerRequester: number): SignerOptions {
   return { signerNames, policies: new Map(), inFlightPerRequester };
 }
 
 /**
- * Of the whole file the relay obeys `approval`, `limits.inFlightPerRequester`, and of profiles who they are for; all of a
- * profile only where no attest function applies it.
+ * Of the file the relay uses `approval`, `limits.inFlightPerRequester` and the kind and attestation of each profile. It
+ * uses whole profiles only if the cluster has no attest function that applies them. A problem is text for the operator.
  */
-export function signersIn(
-  yamlText: string,
-  fileName: string,
-  cluster: string,
-): SignerOptions | { readonly problem: string } {
+export function signersIn(yamlText: string, fileName: string, cluster: string): Result<SignerOptions, string> {
   const parsed = parseConfiguration(yamlText, fileName);
   if (!parsed.ok)
-    return {
-      problem: parsed.problems
+    return failure(
+      parsed.problems
         .map(({ file, line, column, path, message }) => `${file}:${line}:${column}: ${path} ${message}`)
         .join('\n'),
-    };
+    );
   const { clusters, deployments } = parsed.configuration;
   const configuration = clusters.get(cluster);
   const limits = deployments.get(cluster)?.limits;
   if (configuration === undefined || limits === undefined)
-    return { problem: `${fileName} has no cluster ${cluster} (it has ${[...clusters.keys()].join(', ')})` };
+    return failure(`${fileName} has no cluster ${cluster} (it has ${[...clusters.keys()].join(', ')})`);
   const { profiles, approval } = configuration;
   const policies = new Map(
     [...profiles.values()].map((profile) => {
@@ -46,5 +44,5 @@ export function signersIn(
       return [signerName, policy];
     }),
   );
-  return { signerNames: [...profiles.keys()], policies, inFlightPerRequester: limits.inFlightPerRequester };
+  return success({ signerNames: [...profiles.keys()], policies, inFlightPerRequester: limits.inFlightPerRequester });
 }

@@ -1,70 +1,64 @@
-/** The webhook proxy's part of flags and help. */
-import { listenAddress } from './listen-address.ts';
-import type { ListenAddress } from './listen-address.ts';
+/** The flags of the webhook proxy. */
+import { InvalidArgumentError, Option } from 'commander';
+import { file, listenAddress } from './flag-values.ts';
+import type { ListenAddress } from './flag-values.ts';
 
 export interface WebhookSettings {
   readonly address: ListenAddress;
-  /** PEM files; replaced ones are taken up. */
+  /** PEM files; the server uses new ones when they are replaced. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** What is given here is asked of every caller. */
+  /** Every caller must meet each of these two that is given. */
   readonly tokenFile?: string;
   readonly client?: {
     readonly caFile: string;
-    /** Whole, as in `O=example,CN=gcp-controller-manager`. */
+    /** The whole subject, such as `O=example,CN=gcp-controller-manager`. */
     readonly subject: string;
   };
 }
 
-export const webhookOptions = {
-  'webhook-proxy': { type: 'string' },
-  'webhook-cert': { type: 'string' },
-  'webhook-key': { type: 'string' },
-  'webhook-token-file': { type: 'string' },
-  'webhook-client-ca': { type: 'string' },
-  'webhook-client-subject': { type: 'string' },
-} as const;
+export interface WebhookFlags {
+  readonly webhookProxy?: ListenAddress;
+  readonly webhookCert?: string;
+  readonly webhookKey?: string;
+  readonly webhookTokenFile?: string;
+  readonly webhookClientCa?: string;
+  readonly webhookClientSubject?: string;
+}
 
-export const webhookHelp = `\
-  --webhook-proxy A     host:port or :port: serve webhook clients over TLS and forward
-                        the stored request for them; off by default, and then with
-    --webhook-cert FILE, --webhook-key FILE         the server's certificate and key
-    --webhook-token-file FILE                       the token every caller must show
-    --webhook-client-ca FILE                        or the CA (and no other) and the
-    --webhook-client-subject O=example,CN=caller    subject of every caller's certificate`;
+export const webhookFlags: readonly Option[] = [
+  new Option(
+    '--webhook-proxy <ADDRESS>',
+    'host:port or :port: serve webhook clients over TLS and forward the stored request for them (default: off)',
+  ).argParser(listenAddress),
+  new Option('--webhook-cert <FILE>', "the server's certificate").argParser(file),
+  new Option('--webhook-key <FILE>', 'its key').argParser(file),
+  new Option('--webhook-token-file <FILE>', 'the token that every caller must present').argParser(file),
+  new Option('--webhook-client-ca <FILE>', "the only CA of callers' certificates").argParser(file),
+  new Option('--webhook-client-subject <SUBJECT>', "subject of every caller's certificate: O=example,CN=caller"),
+];
 
-type Flags = { readonly [name in keyof typeof webhookOptions]?: string | undefined };
-
-export function parseWebhook(flags: Flags): { readonly webhook?: WebhookSettings } | { readonly problem: string } {
-  const given = (Object.keys(webhookOptions) as (keyof Flags)[]).filter((name) => flags[name] !== undefined);
-  const empty = given.find((name) => flags[name] === '');
-  if (empty !== undefined) return { problem: `--${empty}: is empty` };
-  const {
-    'webhook-proxy': text,
-    'webhook-cert': certFile,
-    'webhook-key': keyFile,
-    'webhook-token-file': tokenFile,
-    'webhook-client-ca': caFile,
-    'webhook-client-subject': subject,
-  } = flags;
-  if (text === undefined) return given.length === 0 ? {} : { problem: `--${given[0]} needs --webhook-proxy` };
-  const address = listenAddress(text);
-  if (address === undefined) return { problem: `--webhook-proxy ${text}: not host:port or :port` };
+export function webhookOf(flags: WebhookFlags): WebhookSettings | undefined {
+  const { webhookProxy: address, webhookCert: certFile, webhookKey: keyFile, webhookTokenFile: tokenFile } = flags;
+  const { webhookClientCa: caFile, webhookClientSubject: subject } = flags;
+  if (address === undefined) {
+    const given = webhookFlags.find((flag) => flag.attributeName() in flags);
+    if (given === undefined) return undefined;
+    throw new InvalidArgumentError(`--${given.name()} needs --webhook-proxy`);
+  }
   if (certFile === undefined || keyFile === undefined)
-    return { problem: '--webhook-proxy needs --webhook-cert and --webhook-key: it speaks TLS only' };
-  if ((caFile === undefined) !== (subject === undefined))
-    return { problem: '--webhook-client-ca and --webhook-client-subject need each other' };
+    throw new InvalidArgumentError('--webhook-proxy needs --webhook-cert and --webhook-key: it serves TLS only');
+  if ((caFile === undefined) !== (subject === undefined) || subject === '')
+    throw new InvalidArgumentError('--webhook-client-ca and --webhook-client-subject need each other');
   if (tokenFile === undefined && caFile === undefined)
-    return {
-      problem: '--webhook-proxy needs --webhook-token-file or --webhook-client-ca: it serves nobody it does not know',
-    };
+    throw new InvalidArgumentError(
+      '--webhook-proxy needs --webhook-token-file or --webhook-client-ca: it serves authenticated callers only',
+    );
   return {
-    webhook: {
-      address,
-      certFile,
-      keyFile,
-      ...(tokenFile === undefined ? {} : { tokenFile }),
-      ...(caFile === undefined || subject === undefined ? {} : { client: { caFile, subject } }),
-    },
+    address,
+    certFile,
+    keyFile,
+    ...(tokenFile === undefined ? {} : { tokenFile }),
+    ...(caFile === undefined || subject === undefined ? {} : { client: { caFile, subject } }),
   };
 }

@@ -2,7 +2,8 @@
 import { maxRelayedBytes } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
-import type { LeaseStore, RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
+import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
+import type { RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
 import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import type { Connect } from '../ports/endpoint.ts';
 import { policiesOf } from '../scenario.ts';
@@ -93,7 +94,7 @@ function createLease(runtime: Runtime) {
   }
 
   return {
-    connect(process: Process): LeaseStore {
+    connect(process: Process): KubernetesLease {
       const ask = (asked: Pick<PortCall<ApiAnswer<JsonObject>>, 'method' | 'act'> & { signal: AbortSignal }) =>
         call(runtime, process, {
           ...asked,

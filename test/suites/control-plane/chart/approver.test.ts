@@ -78,8 +78,9 @@ function asksLeave({ policies }: SignerOptions): boolean {
 
 describe.skipIf(skip)('with a countersign.yaml', () => {
   test.each(Object.entries(files))('%s the chart gives what the relay makes of it, and no more', async (_, text) => {
-    const read = signersIn(text, 'countersign.yaml', 'prod');
-    if ('problem' in read) throw new Error(read.problem);
+    const decoded = signersIn(text, 'countersign.yaml', 'prod');
+    if (!decoded.ok) throw new Error(decoded.problem);
+    const read = decoded.value;
     const rendered = objects(await template(plain, { values: { configuration: text } }));
     const rules = rendered.find(({ kind }) => kind === 'ClusterRole')!.rules!;
     const signers = (verb: string) =>

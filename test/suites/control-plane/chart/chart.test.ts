@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { helpText, parseSettings } from '../../../../lambdas/watch-relay/settings/settings.ts';
+import { parseSettings } from '../../../../lambdas/watch-relay/settings/settings.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, podTemplate, release, template } from './helm.ts';
 import { folder, manifests } from './manifests.ts';
@@ -77,7 +77,9 @@ describe.skipIf(skip)('the chart', () => {
       context: 'the pod has a service account',
       help: 'nobody is there to read it',
     };
-    const flags = [...helpText.matchAll(/(?:^ {2,4}|, )--([a-z-]+)/gm)].map(([, flag]) => flag!);
+    const help = parseSettings(['--help'], {});
+    if (help.kind !== 'help') throw new Error(help.kind);
+    const flags = [...help.text.matchAll(/(?:^ {2,4}|, )--([a-z-]+)/gm)].map(([, flag]) => flag!);
     expect(flags.length).toBeGreaterThan(10);
     const text = readFileSync(join(chart, 'templates/deployment.yaml'), 'utf8');
     const used = [...text.matchAll(/^ +- (?:\{\{ printf ")?--([a-z-]+)/gm)].map(([, flag]) => flag!);

@@ -1,5 +1,5 @@
 import type { ApiAnswer, JsonObject } from '../../../../core/ports/kubernetes-api.ts';
-import type { LeaseStore } from '../../../../lambdas/watch-relay/settings/options.ts';
+import type { KubernetesLease } from '../../../../adapters/kubernetes/api.ts';
 import type { VirtualClock } from '../../../harness/determinism/virtual-time.ts';
 
 export type LeaseFault = 'before' | 'after' | 'Forbidden' | 'hang';
@@ -27,7 +27,7 @@ export function createSimulatedLease(clock: VirtualClock) {
     remove() {
       lease = undefined;
     },
-    access(fault: () => LeaseFault | undefined = () => undefined): LeaseStore {
+    access(fault: () => LeaseFault | undefined = () => undefined): KubernetesLease {
       async function arrive(signal: AbortSignal, act: () => ApiAnswer<JsonObject>): Promise<ApiAnswer<JsonObject>> {
         const planned = fault();
         await new Promise<void>((resolve, reject) => {

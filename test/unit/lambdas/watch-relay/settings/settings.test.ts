@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import {
   defaultSignerNames,
   endpointConnections,
-  helpText,
   parseSettings,
 } from '../../../../../lambdas/watch-relay/settings/settings.ts';
 
@@ -113,7 +112,7 @@ test.each([
 
 test('a token and a role exclude each other, also when one comes from the environment', () => {
   const parsed = parseSettings([...url, '--token-file', 't'], { ...inCluster, COUNTERSIGN_CALLER_ROLE: role });
-  expect(parsed).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/one of them/) as unknown });
+  expect(parsed).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/cannot be used with/) as unknown });
 });
 
 test('the file says which signers there are, named by flag or environment', () => {
@@ -162,21 +161,24 @@ test.each<[readonly string[], RegExp]>([
   [[...url, '--attest-url', 'http://b.example'], /--attest-url: must be https/],
   [['--url', 'http://127.0.0.1', '--cluster', 'c', '--attest-url', 'http://b.example'], /--attest-url: must be https/],
   [[...url, '--attest-url', 'https://user:secret@b.example'], /--attest-url: must not carry credentials/],
-  [[...url, '--concurrency', '0'], /--concurrency 0/],
-  [[...url, '--concurrency', '257'], /--concurrency 257/],
+  [[...url, '--concurrency', '0'], /--concurrency .*'0' is invalid/],
+  [[...url, '--concurrency', '257'], /--concurrency .*'257' is invalid/],
   [[...url, '--concurrency', '1e2'], /--concurrency/],
   [[...url, '--drain-seconds', '-1'], /drain-seconds/],
-  [[...url, '--signer-name', 'web'], /--signer-name web/],
-  [[...url, '--in-flight-per-requester', '0'], /--in-flight-per-requester 0/],
-  [[...url, '--config', ''], /--config: names no file/],
-  [[...url, '--config', 'c.yaml', '--signer-name', 'a.b/c'], /--signer-name: the file/],
-  [[...url, '--config', 'c.yaml', '--in-flight-per-requester', '3'], /--in-flight-per-requester: the file/],
-  [[...url, '--metrics-address', '8080'], /--metrics-address 8080/],
+  [[...url, '--signer-name', 'web'], /--signer-name .*'web' is invalid/],
+  [[...url, '--in-flight-per-requester', '0'], /--in-flight-per-requester .*'0' is invalid/],
+  [[...url, '--config', ''], /--config .* names no file/],
+  [[...url, '--config', 'c.yaml', '--signer-name', 'a.b/c'], /--config .*cannot be used with .*--signer-name/],
+  [
+    [...url, '--config', 'c.yaml', '--in-flight-per-requester', '3'],
+    /--config .*cannot be used with .*--in-flight-per-requester/,
+  ],
+  [[...url, '--metrics-address', '8080'], /--metrics-address .*'8080' is invalid/],
   [[...url, '--metrics-address', ':65536'], /--metrics-address/],
   [[...url, '--log-level', 'loud'], /loud/],
   [[...url, '--lease-name', 'x'], /--leader-elect/],
   [[...url, '--context', 'x'], /--kubeconfig/],
-  [[...url, '--token-file', 't', '--caller-role', role], /--token-file and --caller-role/],
+  [[...url, '--token-file', 't', '--caller-role', role], /--caller-role .*cannot be used with .*--token-file/],
   [[...url, '--token-file', ''], /--token-file/],
   [[...url, '--caller-role', 'prod-caller'], /caller role prod-caller/],
   [[...url, '--caller-role', 'arn:aws:iam::111122223333:user/x'], /caller role arn/],
@@ -184,12 +186,12 @@ test.each<[readonly string[], RegExp]>([
   [[...plain, '--caller-role', role], /must be https/],
   [['--url', 'http://127.0.0.1.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
   [['--url', 'http://localhost.a.example', '--cluster', 'c', '--token-file', 't'], /must be https/],
-  [webhook, /serves nobody/],
+  [webhook, /serves authenticated callers only/],
   [[...webhook, '--webhook-client-ca', 'c'], /need each other/],
   [[...webhook, '--webhook-token-file', 't', '--webhook-client-subject', 'CN=x'], /need each other/],
-  [[...webhook, '--webhook-token-file', ''], /--webhook-token-file: is empty/],
+  [[...webhook, '--webhook-token-file', ''], /--webhook-token-file .*names no file/],
   [[...webhook.slice(0, -2), '--webhook-token-file', 't'], /--webhook-cert and --webhook-key/],
-  [[...webhook, '--webhook-token-file', 't', '--webhook-proxy', '8443'], /--webhook-proxy 8443/],
+  [[...webhook, '--webhook-token-file', 't', '--webhook-proxy', '8443'], /--webhook-proxy .*'8443' is invalid/],
   [[...url, '--webhook-token-file', 't'], /--webhook-token-file needs --webhook-proxy/],
   [[...url, '--unknown'], /--unknown/],
   [[...url, 'stray'], /stray/],
@@ -209,9 +211,10 @@ test('outside a cluster a kubeconfig is needed', () => {
 });
 
 test('the help names every option and shows examples that parse', () => {
-  expect(parseSettings(['--help'], {})).toEqual({ kind: 'help', text: helpText });
-  const examples = helpText
-    .slice(helpText.indexOf('Examples:'))
+  const help = parseSettings(['--help'], {});
+  if (help.kind !== 'help') throw new Error(help.kind);
+  const examples = help.text
+    .slice(help.text.indexOf('Examples:'))
     .split('\n')
     .flatMap((line) => /watch-relay (.+)$/.exec(line)?.[1] ?? []);
   expect(examples.length).toBeGreaterThan(2);

@@ -8,14 +8,14 @@ const text = readFileSync(resolve(import.meta.dirname, '../../../../..', file), 
 
 test('of countersign.yaml the relay takes who the signers are, who approves, and what is attested', () => {
   const read = signersIn(text, file, 'prod');
-  if ('problem' in read) throw new Error(read.problem);
-  expect(read.signerNames.toSorted()).toEqual([
+  if (!read.ok) throw new Error(read.problem);
+  expect(read.value.signerNames.toSorted()).toEqual([
     'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
     'kubernetes.io/kubelet-serving',
   ]);
-  expect(read.inFlightPerRequester).toBe(24);
+  expect(read.value.inFlightPerRequester).toBe(24);
   const attestation = { providers: ['aws'], required: true, mode: 'enforce', subjectAccessReview: false };
-  expect(Object.fromEntries(read.policies)).toEqual({
+  expect(Object.fromEntries(read.value.policies)).toEqual({
     'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws': {
       approval: 'approve',
       kind: 'kube-apiserver-client-kubelet',
@@ -27,20 +27,22 @@ test('of countersign.yaml the relay takes who the signers are, who approves, and
 
 test('what nobody says is manual', () => {
   const read = signersIn(text, file, 'legacy');
-  if ('problem' in read) throw new Error(read.problem);
-  expect([...read.policies.values()].map(({ approval }) => approval)).toEqual(['manual', 'manual']);
+  if (!read.ok) throw new Error(read.problem);
+  expect([...read.value.policies.values()].map(({ approval }) => approval)).toEqual(['manual', 'manual']);
 });
 
 test('the limit is that of the file', () => {
   const read = signersIn(text.replace('inFlightPerRequester: 24', 'inFlightPerRequester: 3'), file, 'prod');
-  expect(read).toMatchObject({ inFlightPerRequester: 3 });
+  expect(read).toMatchObject({ value: { inFlightPerRequester: 3 } });
 });
 
 test('another cluster, or a file that is wrong, is said with its place', () => {
   expect(signersIn(text, file, 'staging')).toEqual({
+    ok: false,
     problem: 'examples/attestation.yaml has no cluster staging (it has prod, legacy)',
   });
   expect(signersIn('version: 1\nclusters: { prod: { approvals: {} } }\n', 'c.yaml', 'prod')).toEqual({
+    ok: false,
     problem: expect.stringMatching(/^c\.yaml:2:\d+: clusters\.prod\.approvals unknown key "approvals"/) as unknown,
   });
 });
