@@ -1,8 +1,9 @@
 import { readEnvironment } from '../../adapters/lambda/environment.ts';
+import type { Environment } from '../../adapters/lambda/environment.ts';
 import type { LogLevel } from '../../adapters/lambda/log.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
-/** What the infrastructure tells the attest function. Policy is not among it: that is in the bundle. */
+/** The environment variables of the attest function. Policy is in the bundle. */
 export const environmentNames = {
   /** Must be the cluster whose rules are in the bundle. */
   cluster: 'COUNTERSIGN_CLUSTER',
@@ -16,19 +17,10 @@ export interface AttestSettings {
   readonly logLevel: LogLevel;
 }
 
-export type ParsedSettings =
-  | { readonly ok: true; readonly settings: AttestSettings }
-  | { readonly ok: false; readonly problems: readonly string[] };
-
-/** Reads the environment and holds it against the rules in the bundle: what does not fit together must not serve. */
-export function parseSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-  cluster: ClusterConfiguration,
-): ParsedSettings {
-  const { problems, text, logLevel: level } = readEnvironment(environment, cluster, environmentNames.cluster);
-  if (cluster.attestation === undefined) problems.push('the bundle has no rules about attestation');
-  const attestationsTable = text(environmentNames.attestationsTable);
-  const logLevel = level(environmentNames.logLevel);
-  if (logLevel === undefined || problems.length > 0) return { ok: false, problems };
-  return { ok: true, settings: { attestationsTable, logLevel } };
+/** Throws MisconfigurationError with every problem. */
+export function readSettings(environment: Environment, cluster: ClusterConfiguration): AttestSettings {
+  return readEnvironment(environment, cluster, environmentNames.cluster, ({ text, logLevel }) => ({
+    attestationsTable: text(environmentNames.attestationsTable),
+    logLevel: logLevel(environmentNames.logLevel),
+  }));
 }

@@ -7,22 +7,13 @@ import { sendResourceResponse } from '../../adapters/aws/cloudformation-response
 import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
 import { ledgerClientConfig } from '../../adapters/dynamodb/ledger.ts';
 import { kmsClientConfig, kmsKey } from '../../adapters/aws/kms-signer.ts';
-import { redirects } from '../../adapters/lambda/redirects.ts';
-import { readBundledCluster } from '../../core/configuration/bundled-configuration.ts';
-import { MisconfigurationError } from '../../core/ports/errors.ts';
+import { clusterConfiguration } from '../../adapters/lambda/bundle.ts';
 import { readSettings } from './env.ts';
 import { createCaHandler } from './handler.ts';
 import type { CaHandler, CaPorts } from './handler.ts';
 
-/** JSON text of this cluster's rules (`bundleCluster`), inserted by the bundler. */
-declare const __COUNTERSIGN_CLUSTER__: string | undefined;
-
 function connect(): CaPorts {
-  if (typeof __COUNTERSIGN_CLUSTER__ === 'undefined')
-    throw new MisconfigurationError('this bundle contains no cluster configuration');
-  const problems = redirects(process.env);
-  if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
-  const cluster = readBundledCluster(__COUNTERSIGN_CLUSTER__);
+  const cluster = clusterConfiguration();
   const { certificatesTable, caKeys } = readSettings(process.env, cluster);
   const kms = new KMSClient(kmsClientConfig);
   return {

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readBundledCluster } from '../../../core/configuration/bundled-configuration.ts';
-import { parseSettings as parseAttestSettings } from '../../../lambdas/attest/env.ts';
-import { parseSettings as parseSignSettings } from '../../../lambdas/sign/env.ts';
+import { readSettings as readAttestSettings } from '../../../lambdas/attest/env.ts';
+import { readSettings as readSignSettings } from '../../../lambdas/sign/env.ts';
 import { createApplication } from '../../../lib/application.ts';
 import { routesOf } from '../../../lib/front-door.ts';
 import { clusters } from './clusters.ts';
@@ -68,15 +68,15 @@ describe('the attest function', () => {
       };
       return Environment.Variables;
     };
-    expect(parseAttestSettings(variables('Attest'), cluster)).toEqual({
-      ok: true,
-      settings: { attestationsTable: 'proof-state<Attestations>', logLevel: 'info' },
+    expect(readAttestSettings(variables('Attest'), cluster)).toEqual({
+      attestationsTable: 'proof-state<Attestations>',
+      logLevel: 'info',
     });
     const sign = variables('Sign');
     const arn = 'arn:aws:kms:eu-central-1:111122223333:key/0-0';
-    expect(parseSignSettings({ ...sign, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }) }, cluster)).toMatchObject({
-      ok: true,
-      settings: { attestationsTable: 'proof-state<Attestations>', attestFunction: '<Attest>' },
+    expect(readSignSettings({ ...sign, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }) }, cluster)).toMatchObject({
+      attestationsTable: 'proof-state<Attestations>',
+      attestFunction: '<Attest>',
     });
   });
 

@@ -1,7 +1,7 @@
 /** Functions, ways in and what each role may: resource by resource, statement by statement. */
 import { describe, expect, test } from 'vitest';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
-import { parseSettings } from '../../../lambdas/sign/env.ts';
+import { readSettings as readSignSettings } from '../../../lambdas/sign/env.ts';
 import { readSettings } from '../../../lambdas/ca/env.ts';
 import { createSignHandler } from '../../../lambdas/sign/handler.ts';
 import { routesOf } from '../../../lib/front-door.ts';
@@ -131,14 +131,11 @@ describe('the functions', () => {
         ['web', arn],
       ]);
       if (id === 'Sign')
-        expect(parseSettings(variables, cluster)).toEqual({
-          ok: true,
-          settings: {
-            certificatesTable: 'api-state<Certificates>',
-            attestationsTable: 'api-state<Attestations>',
-            caKeys: keys,
-            logLevel: 'info',
-          },
+        expect(readSignSettings(variables, cluster)).toEqual({
+          certificatesTable: 'api-state<Certificates>',
+          attestationsTable: 'api-state<Attestations>',
+          caKeys: keys,
+          logLevel: 'info',
         });
       else
         expect(readSettings(variables, cluster)).toEqual({

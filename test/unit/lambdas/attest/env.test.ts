@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
-import { environmentNames, parseSettings } from '../../../../lambdas/attest/env.ts';
+import { MisconfigurationError } from '../../../../core/ports/errors.ts';
+import { environmentNames, readSettings } from '../../../../lambdas/attest/env.ts';
 
 const cluster = {
   ...defaultCluster('prod', { maxTtlSeconds: 3_600 }),
@@ -9,13 +10,11 @@ const cluster = {
 const good = { COUNTERSIGN_CLUSTER: 'prod', COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC' };
 
 test('what the infrastructure sets is read, and nothing else is', () => {
-  expect(parseSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'error', COUNTERSIGN_CA_KEYS: 'x' }, cluster)).toEqual({
-    ok: true,
-    settings: { attestationsTable: 'prod-state-Attestations-ABC', logLevel: 'error' },
+  expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'error', COUNTERSIGN_CA_KEYS: 'x' }, cluster)).toEqual({
+    attestationsTable: 'prod-state-Attestations-ABC',
+    logLevel: 'error',
   });
-  expect(parseSettings({ ...good, COUNTERSIGN_LOG_LEVEL: '' }, cluster)).toMatchObject({
-    settings: { logLevel: 'info' },
-  });
+  expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: '' }, cluster)).toMatchObject({ logLevel: 'info' });
   expect(Object.values(environmentNames)).toEqual(expect.arrayContaining(Object.keys(good)));
 });
 
@@ -27,23 +26,13 @@ test.each([
     'COUNTERSIGN_CLUSTER is test, and the bundle has the rules of prod',
   ],
   ['no table', { COUNTERSIGN_ATTESTATIONS_TABLE: undefined }, 'COUNTERSIGN_ATTESTATIONS_TABLE is not set'],
-  [
-    'a log level nobody knows',
-    { COUNTERSIGN_LOG_LEVEL: 'debug' },
-    'COUNTERSIGN_LOG_LEVEL is none of info, warn, error',
-  ],
-])('%s: said by name', (_, change, problem) => {
-  expect(parseSettings({ ...good, ...change }, cluster)).toEqual({ ok: false, problems: [problem] });
+  ['an unknown log level', { COUNTERSIGN_LOG_LEVEL: 'debug' }, 'COUNTERSIGN_LOG_LEVEL is none of info, warn, error'],
+])('%s: the error names the variable', (_, change, problem) => {
+  expect(() => readSettings({ ...good, ...change }, cluster)).toThrow(new MisconfigurationError(problem));
 });
 
-test('a bundle without rules about attestation must not serve; everything that is wrong is said at once', () => {
-  const bare = defaultCluster('prod', { maxTtlSeconds: 3_600 });
-  expect(parseSettings({}, bare)).toEqual({
-    ok: false,
-    problems: [
-      'COUNTERSIGN_CLUSTER is not set',
-      'the bundle has no rules about attestation',
-      'COUNTERSIGN_ATTESTATIONS_TABLE is not set',
-    ],
-  });
+test('the error has every problem, also a variable that leads calls away from AWS', () => {
+  expect(() => readSettings({ AWS_ENDPOINT_URL: 'https://aws.example' }, cluster)).toThrow(
+    /^AWS_ENDPOINT_URL is set, .*; COUNTERSIGN_CLUSTER is not set; COUNTERSIGN_ATTESTATIONS_TABLE is not set$/,
+  );
 });
