@@ -49,13 +49,10 @@ export type WatchEvent =
 export interface RequestApi {
   /**
    * One page. Without `continue` it begins a list of the newest state (a consistent read); with it the same list goes on.
-   * `each`, where given, may get the objects one by one as they come in, with the bytes of their JSON where these are
-   * known, instead of the page: so that no caller holds all of it. It may have received some objects when the page fails after all.
    */
   list(
     query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
     signal: AbortSignal,
-    each?: (object: JsonObject, bytes?: number) => void,
   ): Promise<ApiAnswer<RequestPage>>;
   /**
    * Every change after `resourceVersion`, in order, each once, with bookmarks where the server gives them. The

@@ -28,7 +28,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
   }
 
   return {
-    list: (query, signal, each) => observe('list', query.signerName, signal, () => api.list(query, signal, each)),
+    list: (query, signal) => observe('list', query.signerName, signal, () => api.list(query, signal)),
     watch: (query, signal) => observe('watch', query.signerName, signal, () => api.watch(query, signal)),
     get: (name, signal) => observe('get', 'certificatesigningrequests', signal, () => api.get(name, signal)),
     // By signer: the right to write is given for each (verb `sign` on `signers`).

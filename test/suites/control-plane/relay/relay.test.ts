@@ -131,7 +131,7 @@ describe.skipIf(skip)('the relay on a real API server', () => {
       ({ verb, requestURI }) => verb === 'list' && requestURI.includes('kube-apiserver-client&'),
     );
     expect(lists.filter(({ requestURI }) => requestURI.includes('continue=')).length).toBeGreaterThan(0);
-    expect(lists.every(({ requestURI }) => requestURI.includes('limit=500'))).toBe(true);
+    expect(lists.every(({ requestURI }) => requestURI.includes('limit=100'))).toBe(true);
   });
 
   test('writes all reasons into Failed and tells them in an Event that kubectl describe shows', async () => {
