@@ -4,6 +4,8 @@
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
  */
 import { request } from 'node:http';
+import { exchange, wholeAnswer } from '../http/exchange.ts';
+import type { WholeAnswer } from '../http/exchange.ts';
 
 export interface Imds {
   /** The text at `/latest/<path>`; undefined if the path does not exist. Throws if the service does not answer. */
@@ -35,7 +37,7 @@ export function connectImds({
   async function ask(method: 'PUT' | 'GET', path: string, headers: Readonly<Record<string, string>>) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const answer = await exchange(base, method, `/latest/${path}`, headers, timeoutMilliseconds);
+        const answer = await call(base, method, `/latest/${path}`, headers, timeoutMilliseconds);
         if (answer.status < 500 && answer.status !== 429) return answer;
         throw new Error(`the metadata service answers with status ${answer.status}`);
       } catch (error) {
@@ -47,60 +49,44 @@ export function connectImds({
 
   async function newToken(): Promise<string> {
     const headers = { 'x-aws-ec2-metadata-token-ttl-seconds': String(tokenSeconds) };
-    const { status, text } = await ask('PUT', 'api/token', headers);
+    const { status, body } = await ask('PUT', 'api/token', headers);
     if (status === 403) throw new Error('the metadata service is switched off (httpEndpoint: disabled)');
     if (status !== 200) throw new Error(`the metadata service gives no token: status ${status}`);
-    return text;
+    return body.toString('utf8');
   }
 
   return {
     async read(path) {
       token ??= newToken();
-      const { status, text } = await ask('GET', path, { 'x-aws-ec2-metadata-token': await token });
-      if (status === 200) return text;
+      const { status, body } = await ask('GET', path, { 'x-aws-ec2-metadata-token': await token });
+      if (status === 200) return body.toString('utf8');
       if (status === 404) return undefined;
       throw new Error(`the metadata service answers ${path} with status ${status}`);
     },
   };
 }
 
-function exchange(
+async function call(
   base: URL,
   method: string,
   path: string,
   headers: Readonly<Record<string, string>>,
   timeoutMilliseconds: number,
-): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(timeoutMilliseconds);
+): Promise<WholeAnswer> {
+  const outgoing = {
+    // No proxy, whatever the environment says: a proxy would ask the metadata service of another machine.
+    agent: false,
+    method,
+    host: base.hostname.replace(/^\[|\]$/g, ''),
+    port: base.port === '' ? 80 : base.port,
+    path,
+    headers: { ...headers, ...(method === 'PUT' ? { 'content-length': 0 } : {}) },
+  };
+  try {
+    const read = wholeAnswer(maxBytes);
+    return await exchange({ timeoutMilliseconds, send: () => request(outgoing).end(), read });
+  } catch (cause) {
     // A pod behind more hops than the instance's hop limit gets no answer at all.
-    const fail = (cause: Error): void => reject(new Error('the metadata service cannot be reached', { cause }));
-    const outgoing = request(
-      {
-        // No proxy, whatever the environment says: a proxy would ask the metadata service of another machine.
-        agent: false,
-        method,
-        host: base.hostname.replace(/^\[|\]$/g, ''),
-        port: base.port === '' ? 80 : base.port,
-        path,
-        headers: { ...headers, ...(method === 'PUT' ? { 'content-length': 0 } : {}) },
-        signal,
-      },
-      (incoming) => {
-        const chunks: Buffer[] = [];
-        let length = 0;
-        incoming.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > maxBytes) incoming.destroy(new Error('the answer is too large'));
-          else chunks.push(chunk);
-        });
-        incoming.on('error', fail);
-        incoming.on('end', () =>
-          resolve({ status: incoming.statusCode ?? 0, text: Buffer.concat(chunks, length).toString('utf8') }),
-        );
-      },
-    );
-    outgoing.on('error', fail);
-    outgoing.end();
-  });
+    throw new Error('the metadata service cannot be reached', { cause });
+  }
 }

@@ -3,6 +3,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AgentOptions, RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
+import { asError, exchange, readBody } from '../http/exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
 
 /** Connections that idle longer are closed by us, well before the API server (90 s) or a load balancer (60 s) does. */
 const idleMilliseconds = 30_000;
@@ -79,50 +81,25 @@ export function createTransport(
     return outgoing;
   }
 
-  /** One request between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
-  function exchange<T>(call: HttpCall, read: (incoming: IncomingMessage, outgoing: ClientRequest) => Promise<T>) {
-    return new Promise<T>((resolve, reject) => {
-      let outgoing: ClientRequest | undefined;
-      let over = false;
-      const end = (tell: () => void): void => {
-        if (over) return;
-        over = true;
-        clearTimeout(timer);
-        call.signal.removeEventListener('abort', aborted);
-        tell();
-      };
-      const fail = (reason: unknown): void =>
-        end(() => {
-          reject(asError(reason));
-          outgoing?.destroy();
-        });
-      const aborted = (): void => fail(call.signal.reason);
-      const limit = call.timeoutMilliseconds ?? answerMilliseconds;
-      const timer = setTimeout(() => fail(new Error(`no answer in ${limit / 1_000} s`)), limit);
-      if (call.signal.aborted) return aborted();
-      call.signal.addEventListener('abort', aborted);
-
-      const begin = async (): Promise<void> => {
-        const who = await identity.current();
-        if (over) return; // the login took too long: nothing must be sent any more
-        const sent = send(call, who);
-        outgoing = sent;
-        sent.on('error', fail);
-        sent.on('response', (incoming) => {
-          if (incoming.statusCode === 401) identity.suspect();
-          read(incoming, sent).then((value) => end(() => resolve(value)), fail);
-        });
-      };
-      begin().catch(fail);
+  function exchangeAs<T>(call: HttpCall, read: Exchange<T, unknown>['read']): Promise<T> {
+    return exchange({
+      signal: call.signal,
+      timeoutMilliseconds: call.timeoutMilliseconds ?? answerMilliseconds,
+      login: () => identity.current(),
+      send: (login) => send(call, login),
+      read: (incoming, outgoing) => {
+        if (incoming.statusCode === 401) identity.suspect();
+        return read(incoming, outgoing);
+      },
     });
   }
 
   return {
     call: (call) =>
-      exchange(call, (incoming, outgoing) => readAll(incoming, outgoing, call.maxBytes ?? maxAnswerBytes)),
+      exchangeAs(call, (incoming, outgoing) => readAll(incoming, outgoing, call.maxBytes ?? maxAnswerBytes)),
 
     stream: (call, lifetimeMilliseconds) =>
-      exchange(call, async (incoming, outgoing) => {
+      exchangeAs(call, async (incoming, outgoing) => {
         if (incoming.statusCode !== 200) return readAll(incoming, outgoing, maxAnswerBytes);
         // From here on the reader of the body is in charge; the signal and the end of its time still end it.
         const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
@@ -201,35 +178,11 @@ function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () 
   };
 }
 
-/** By its events: an async iterator over a body of one piece costs as much as reading the answer's head. */
-function readAll(incoming: IncomingMessage, outgoing: ClientRequest, maxBytes: number): Promise<HttpResult> {
-  const status = incoming.statusCode ?? 0;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  return new Promise((resolve, reject) => {
-    incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxBytes) return void chunks.push(chunk);
-      resolve({ status, text: undefined });
-      incoming.destroy();
-    });
-    incoming.on('end', () => {
-      resolve({ status, text: Buffer.concat(chunks, length).toString('utf8') });
-      // Answered before the body was read, if it ever is: Node would keep the connection until it is, without limit.
-      if (!outgoing.writableFinished) outgoing.destroy();
-    });
-    incoming.on('error', reject);
-    // Whatever else ends it before its end is no answer.
-    incoming.on('close', () => {
-      if (!incoming.complete) reject(new Error('the answer was broken off'));
-    });
-  });
+async function readAll(incoming: IncomingMessage, outgoing: ClientRequest, maxBytes: number): Promise<HttpResult> {
+  const body = await readBody(incoming, outgoing, maxBytes);
+  return { status: incoming.statusCode ?? 0, text: body?.toString('utf8') };
 }
 
 function defined(options: AgentOptions): AgentOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

@@ -3,21 +3,15 @@
  * request or decide about it: the header, the status that belongs to it, and a body that keeps its form. Everything else
  * is somebody else talking.
  */
-import type { IncomingHttpHeaders } from 'node:http';
 import { isRefusalCode, violation } from '../../core/outcome/outcome.ts';
 import type { BusyWhy, IgnoredWhy, Violation } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { AttestAnswer, AttestVerdict, NoAnswer, SignAnswer } from '../../core/ports/signing-endpoint.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
-
-export interface RawAnswer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-}
+import type { WholeAnswer } from '../http/exchange.ts';
 
 /** Of ours and of API Gateway alike: no more now, or not to you. */
-function withoutAnswer({ status, headers, body }: RawAnswer): NoAnswer | undefined {
+function withoutAnswer({ status, headers, body }: WholeAnswer): NoAnswer | undefined {
   if (status === 429 || status === 503) {
     const json = parse(body);
     return { kind: 'busy', ...(headers[outcomeHeader] === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
@@ -30,7 +24,7 @@ function withoutAnswer({ status, headers, body }: RawAnswer): NoAnswer | undefin
   return undefined;
 }
 
-export function interpretSign(answer: RawAnswer): SignAnswer {
+export function interpretSign(answer: WholeAnswer): SignAnswer {
   const { status, headers, body } = answer;
   const none = withoutAnswer(answer);
   if (none !== undefined) return none;
@@ -49,7 +43,7 @@ export function interpretSign(answer: RawAnswer): SignAnswer {
 }
 
 /** Without the header `verdict` whatever looks like a decision is none. */
-export function interpretAttest(answer: RawAnswer): AttestAnswer {
+export function interpretAttest(answer: WholeAnswer): AttestAnswer {
   const { status, headers, body } = answer;
   const none = withoutAnswer(answer);
   if (none !== undefined) return none;

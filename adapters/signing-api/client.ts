@@ -1,10 +1,10 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
+import { exchange, wholeAnswer } from '../http/exchange.ts';
 import { interpretAttest, interpretSign } from './answers.ts';
-import type { RawAnswer } from './answers.ts';
+import type { WholeAnswer } from '../http/exchange.ts';
 
 /** API Gateway ends a call after 30 s: give up before, so that it is always we who know that nothing came. */
 const answerMilliseconds = 29_000;
@@ -61,53 +61,20 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
   // All connections trust the same CAs and show no certificate. Node's own name for them would repeat the CAs each time.
   agent.getName = ({ host, port } = {}) => `${host}:${port}`;
 
-  /** One call between its deadline, its signal and its answer: whichever comes first ends it, and nothing stays. */
-  function post(url: URL, json: unknown, signal: AbortSignal): Promise<RawAnswer | NoCredentials> {
+  function post(url: URL, json: unknown, signal: AbortSignal): Promise<WholeAnswer | NoCredentials> {
     const body = Buffer.from(JSON.stringify(json), 'utf8');
-    return new Promise((resolve, reject) => {
-      let outgoing: ClientRequest | undefined;
-      let over = false;
-      const end = (settle: () => void): void => {
-        if (over) return;
-        over = true;
-        clearTimeout(timer);
-        signal.removeEventListener('abort', aborted);
-        settle();
-      };
-      const fail = (reason: unknown): void =>
-        end(() => {
-          reject(reason instanceof Error ? reason : new Error(String(reason)));
-          outgoing?.destroy();
-        });
-      const aborted = (): void => fail(signal.reason);
-      const limit = options.timeoutMilliseconds ?? answerMilliseconds;
-      const timer = setTimeout(() => fail(new Error(`no answer in ${limit / 1_000} s`)), limit);
-      if (signal.aborted) return aborted();
-      signal.addEventListener('abort', aborted);
-
-      const begin = async (): Promise<void> => {
-        const headers = { accept: 'application/json', 'content-type': 'application/json' };
-        const credentials = await options.authorize?.({ method: 'POST', url, headers, body });
-        if (over) return; // it took too long: nothing must be sent any more
-        if (credentials?.ok === false) return end(() => resolve(credentials));
-        const sent = (secure ? httpsRequest : httpRequest)(url, {
-          agent,
-          method: 'POST',
-          headers: {
-            ...headers,
-            'user-agent': 'countersign-watch-relay',
-            'content-length': body.length,
-            ...credentials?.headers,
-          },
-        });
-        outgoing = sent;
-        sent.on('error', fail);
-        sent.on('response', (incoming) => {
-          readAll(incoming, sent).then((answer) => end(() => resolve(answer)), fail);
-        });
-        sent.end(body);
-      };
-      begin().catch(fail);
+    const headers = { accept: 'application/json', 'content-type': 'application/json' };
+    return exchange<WholeAnswer | NoCredentials, Credentials | undefined>({
+      signal,
+      timeoutMilliseconds: options.timeoutMilliseconds ?? answerMilliseconds,
+      login: async () => options.authorize?.({ method: 'POST', url, headers, body }),
+      send: (credentials) => {
+        if (credentials?.ok === false) return { result: credentials };
+        const own = { ...headers, 'user-agent': 'countersign-watch-relay', 'content-length': body.length };
+        const to = { agent, method: 'POST', headers: { ...own, ...credentials?.headers } };
+        return (secure ? httpsRequest : httpRequest)(url, to).end(body);
+      },
+      read: wholeAnswer(maxAnswerBytes),
     });
   }
 
@@ -144,25 +111,3 @@ const loopback: LookupFunction = (_name, { all }, done) =>
   all === true ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4);
 
 type NoCredentials = Credentials & { readonly ok: false };
-
-function readAll(incoming: IncomingMessage, outgoing: ClientRequest): Promise<RawAnswer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  return new Promise((resolve, reject) => {
-    incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxAnswerBytes) return void chunks.push(chunk);
-      incoming.destroy(new Error('the answer is too large'));
-    });
-    incoming.on('end', () => {
-      resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks, length) });
-      // Answered before the body was read, if it ever is: Node would keep the connection until it is, without limit.
-      if (!outgoing.writableFinished) outgoing.destroy();
-    });
-    incoming.on('error', reject);
-    // Whatever else ends it before its end is no answer.
-    incoming.on('close', () => {
-      if (!incoming.complete) reject(new Error('the answer was broken off'));
-    });
-  });
-}

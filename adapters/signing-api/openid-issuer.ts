@@ -1,5 +1,7 @@
 import { request } from 'node:https';
-import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../../core/outcome/error-message.ts';
+import { exchange, wholeAnswer } from '../http/exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
 
 /** Both documents together; a caller's own call waits for them. */
 const totalMilliseconds = 3_000;
@@ -22,51 +24,51 @@ export function connectIssuer(options: IssuerOptions = {}): (issuer: string) => 
   return async (issuer) => {
     const signal = AbortSignal.timeout(limit);
     try {
-      return await keysOf(issuer, options, signal);
+      return await keysOf(issuer, options, { signal, timeoutMilliseconds: limit });
     } catch (error) {
       throw signal.aborted ? new Error(`${issuer}: no answer in ${limit / 1_000} s`, { cause: error }) : error;
     }
   };
 }
 
-async function keysOf(issuer: string, options: IssuerOptions, signal: AbortSignal): Promise<unknown> {
-  const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, signal);
+type Limits = Pick<Exchange<unknown, unknown>, 'signal' | 'timeoutMilliseconds'>;
+
+async function keysOf(issuer: string, options: IssuerOptions, limits: Limits): Promise<unknown> {
+  const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, limits);
   const { issuer: named, jwks_uri: uri } = (discovery ?? {}) as { issuer?: unknown; jwks_uri?: unknown };
   // §4.3: must be the same, or one tenant of a host could speak for another.
   if (named !== issuer) throw new Error('the discovery document is of another issuer');
   if (typeof uri !== 'string') throw new Error('the discovery document names no key set');
-  return get(uri, options, signal);
+  return get(uri, options, limits);
 }
 
-async function get(address: string, { caPem }: IssuerOptions, signal: AbortSignal): Promise<unknown> {
+async function get(address: string, { caPem }: IssuerOptions, limits: Limits): Promise<unknown> {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== 'https:') throw new Error('not an https address');
-  const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
-    const outgoing = request(url, {
-      signal,
-      agent: false, // a connection that slept through a freeze of the function would only fail
-      // kube-apiserver answers 406 for its keys to whoever takes application/json alone.
-      headers: { accept: 'application/json, application/jwk-set+json', 'user-agent': 'countersign-authorizer' },
-      ...(caPem === undefined ? {} : { ca: caPem }),
-    });
-    outgoing.on('error', (error) => reject(new Error(`${url.host}: ${error.message}`, { cause: error })));
-    outgoing.on('response', resolve);
-    outgoing.end();
-  });
-  if (incoming.statusCode !== 200) {
-    incoming.destroy();
-    throw new Error(`${url.host}: HTTP ${incoming.statusCode}`);
-  }
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw new Error(`${url.host}: the answer is too large`);
-    chunks.push(chunk);
-  }
+  const outgoing = {
+    agent: false, // a connection that was open while the function was frozen would fail
+    // kube-apiserver answers 406 for its keys if only application/json is accepted.
+    headers: { accept: 'application/json, application/jwk-set+json', 'user-agent': 'countersign-authorizer' },
+    ...(caPem === undefined ? {} : { ca: caPem }),
+  };
   try {
-    return JSON.parse(Buffer.concat(chunks, length).toString('utf8'));
+    return await exchange({
+      ...limits,
+      send: () => request(url, outgoing).end(),
+      async read(incoming, sent) {
+        if (incoming.statusCode !== 200) throw new Error(`HTTP ${incoming.statusCode}`);
+        return parse((await wholeAnswer(maxBytes)(incoming, sent)).body);
+      },
+    });
+  } catch (error) {
+    throw new Error(`${url.host}: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
   } catch {
-    throw new Error(`${url.host}: the answer is not JSON`);
+    throw new Error('the answer is not JSON');
   }
 }

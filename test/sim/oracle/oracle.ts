@@ -3,7 +3,7 @@
  * they were meant included. Nothing here is asked of the parts that are judged.
  */
 import { interpretAttest, interpretSign } from '../../../adapters/signing-api/answers.ts';
-import type { RawAnswer } from '../../../adapters/signing-api/answers.ts';
+import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import type { SimulatedAttestations } from '../ports/attestations.ts';
 import type { FunctionEvents, Invocation } from '../ports/function-ports.ts';
 import { nameOf } from '../ports/function-ports.ts';
@@ -86,7 +86,7 @@ export function createOracle(judged: Judged): Oracle {
   /** Who was told yes, by process and user: for what. */
   const leave = new Map<string, Map<string, number>>();
 
-  function checkVerdict({ process, object }: Invocation, answer: RawAnswer): void {
+  function checkVerdict({ process, object }: Invocation, answer: WholeAnswer): void {
     const said = interpretAttest(answer);
     if (said.kind !== 'verdict') return;
     const { uid } = object['metadata'] as { readonly uid: string };

@@ -1,6 +1,6 @@
 /** The way from a client to the functions: calls that are lost, repeated and answered by whoever stands between. */
 import { interpretAttest, interpretSign } from '../../../adapters/signing-api/answers.ts';
-import type { RawAnswer } from '../../../adapters/signing-api/answers.ts';
+import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
@@ -32,7 +32,7 @@ export function createEndpoint(runtime: Runtime, invoke: Invoke): Connect {
     object: JsonObject,
     body: JsonObject,
     signal: AbortSignal,
-  ): Promise<RawAnswer> {
+  ): Promise<WholeAnswer> {
     try {
       return await within(client, clientMilliseconds, () =>
         call(runtime, client, {
@@ -63,6 +63,6 @@ export function createEndpoint(runtime: Runtime, invoke: Invoke): Connect {
 }
 
 /** What a front door says when it is not us who speak. */
-function failed(status: number): RawAnswer {
+function failed(status: number): WholeAnswer {
   return { status, headers: {}, body: Buffer.from('{"message":"Internal Server Error"}') };
 }

@@ -1,5 +1,5 @@
 /** The stores as one call of a function sees them: each call of theirs can fail, and whoever judges hears of each. */
-import type { RawAnswer } from '../../../adapters/signing-api/answers.ts';
+import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import type { AttestationStore, IdentityRecord } from '../../../core/ports/attestation-store.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger, FreshKey, Intent, OpenWrite } from '../../../core/ports/certificate-ledger.ts';
@@ -24,7 +24,7 @@ export interface FunctionEvents {
   ledgerChanged(invocation: Invocation): void;
   claimed(invocation: Invocation, claim: Parameters<AttestationStore['claim']>[0], written: boolean): void;
   observed(invocation: Invocation, record: IdentityRecord): void;
-  answers(invocation: Invocation, answer: RawAnswer): void;
+  answers(invocation: Invocation, answer: WholeAnswer): void;
   alarm(invocation: Invocation, error: unknown): void;
 }
 

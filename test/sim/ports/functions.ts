@@ -4,7 +4,7 @@
  */
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
 import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
-import type { RawAnswer } from '../../../adapters/signing-api/answers.ts';
+import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
 import type { AttestationProvider } from '../../../core/attestation/evidence/provider.ts';
 import type { AttestationStore } from '../../../core/ports/attestation-store.ts';
@@ -30,7 +30,7 @@ export interface FunctionPorts {
 }
 
 /** Runs one call until it answers. Rejects when it dies before, or its time is over. */
-export type Invoke = (part: Part, object: JsonObject, body: JsonObject) => Promise<RawAnswer>;
+export type Invoke = (part: Part, object: JsonObject, body: JsonObject) => Promise<WholeAnswer>;
 
 /** The service's own limits: lambdas/sign and adapters/lambda/invocation.ts. */
 const functionMilliseconds = 25_000;
@@ -40,7 +40,7 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
   const { timeline } = runtime;
   let started = 0;
 
-  function invoke(part: Part, object: JsonObject, body: JsonObject): Promise<RawAnswer> {
+  function invoke(part: Part, object: JsonObject, body: JsonObject): Promise<WholeAnswer> {
     started += 1;
     return new Promise((resolve, reject) => {
       const process = startProcess(runtime, `${part}#${started}`, () => reject(new Error('the function died')));
@@ -179,6 +179,6 @@ function eventOf(part: Part, cluster: string, body: JsonObject): HttpEvent {
   };
 }
 
-function rawOf({ statusCode, headers, body }: HttpAnswer): RawAnswer {
+function rawOf({ statusCode, headers, body }: HttpAnswer): WholeAnswer {
   return { status: statusCode, headers: { ...headers }, body: Buffer.from(body) };
 }

@@ -136,8 +136,9 @@ export function violations({ file, imports, world }: Source): string[] {
       const target = relative(root, resolve(root, dirname(file), specifier));
       if (part === 'lambdas' && target.startsWith(`${file.split('/').slice(0, 2).join('/')}/`))
         return !isBelow(file, target);
-      // Adapters do not know one another.
-      if (part === 'adapters' && target.startsWith('adapters/')) return dirname(target) !== dirname(file);
+      // Adapters do not know one another; they share one way to make an HTTP call.
+      if (part === 'adapters' && target.startsWith('adapters/'))
+        return ![dirname(file), 'adapters/http'].includes(dirname(target));
       if (part !== 'lambdas' && target.startsWith(`${part}/`)) return !isBelow(file, target);
       return !rule.own.some((prefix) => target.startsWith(prefix));
     }

@@ -31,6 +31,7 @@ export const rooms: readonly Room[] = [
   { path: 'adapters/kubernetes', purpose: 'the API server' },
   { path: 'adapters/lambda', purpose: 'what a Lambda function needs around its handler' },
   { path: 'adapters/signing-api', purpose: 'client of the sign and attest endpoints' },
+  { path: 'adapters/http', purpose: 'one HTTP exchange, bounded in time and size' },
 
   { path: 'lambdas/sign', purpose: 'the sign function' },
   { path: 'lambdas/attest', purpose: 'the attest function: no right to any key' },
