@@ -15,7 +15,7 @@ const maxSilentWatches = 2;
 /** A watch that ends sooner than this without an event did not really begin. client-go's "very short watch". */
 const shortWatchMilliseconds = 1_000;
 /** Small pages, since each is in memory as a whole: with 500, the peak with 50 000 requests was higher. */
-const firstPageLimit = 100;
+const pageLimit = 100;
 const reconnect: Backoff = { baseMilliseconds: 800, capMilliseconds: 30_000 };
 
 export interface ReflectorHandlers {
@@ -89,7 +89,7 @@ async function listAll(
   { api, log }: ReflectorPorts,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  let limit = firstPageLimit;
+  let limit = pageLimit;
   let token: string | undefined;
   try {
     for (;;) {
@@ -106,6 +106,7 @@ async function listAll(
         return undefined;
       }
       for (const item of answer.value.items) handlers.seen(item);
+      limit = Math.min(pageLimit, limit * 2);
       token = answer.value.continue;
       if (token === undefined) return answer.value.resourceVersion;
     }
