@@ -7,7 +7,6 @@ import type { Stack } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Policy } from 'aws-cdk-lib/aws-iam';
-import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
 import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
@@ -15,31 +14,36 @@ import type { CallersAllowed } from '../core/configuration/bundled-configuration
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { environmentNames } from '../lambdas/attest/env.ts';
 import { createFunction } from './functions.ts';
-import type { ServiceFunction, Sources } from './functions.ts';
-import { onItems } from './leading-keys.ts';
+import type { ServiceFunction, Site } from './functions.ts';
 import type { AttestationState } from './state-stack.ts';
+import { allowItems } from './table-rights.ts';
 
-export interface AttestOptions {
-  readonly cluster: ClusterConfiguration;
-  readonly state: AttestationState;
-  readonly callers: CallersAllowed;
-  readonly reservedConcurrency: number;
-  readonly logRetention: RetentionDays;
-  readonly sources: Sources;
-}
-
-export function createAttest(stack: Stack, options: AttestOptions): ServiceFunction {
-  const { cluster, state, callers, reservedConcurrency, logRetention, sources } = options;
+export function createAttest(
+  stack: Stack,
+  site: Site,
+  { table, attestRole }: AttestationState,
+  callers: CallersAllowed,
+): ServiceFunction {
+  const { cluster } = site;
   const aws = cluster.attestation?.aws;
-  const attest = createFunction(stack, 'Attest', {
-    cluster: cluster.name,
-    service: 'attest',
+  const attest = createFunction(stack, 'attest', site, {
     description: `Proves the machines of cluster ${cluster.name}`,
-    role: state.attestRole,
-    statements: [...rememberStatements(state.table), ...lookStatements(aws)],
+    role: attestRole,
+    statements: [
+      // adapters/dynamodb/table.ts has the reason for each. A transaction needs the rights of its writes.
+      allowItems('ReadAttestations', table, 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
+      // Neither the machine list nor the locks: only operators decide which machines may join.
+      allowItems('WriteAttestations', table, 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
+      allowItems('RecallRequests', table, 'BatchGetItem', ['verdict', 'refused']),
+      allowItems('ChangeIdentities', table, 'UpdateItem', ['id', 'refused']),
+      allowItems('CheckNodes', table, 'ConditionCheckItem', ['node']),
+      // Attest may delete only the addresses of a terminated machine, never a verdict or a used challenge.
+      allowItems('FreeAddresses', table, 'DeleteItem', ['once#address']),
+      ...lookStatements(aws),
+    ],
     environment: {
       [environmentNames.cluster]: cluster.name,
-      [environmentNames.attestationsTable]: state.table.tableName,
+      [environmentNames.attestationsTable]: table.tableName,
       [environmentNames.logLevel]: 'info',
     },
     rules: bundleAttestation(cluster),
@@ -47,9 +51,6 @@ export function createAttest(stack: Stack, options: AttestOptions): ServiceFunct
       __COUNTERSIGN_REGION_CERTIFICATES__: regionCertificates(aws),
       __COUNTERSIGN_CALLERS__: bundleCallers(callers),
     },
-    reservedConcurrency,
-    logRetention,
-    sources,
   });
   acknowledgeLook(attest.policy, aws);
   return attest;
@@ -67,27 +68,6 @@ function regionCertificates(aws: AwsAttestation | undefined): string {
       [...byRegion].map(([region, list]) => [region, list.map((der) => Buffer.from(der).toString('base64'))]),
     ),
   );
-}
-
-/** adapters/dynamodb/table.ts has the reason for each. A transaction needs the rights of its writes. */
-function rememberStatements({ tableArn }: Table): readonly PolicyStatement[] {
-  const on = (sid: string, action: string, prefixes: readonly string[]): PolicyStatement =>
-    new PolicyStatement({
-      sid,
-      actions: [`dynamodb:${action}`],
-      resources: [tableArn],
-      conditions: onItems(prefixes),
-    });
-  return [
-    on('ReadAttestations', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
-    // Neither the machine list nor the locks: only operators decide which machines may join.
-    on('WriteAttestations', 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
-    on('RecallRequests', 'BatchGetItem', ['verdict', 'refused']),
-    on('ChangeIdentities', 'UpdateItem', ['id', 'refused']),
-    on('CheckNodes', 'ConditionCheckItem', ['node']),
-    // Attest may delete only the addresses of a terminated machine, never a verdict or a used challenge.
-    on('FreeAddresses', 'DeleteItem', ['once#address']),
-  ];
 }
 
 /** Rights to describe instances, in the configured accounts and regions only. */
@@ -130,24 +110,17 @@ export function createOperatorPolicy(
   { name, attestation }: ClusterConfiguration,
   table: Table,
 ): ManagedPolicy {
-  const on = (sid: string, action: string, prefixes: readonly string[]): PolicyStatement =>
-    new PolicyStatement({
-      sid,
-      actions: [`dynamodb:${action}`],
-      resources: [table.tableArn],
-      conditions: onItems(prefixes),
-    });
   const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${name}/*` });
   const policy = new ManagedPolicy(stack, 'OperatorPolicy', {
     description: `Operates locks and attestation of cluster ${name}`,
     statements: [
-      on('ReadRegister', 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
+      allowItems('ReadRegister', table, 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
       // IAM cannot restrict a scan by leading keys. Operators may read the whole table.
       new PolicyStatement({ sid: 'ListRegister', actions: ['dynamodb:Scan'], resources: [table.tableArn] }),
       // Operators cannot write verdicts, so they cannot forge attest's decision. They can add audit items and delete none.
-      on('WriteRegister', 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
-      on('ChangeRegister', 'UpdateItem', ['machine']),
-      on('ClearRegister', 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
+      allowItems('WriteRegister', table, 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
+      allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
+      allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
       // countersign tofu adopt reads the running instances.
       ...lookStatements(attestation?.aws),
       // The table has a generated name, which the commands read from the outputs of the cluster's stack.
@@ -164,23 +137,4 @@ export function createOperatorPolicy(
     reason: 'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it',
   });
   return policy;
-}
-
-/** What the sign function may read in the table: locks, and with attestation also verdicts. */
-export function readStatement({ tableArn }: Table, attested: boolean): PolicyStatement {
-  return new PolicyStatement({
-    sid: attested ? 'ReadLocksAndVerdicts' : 'ReadLocks',
-    actions: ['dynamodb:GetItem'],
-    resources: [tableArn],
-    conditions: onItems(attested ? ['lock', 'verdict', 'id'] : ['lock']),
-  });
-}
-
-/** With attestation, sign invokes attest for a request without a verdict. */
-export function askStatement(attest: ServiceFunction): PolicyStatement {
-  return new PolicyStatement({
-    sid: 'AskAttest',
-    actions: ['lambda:InvokeFunction'],
-    resources: [attest.function.functionArn],
-  });
 }

@@ -11,7 +11,8 @@ import { Policy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Role } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
-import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { functionName } from '../core/configuration/resolve/deployment.ts';
 import { bundle } from './bundle.ts';
 import type { Bundle } from './bundle.ts';
@@ -28,9 +29,14 @@ export interface Sources {
   readonly emulatedAws?: true;
 }
 
+/** What all functions of a cluster share. */
+export interface Site {
+  readonly cluster: ClusterConfiguration;
+  readonly deployment: DeploymentConfiguration;
+  readonly sources: Sources;
+}
+
 export interface FunctionOptions {
-  readonly cluster: string;
-  readonly service: Service;
   readonly description: string;
   readonly role: Role;
   /** Rights of its role, besides writing its own log. */
@@ -40,9 +46,8 @@ export interface FunctionOptions {
   readonly rules: string;
   /** Further constants of its code, as JavaScript text. */
   readonly constants?: Readonly<Record<string, string>>;
-  readonly reservedConcurrency: number;
-  readonly logRetention: RetentionDays;
-  readonly sources: Sources;
+  /** Default: the configured concurrency, since attest and the authorizer run as often as sign. */
+  readonly reservedConcurrency?: number;
 }
 
 export interface ServiceFunction {
@@ -55,10 +60,12 @@ export interface ServiceFunction {
 /** Less than the lease of 30 s on a request, and less than API Gateway's limit of 29 s. */
 const timeout = Duration.seconds(25);
 
-export function createFunction(stack: Stack, id: string, options: FunctionOptions): ServiceFunction {
-  const { cluster, service, description, role, environment, reservedConcurrency, sources } = options;
+export function createFunction(stack: Stack, service: Service, site: Site, options: FunctionOptions): ServiceFunction {
+  const { cluster, deployment, sources } = site;
+  const { description, role, environment, reservedConcurrency = deployment.limits.reservedConcurrency } = options;
+  const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
   const logGroup = new LogGroup(stack, `${id}Log`, {
-    retention: options.logRetention,
+    retention: deployment.logRetentionDays,
     // The log is kept for audits after the functions are deleted.
     removalPolicy: RemovalPolicy.RETAIN,
   });
@@ -87,7 +94,7 @@ export function createFunction(stack: Stack, id: string, options: FunctionOption
     }),
     (code) =>
       new LambdaFunction(stack, id, {
-        functionName: functionName(cluster, service),
+        functionName: functionName(cluster.name, service),
         description,
         runtime: Runtime.NODEJS_24_X,
         architecture: Architecture.ARM_64,

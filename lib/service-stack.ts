@@ -7,26 +7,21 @@ import type { IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
-import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
-import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { environmentNames } from '../lambdas/sign/env.ts';
 import { caStatusInterval, createAlarms, period } from './alarms.ts';
-import { askStatement, createAttest, createOperatorPolicy, readStatement } from './attest.ts';
+import { createAttest, createOperatorPolicy } from './attest.ts';
 import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
 import { createFunction } from './functions.ts';
-import type { ServiceFunction, Sources } from './functions.ts';
-import { onItems } from './leading-keys.ts';
+import type { ServiceFunction, Site } from './functions.ts';
 import type { ClusterState } from './state-stack.ts';
+import { allowItems } from './table-rights.ts';
 
-export interface ServiceOptions {
-  readonly cluster: ClusterConfiguration;
-  readonly deployment: DeploymentConfiguration;
+interface ServiceOptions extends Site {
   readonly state: ClusterState;
-  readonly sources: Sources;
 }
 
 export function createServiceStack(app: App, options: ServiceOptions, props: StackProps): Stack {
@@ -35,7 +30,8 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
     ...props,
     description: `Countersign, cluster ${cluster.name}: signs certificates`,
   });
-  const attest = createAttestation(stack, options);
+  const { attestation } = options.state;
+  const attest = attestation && createAttest(stack, options, attestation, callersOf(options));
   const sign = createSign(stack, options, attest);
   const ca = createCa(stack, options);
   const { authorizer, serverErrors } = createFrontDoor(stack, { sign, attest }, options);
@@ -83,94 +79,54 @@ function environment(stack: Stack, { cluster, state }: ServiceOptions): Record<s
   };
 }
 
-function createAttestation(stack: Stack, options: ServiceOptions): ServiceFunction | undefined {
-  const { cluster, deployment, state, sources } = options;
-  if (state.attestation === undefined) return undefined;
-  return createAttest(stack, {
-    cluster,
-    state: state.attestation,
-    callers: callersOf(options),
-    // Each certificate needs a verdict first, so attest gets the same concurrency as sign.
-    reservedConcurrency: deployment.limits.reservedConcurrency,
-    logRetention: retention(deployment),
-    sources,
-  });
-}
-
 /** Its rights on the CA keys are in the key policies only (lib/key-policy.ts). */
 function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFunction | undefined): ServiceFunction {
-  const { cluster, deployment, state, sources } = options;
-  // In audit mode sign needs no verdict.
-  const enforced = [...cluster.profiles.values()].some((profile) => profile.attestation?.mode === 'enforce');
-  const asks = !enforced || attest === undefined ? undefined : { attest };
-  const freshKeys = [...cluster.profiles.values()].some((profile) => profile.freshKeys === true);
-  return createFunction(stack, 'Sign', {
-    cluster: cluster.name,
-    service: 'sign',
+  const { cluster, state } = options;
+  const { table, attestations } = state;
+  const profiles = [...cluster.profiles.values()];
+  // In audit mode sign needs no verdict. Otherwise it invokes attest for a request without one.
+  const asked = profiles.some((profile) => profile.attestation?.mode === 'enforce') ? attest?.function : undefined;
+  const freshKeys = profiles.some((profile) => profile.freshKeys === true);
+  return createFunction(stack, 'sign', options, {
     description: `Signs certificates of cluster ${cluster.name}`,
     role: state.signRole,
     statements: [
-      new PolicyStatement({
-        sid: 'ReadRequestsAndCas',
-        actions: ['dynamodb:GetItem'],
-        resources: [state.table.tableArn],
-        conditions: onItems(['uid', 'ca']),
-      }),
-      new PolicyStatement({
-        sid: 'WriteRequests',
-        actions: ['dynamodb:PutItem', 'dynamodb:UpdateItem'],
-        resources: [state.table.tableArn],
-        // Sign reads CA items and cannot write them, so it cannot replace a CA.
-        conditions: onItems(['uid']),
-      }),
-      ...(freshKeys
-        ? [
+      allowItems('ReadRequestsAndCas', table, 'GetItem', ['uid', 'ca']),
+      // Sign reads CA items and cannot write them, so it cannot replace a CA.
+      allowItems('WriteRequests', table, ['PutItem', 'UpdateItem'], ['uid']),
+      ...(freshKeys ? [allowItems('RememberKeys', table, 'UpdateItem', ['spki'])] : []),
+      ...(asked === undefined
+        ? [allowItems('ReadLocks', attestations, 'GetItem', ['lock'])]
+        : [
+            allowItems('ReadLocksAndVerdicts', attestations, 'GetItem', ['lock', 'verdict', 'id']),
             new PolicyStatement({
-              sid: 'RememberKeys',
-              actions: ['dynamodb:UpdateItem'],
-              resources: [state.table.tableArn],
-              conditions: onItems(['spki']),
+              sid: 'AskAttest',
+              actions: ['lambda:InvokeFunction'],
+              resources: [asked.functionArn],
             }),
-          ]
-        : []),
-      readStatement(state.attestations, asks !== undefined),
-      ...(asks === undefined ? [] : [askStatement(asks.attest)]),
+          ]),
     ],
     environment: {
       ...environment(stack, options),
-      [environmentNames.attestationsTable]: state.attestations.tableName,
-      ...(asks === undefined ? {} : { [environmentNames.attestFunction]: asks.attest.function.functionName }),
+      [environmentNames.attestationsTable]: attestations.tableName,
+      ...(asked === undefined ? {} : { [environmentNames.attestFunction]: asked.functionName }),
     },
     rules: bundleCluster(cluster),
     constants: { __COUNTERSIGN_CALLERS__: bundleCallers(callersOf(options)) },
-    reservedConcurrency: deployment.limits.reservedConcurrency,
-    logRetention: retention(deployment),
-    sources,
   });
 }
 
 /** No front door leads to it. CloudFormation, its schedule and operators with the IAM right invoke it. */
 function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
-  const { cluster, deployment, state, sources } = options;
-  const ca = createFunction(stack, 'Ca', {
-    cluster: cluster.name,
-    service: 'ca',
+  const { cluster, state } = options;
+  const ca = createFunction(stack, 'ca', options, {
     description: `Makes the CA certificates of cluster ${cluster.name}`,
     role: state.caRole,
-    statements: [
-      new PolicyStatement({
-        sid: 'KeepCas',
-        actions: ['dynamodb:GetItem', 'dynamodb:PutItem'],
-        resources: [state.table.tableArn],
-        conditions: onItems(['ca']),
-      }),
-    ],
+    statements: [allowItems('KeepCas', state.table, ['GetItem', 'PutItem'], ['ca'])],
     environment: environment(stack, options),
     rules: bundleCluster(cluster),
     // One at a time. A second invocation then finds the CAs created.
     reservedConcurrency: 1,
-    logRetention: retention(deployment),
-    sources,
   });
   new Rule(stack, 'CaStatus', {
     description: 'Has the ca function say how long its CAs last: an alarm watches that',
@@ -201,8 +157,9 @@ interface FrontDoor {
 function createFrontDoor(
   stack: Stack,
   behind: { readonly sign: ServiceFunction; readonly attest: ServiceFunction | undefined },
-  { cluster, deployment, sources }: ServiceOptions,
+  site: Site,
 ): FrontDoor {
+  const { cluster, deployment } = site;
   const sign = behind.sign.function;
   const attest = behind.attest?.function;
   const { access, frontDoor, limits } = deployment;
@@ -235,7 +192,7 @@ function createFrontDoor(
   }
 
   if (limits.throttle === undefined) throw new Error(`${cluster.name}: an HTTP API needs a throttle`);
-  const api = { cluster, sign, attest, throttle: limits.throttle, logRetention: retention(deployment) };
+  const api = { cluster, sign, attest, throttle: limits.throttle, logRetention: deployment.logRetentionDays };
   if (role !== undefined) {
     const iamApi = createIamApi(stack, api);
     allowApi(stack, role, iamApi, cluster);
@@ -243,21 +200,13 @@ function createFrontDoor(
     serverErrors.set('iam', iamApi.metricServerError({ period, statistic: 'Sum' }));
   }
   if (access.jwt === undefined) return { serverErrors };
-  const authorizer = createFunction(stack, 'Authorizer', {
-    cluster: cluster.name,
-    service: 'authorizer',
-    description: `Checks the tokens of callers of cluster ${cluster.name}`,
-    role: new Role(stack, 'AuthorizerRole', {
-      assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
-      description: `Checks the tokens of callers of cluster ${cluster.name}`,
-    }),
+  const description = `Checks the tokens of callers of cluster ${cluster.name}`;
+  const authorizer = createFunction(stack, 'authorizer', site, {
+    description,
+    role: new Role(stack, 'AuthorizerRole', { assumedBy: new ServicePrincipal('lambda.amazonaws.com'), description }),
     statements: [],
     environment: {},
     rules: bundleAccess({ cluster: cluster.name, jwt: access.jwt }),
-    // The authorizer runs before each call, so it gets the same concurrency.
-    reservedConcurrency: limits.reservedConcurrency,
-    logRetention: retention(deployment),
-    sources,
   });
   const jwtApi = createJwtApi(stack, authorizer.function, api);
   output(
@@ -267,9 +216,4 @@ function createFrontDoor(
   );
   serverErrors.set('jwt', jwtApi.metricServerError({ period, statistic: 'Sum' }));
   return { authorizer, serverErrors };
-}
-
-/** The enum is these very numbers. */
-function retention({ logRetentionDays }: DeploymentConfiguration): RetentionDays {
-  return logRetentionDays;
 }

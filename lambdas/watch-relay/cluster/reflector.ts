@@ -14,7 +14,7 @@ const silenceMilliseconds = 150_000;
 const maxSilentWatches = 2;
 /** A watch that ends sooner than this without an event did not really begin. client-go's "very short watch". */
 const shortWatchMilliseconds = 1_000;
-/** Small pages, since each is in memory as a whole: with 500, the peak with 50 000 requests was higher. */
+/** Small pages, since each is in memory as a whole while it is parsed. */
 const pageLimit = 100;
 const reconnect: Backoff = { baseMilliseconds: 800, capMilliseconds: 30_000 };
 
