@@ -54,8 +54,6 @@ const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
  */
 const maxPageBytes = 4 * 1_048_576;
 const maxObjectBytes = 12 * 1_048_576;
-/** A page of 200 nodes. */
-const maxNodesBytes = 64 * 1_048_576;
 const listMilliseconds = 60_000;
 /** The server ends a watch by itself; this is for one that forgets to. */
 const watchSlackMilliseconds = 60_000;
