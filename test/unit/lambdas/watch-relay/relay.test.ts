@@ -135,7 +135,7 @@ test('50 000 answered requests leave nothing behind', async () => {
   server.create(object('last'));
   start();
   await clock.until(() => world.answered('last'));
-  expect(server.count('list')).toBe(102);
+  expect(server.count('list')).toBe(502);
   expect(await world.metric(/held_object_bytes/)).toBe(0);
   expect(await world.metric(/queue_depth/)).toBe(0);
 });
