@@ -1,4 +1,5 @@
-import { foundMachine, instanceFilters, instanceOf, placesOf } from '../../core/attestation/aws/fleet.ts';
+import { foundMachine, instanceFilters, placesOf } from '../../core/attestation/aws/fleet.ts';
+import { instanceOf } from '../../core/attestation/aws/instance-identity.ts';
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
 import type { AwsAttestation, NodeNameRule } from '../../core/configuration/model/attestation.ts';
 import { violation } from '../../core/outcome/outcome.ts';

@@ -1,21 +1,22 @@
 /**
- * CMS SignedData (RFC 5652) in the one form in which AWS regions sign instance identity documents. They write BER with
- * indefinite lengths, which core/encoding/der-reader.ts rightly refuses, hence asn1js; everything beyond the outer shape is compared with
- * what the signature covers.
+ * CMS SignedData (RFC 5652) in the one form in which AWS regions sign instance identity documents. AWS writes BER with
+ * indefinite lengths, which core/encoding/der-reader.ts refuses, so asn1js reads it. Everything inside the outer shape is
+ * compared with what the signature covers.
  *
- * Verifiers of others have believed a certificate that came with the message, a document that came beside it, the first
- * of several signers, or a chain without the signature. So here: the content comes out of the message and nowhere else,
- * certificates inside are not looked at, there is one signer, and its key is one of those pinned.
+ * Other verifiers have trusted a certificate or a document that came with the message, the first of several signers, or a
+ * chain without a signature. This one takes the content from the message only, ignores the certificates in it, and wants
+ * exactly one signer, whose key is pinned.
  */
 import { constants, createHash, createPublicKey, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import * as asn1js from 'asn1js';
 import { certificateFacts } from '../../x509/read-certificate.ts';
 import { childrenOf, contentOf, derTag, oidOf, readDer } from '../../encoding/der-reader.ts';
-import type { Problem } from '../../encoding/der-reader.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
 
-/** A key whose signature counts. The certificate only carries it: no chain is built and nothing else in it is believed. */
+/** A trusted key. The certificate only carries it: no chain is built, and nothing else in it counts. */
 export interface PinnedCertificate {
   readonly region: string;
   /** The INTEGER's content octets: how a SignerInfo names its key. */
@@ -24,7 +25,7 @@ export interface PinnedCertificate {
   readonly key: KeyObject;
 }
 
-export type VerifiedContent = { readonly content: Uint8Array; readonly signer: PinnedCertificate } | Problem;
+type VerifiedContent = Result<{ readonly content: Uint8Array; readonly signer: PinnedCertificate }, string>;
 
 const oid = {
   signedData: '1.2.840.113549.1.7.2',
@@ -40,7 +41,7 @@ const oid = {
 const maxBytes = 16_384;
 const limits = { maxDepth: 24, maxNodes: 500 } as const;
 
-/** Throws for what is no certificate with an RSA key of 2048 bits or more: operators' files are checked before. */
+/** Throws unless it is a certificate with an RSA key of 2048 bits or more: operators' files are checked before. */
 export function pinCertificate(region: string, der: Uint8Array): PinnedCertificate {
   const { serialOctets, notAfter, spki } = certificateFacts(der);
   const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
@@ -58,33 +59,33 @@ export function verifySignedData(
   try {
     return verifyMessage(der, certificates, now);
   } catch {
-    // Some damaged messages make asn1js, or the reading of what it found, throw. None of them is a valid one.
-    return { problem: 'cannot be decoded' };
+    // asn1js, or the code that reads its tree, throws for some damaged messages, and for no valid one.
+    return failure('cannot be decoded');
   }
 }
 
 function verifyMessage(der: Uint8Array, certificates: readonly PinnedCertificate[], now: Instant): VerifiedContent {
-  if (der.length > maxBytes) return { problem: `is larger than ${maxBytes} bytes` };
+  if (der.length > maxBytes) return failure(`is larger than ${maxBytes} bytes`);
   const { result: root, offset } = asn1js.fromBER(der, limits);
-  if (offset === -1) return { problem: 'is not BER' };
-  // Bytes behind the end belong to nothing that was signed.
-  if (offset !== der.length) return { problem: 'has trailing bytes' };
+  if (offset === -1) return failure('is not BER');
+  // The signature does not cover bytes behind the end.
+  if (offset !== der.length) return failure('has trailing bytes');
 
   // ContentInfo ::= SEQUENCE { contentType, content [0] SignedData } (RFC 5652 §3)
   const [type, wrapped] = members(root);
-  if (oidText(type) !== oid.signedData) return { problem: 'is not SignedData' };
+  if (oidText(type) !== oid.signedData) return failure('is not SignedData');
   // SignedData ::= SEQUENCE { version, digestAlgorithms, encapContentInfo, [0] certificates?, [1] crls?, signerInfos } (§5.1)
   const signedData = members(members(wrapped)[0]);
   const [contentType, contentHolder] = members(signedData[2]);
-  if (oidText(contentType) !== oid.data) return { problem: 'does not hold data' };
+  if (oidText(contentType) !== oid.data) return failure('does not hold data');
   const eContent = contentHolder === undefined ? undefined : members(contentHolder)[0];
-  if (eContent === undefined) return { problem: 'does not hold its content inside' };
-  if (!(eContent instanceof asn1js.OctetString)) return { problem: 'has content that is not octets' };
+  if (eContent === undefined) return failure('does not hold its content inside');
+  if (!(eContent instanceof asn1js.OctetString)) return failure('has content that is not octets');
   const content = new Uint8Array(eContent.getValue());
 
   const signerInfos = members(signedData.at(-1));
-  // Whoever checks one of several can be shown the wrong one.
-  if (signerInfos.length !== 1) return { problem: 'does not have exactly one signer' };
+  // A verifier that checks one of several signers can be shown the wrong one.
+  if (signerInfos.length !== 1) return failure('does not have exactly one signer');
   return verifySigner(content, members(signerInfos[0]), certificates, now);
 }
 
@@ -96,35 +97,35 @@ function verifySigner(
   now: Instant,
 ): VerifiedContent {
   const [, sid, digestAlgorithm, attributes, signatureAlgorithm, signature] = signerInfo;
-  // Without them the signature would be over the content itself, and a content that looks like attributes would do.
-  if (!isTagged(attributes, 0)) return { problem: 'has no signed attributes' };
-  // IssuerAndSerialNumber: AWS's regions all have one name, so it is the serial number that tells them apart.
+  // Without them the signature covers the content itself, so that content in the form of attributes would pass.
+  if (!isTagged(attributes, 0)) return failure('has no signed attributes');
+  // IssuerAndSerialNumber: the certificates of all regions have one issuer name, so the serial number identifies the key.
   const serial = members(sid)[1];
-  if (!(serial instanceof asn1js.Integer)) return { problem: 'does not name its signer by serial number' };
+  if (!(serial instanceof asn1js.Integer)) return failure('does not name its signer by serial number');
   const signer = certificates.find((pinned) => sameBytes(pinned.serial, serial.valueBlock.valueHexView));
-  if (signer === undefined) return { problem: 'is signed with the key of no region configured' };
-  if (now > signer.notAfter) return { problem: `is signed with a key of ${signer.region} that is over` };
-  if (oidText(members(digestAlgorithm)[0]) !== oid.sha256) return { problem: 'is not digested with SHA-256' };
+  if (signer === undefined) return failure('is signed with the key of no region configured');
+  if (now > signer.notAfter) return failure(`is signed with a key of ${signer.region} that is over`);
+  if (oidText(members(digestAlgorithm)[0]) !== oid.sha256) return failure('is not digested with SHA-256');
   const algorithm = oidText(members(signatureAlgorithm)[0]);
   if (algorithm !== oid.rsaEncryption && algorithm !== oid.sha256WithRsa)
-    return { problem: 'is not signed with RSA (PKCS #1 v1.5)' };
-  if (!(signature instanceof asn1js.OctetString)) return { problem: 'has no signature' };
+    return failure('is not signed with RSA (PKCS #1 v1.5)');
+  if (!(signature instanceof asn1js.OctetString)) return failure('has no signature');
 
-  // §5.4: signed as the SET OF that they are, not under the tag that they travel under. DER, or it is another message.
+  // §5.4: the signature is over the attributes as a SET OF, not under their tag in the message.
   const signedAttributes = Buffer.from(attributes.valueBeforeDecodeView);
   signedAttributes[0] = derTag.set;
-  const wrong = checkAttributes(signedAttributes, content);
-  if (wrong !== undefined) return wrong;
+  const problem = checkAttributes(signedAttributes, content);
+  if (problem !== undefined) return failure(problem);
   const key = { key: signer.key, padding: constants.RSA_PKCS1_PADDING };
   if (!verify('sha256', signedAttributes, key, new Uint8Array(signature.getValue())))
-    return { problem: `is not signed with the key of ${signer.region}` };
-  return { content, signer };
+    return failure(`is not signed with the key of ${signer.region}`);
+  return success({ content, signer });
 }
 
-/** §11.1, §11.2: what kind of content was signed, and its digest: the only tie between signature and content. */
-function checkAttributes(der: Uint8Array, content: Uint8Array): Problem | undefined {
+/** §11.1, §11.2: the type of the signed content, and its digest, which alone ties the signature to the content. */
+function checkAttributes(der: Uint8Array, content: Uint8Array): string | undefined {
   const set = readDer(der);
-  if (!set.ok) return { problem: 'has signed attributes that are not DER' };
+  if (!set.ok) return 'has signed attributes that are not DER';
   const seen = new Set<string>();
   let contentType: string | undefined;
   let digest: Uint8Array | undefined;
@@ -132,21 +133,21 @@ function checkAttributes(der: Uint8Array, content: Uint8Array): Problem | undefi
     const [type, values] = childrenOf(attribute, derTag.sequence) ?? [];
     const name = oidOf(type);
     const held = childrenOf(values, derTag.set) ?? [];
-    if (name === undefined || held.length === 0) return { problem: 'has a signed attribute that is none' };
-    // Of two digests one would be checked and the other meant.
-    if (seen.has(name)) return { problem: 'has a signed attribute twice' };
+    if (name === undefined || held.length === 0) return 'has a signed attribute that is none';
+    // Of two digests, this verifier could check one and another verifier the other.
+    if (seen.has(name)) return 'has a signed attribute twice';
     seen.add(name);
     const [value, ...more] = held;
     if (name === oid.contentType && more.length === 0) contentType = oidOf(value);
     if (name === oid.messageDigest && more.length === 0 && value?.tag === derTag.octetString) digest = contentOf(value);
   }
-  if (contentType !== oid.data) return { problem: 'was not signed as data' };
+  if (contentType !== oid.data) return 'was not signed as data';
   if (digest === undefined || !sameBytes(digest, createHash('sha256').update(content).digest()))
-    return { problem: 'has other content than was signed' };
+    return 'has other content than was signed';
   return undefined;
 }
 
-/** Of a SEQUENCE, SET or explicit tag; nothing of anything else. */
+/** The elements of a SEQUENCE, SET or explicit tag; empty for other blocks. */
 function members(block: asn1js.BaseBlock | undefined): readonly asn1js.BaseBlock[] {
   return block instanceof asn1js.Constructed ? block.valueBlock.value : [];
 }

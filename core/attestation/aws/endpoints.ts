@@ -1,10 +1,10 @@
-/** What the `aws` provider needs of AWS. Both answer the question asked and decide nothing: the rules are here, in core. */
+/** What the `aws` provider asks of AWS. The endpoints only answer; the rules are in this folder. */
 import type { InstanceDescription } from './instance.ts';
 
 export interface AwsPorts {
   readonly sts: StsEndpoint;
   readonly ec2: Ec2Endpoint;
-  /** DER, by region. A document of any other region is refused. */
+  /** DER, by region. A document of a region without certificates is refused. */
   readonly regionCertificates: RegionCertificates;
 }
 
@@ -12,7 +12,7 @@ export type RegionCertificates = ReadonlyMap<string, readonly Uint8Array[]>;
 
 /**
  * One GET over HTTPS to exactly this host, path and headers. Never follows a redirect (the answer must be that of the
- * host we chose) and reads at most 64 KiB. Throws when it is temporary: network, 5xx, 429.
+ * host that we chose) and reads at most 64 KiB. Throws on a temporary failure: network, 5xx, 429.
  */
 export type StsEndpoint = (request: StsRequest) => Promise<StsAnswer>;
 
@@ -25,12 +25,12 @@ export interface StsRequest {
 
 export interface StsAnswer {
   readonly status: number;
-  /** As the header says it; empty when there is none. */
+  /** Of the header; empty without one. */
   readonly contentType: string;
   readonly body: string;
 }
 
-/** Throws for everything that is neither a description nor EC2's own "no such instance", missing permissions included. */
+/** Throws unless EC2 describes the instance or answers that it does not exist; also if a permission is missing. */
 export interface Ec2Endpoint {
   describeInstance(where: InstancePlace, instanceId: string): Promise<InstanceDescription | 'notFound'>;
 }
@@ -38,6 +38,6 @@ export interface Ec2Endpoint {
 export interface InstancePlace {
   readonly account: string;
   readonly region: string;
-  /** ARN out of countersign.yaml, never out of evidence. Absent = as whom the function runs. */
+  /** ARN from countersign.yaml, never from evidence. Absent = the role of the function. */
   readonly assumeRole?: string;
 }

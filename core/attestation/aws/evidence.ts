@@ -1,15 +1,17 @@
 /**
- * The DATA block of the aws evidence, one closed schema for each version (docs/attestation/aws.md). Both versions say which
- * instance is meant and carry the STS token; they differ in what stands behind the first of the two.
+ * The DATA block of aws evidence, one closed schema for each version (docs/attestation/aws.md). Both name the instance and
+ * carry the STS token:
  *
- * - `aws/v2` only claims it. A request can be read by every node and bootstrap token of the cluster, so nothing in it may be
- *   of use elsewhere: it carries no signed document. STS and EC2 confirm the claims, or the request is refused.
+ * - `aws/v2` only claims the instance; STS and EC2 confirm the claim. Every node and bootstrap token of the cluster can read
+ *   the request, so it carries no signed document, which could be used elsewhere.
  * - `aws/v1` carries the instance identity document, which the region signed. Other systems accept that document.
  */
-import type { Problem } from '../../encoding/der-reader.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
-import { isAccountId, isInstanceId, readIdentityDocument } from './identity-document.ts';
+import { readIdentityDocument } from './identity-document.ts';
 import type { ClaimedInstance } from './identity-document.ts';
+import { identityOf, isAccountId, isInstanceId } from './instance-identity.ts';
 import { partitionOf } from './partition.ts';
 import { verifySignedData } from './cms.ts';
 import type { PinnedCertificate } from './cms.ts';
@@ -19,24 +21,24 @@ export type AwsEvidenceVersion = 'aws/v1' | 'aws/v2';
 
 export interface AwsEvidence {
   readonly instance: ClaimedInstance;
-  /** As sent; nothing of it was looked at yet. */
+  /** As sent, not decoded yet. */
   readonly sts: string;
   readonly nonce: string;
 }
 
-/** Besides `v`, `sts` and, if the sender wants, `nonce`. There is no field for a document beside the one that is signed. */
+/** `keys`: those besides `v`, `sts` and the optional `nonce`. No field holds an unsigned document. */
 const schemas = {
   'aws/v1': { v: 1, keys: ['rsa2048'] },
   'aws/v2': { v: 2, keys: ['account', 'region', 'instance'] },
 } as const;
 
-/** `problem` is a whole clause: `the attestation data has an unknown key`. */
+/** The problem is a whole clause: `the attestation data has an unknown key`. */
 export function readAwsEvidence(
   version: AwsEvidenceVersion,
   data: Uint8Array,
   certificates: readonly PinnedCertificate[],
   now: Instant,
-): AwsEvidence | Problem {
+): Result<AwsEvidence, string> {
   const schema = schemas[version];
   const read = readEvidence<string, string>(data, { required: ['v', ...schema.keys, 'sts'], optional: ['nonce'] });
   if (!read.ok) return wrongData(read.problem);
@@ -45,20 +47,19 @@ export function readAwsEvidence(
   if (typeof sts !== 'string') return wrongData('has a proof that is not text');
   if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce)) return wrongData('has a nonce that is none');
   const instance = version === 'aws/v2' ? readClaims(which) : readDocument(which, certificates, now);
-  if ('problem' in instance) return instance;
-  return { instance, sts, nonce };
+  return instance.ok ? success({ instance: instance.value, sts, nonce }) : instance;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** `{"account":"…","region":"…","instance":"i-…"}`: to be confirmed by STS and EC2. */
-function readClaims({ account: accountId, region, instance: instanceId }: Fields): ClaimedInstance | Problem {
-  if (typeof accountId !== 'string' || !isAccountId(accountId)) return wrongData('names no account');
-  if (typeof region !== 'string') return wrongData('names no region of a known partition');
-  const partition = partitionOf(region);
-  if (partition === undefined) return wrongData('names no region of a known partition');
+function readClaims({ account, region, instance: instanceId }: Fields): Result<ClaimedInstance, string> {
+  if (typeof account !== 'string' || !isAccountId(account)) return wrongData('names no account');
+  const partition = typeof region === 'string' ? partitionOf(region) : undefined;
+  if (typeof region !== 'string' || partition === undefined) return wrongData('names no region of a known partition');
   if (typeof instanceId !== 'string' || !isInstanceId(instanceId)) return wrongData('names no instance');
-  return { partition, accountId, region, instanceId };
+  const named = { account, region, instanceId };
+  return success({ ...named, identity: identityOf(named), partition });
 }
 
 /** `{"rsa2048":"…"}`: the document, inside what the region signed. */
@@ -66,23 +67,23 @@ function readDocument(
   { rsa2048 }: Fields,
   certificates: readonly PinnedCertificate[],
   now: Instant,
-): ClaimedInstance | Problem {
+): Result<ClaimedInstance, string> {
   if (typeof rsa2048 !== 'string') return wrongData('has a proof that is not text');
-  // As the instance's metadata gives it: base64 in lines.
+  // The metadata service gives base64 in lines.
   const base64 = rsa2048.replace(/\r?\n/g, '');
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.toString('base64') !== base64) return wrongData('has an rsa2048 that is not base64');
 
   const signed = verifySignedData(bytes, certificates, now);
-  if ('problem' in signed) return wrongDocument(signed.problem);
-  const read = readIdentityDocument(signed.content, signed.signer.region, now);
-  return 'problem' in read ? wrongDocument(read.problem) : read.instance;
+  if (!signed.ok) return wrongDocument(signed.problem);
+  const read = readIdentityDocument(signed.value.content, signed.value.signer.region, now);
+  return read.ok ? read : wrongDocument(read.problem);
 }
 
-function wrongData(problem: string): Problem {
-  return { problem: `the attestation data ${problem}` };
+function wrongData(problem: string): Result<never, string> {
+  return failure(`the attestation data ${problem}`);
 }
 
-function wrongDocument(problem: string): Problem {
-  return { problem: `the instance identity document ${problem}` };
+function wrongDocument(problem: string): Result<never, string> {
+  return failure(`the instance identity document ${problem}`);
 }

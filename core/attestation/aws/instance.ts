@@ -1,4 +1,4 @@
-/** What EC2 says about an instance (DescribeInstances): the rules about it, and what belongs to it. */
+/** What EC2 reports about an instance (DescribeInstances): the rules about it, and the names and addresses that it has. */
 import { profileMatches, isHostName, isSubdomain, parseAddress } from '../../policy/patterns.ts';
 import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
 import { violation } from '../../outcome/outcome.ts';
@@ -7,9 +7,10 @@ import type { Instant } from '../../ports/instant.ts';
 import { quoted } from '../../outcome/printable-text.ts';
 import { violationUnless } from '../../policy/rule.ts';
 import { ipText } from '../../x509/subject-alt-names.ts';
+import type { NamedInstance } from './instance-identity.ts';
 import type { Machine } from '../evidence/provider.ts';
 
-/** Of DescribeInstances only what is used, times as instants; what EC2 leaves out is left out. */
+/** The used part of DescribeInstances; a field that EC2 leaves out is absent. */
 export interface InstanceDescription {
   readonly instanceId: string;
   /** Account: OwnerId of the reservation. */
@@ -35,20 +36,18 @@ export interface InstanceDescription {
   readonly interfaceAttachedAt?: Instant;
   /** Of network card 0, device 0: the primary private address, its public or carrier one, the primary or only IPv6 one. */
   readonly primaryAddresses: readonly string[];
-  /** Of those addresses, private and public. */
+  /** Of those addresses: private and public names. */
   readonly primaryDnsNames: readonly string[];
   /** Of all its network interfaces: private, secondary, public, elastic, carrier, IPv6. */
   readonly addresses: readonly string[];
-  /** Likewise, private and public; the two names above need not be repeated. */
+  /** Of all its network interfaces: private and public names; need not repeat the two names above. */
   readonly dnsNames: readonly string[];
 }
 
-/** Which instance was asked about, and what its document says of it where there is one. */
-export interface ExpectedInstance {
+/** The instance that EC2 was asked about. */
+export interface ExpectedInstance extends NamedInstance {
   readonly identity: string;
-  readonly account: string;
-  readonly region: string;
-  readonly instanceId: string;
+  /** Both as in the identity document; `aws/v2` has none. */
   readonly availabilityZone?: string;
   readonly privateIp?: string;
 }
@@ -59,7 +58,7 @@ export interface MachinePolicy {
   readonly instance: Pick<AwsAttestation['instance'], 'addresses'>;
 }
 
-/** Every rule it breaks. A running instance is assumed: state is the caller's question. */
+/** All violations of a running instance; the caller checks the state. */
 export function checkInstance(
   policy: AwsAttestation,
   expected: ExpectedInstance,
@@ -74,8 +73,8 @@ export function checkInstance(
 }
 
 /**
- * EC2's answer is about the machine that proved itself. It is not when the role to assume for the account is one of
- * another account, where an instance of the same name means nothing to us.
+ * Is EC2's answer about the machine of the evidence? It is not if the role to assume belongs to another account, which may
+ * have an instance with the same id.
  */
 function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
   const { availabilityZone: zone, privateIp } = expected;
@@ -124,7 +123,7 @@ function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: Instance
   ];
 }
 
-/** Who else than the machine itself can get at its document and credentials, or has given it another disk. */
+/** Could others than the machine read its document and credentials, or have given it another disk? */
 function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
   const { maxHopLimit, maxAttachSkewSeconds } = rules;
   const { httpPutResponseHopLimit: hops } = instance;
@@ -145,14 +144,14 @@ function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescrip
   ];
 }
 
-/** Whoever may stop an instance could put another disk into it. One on instance-store cannot be changed. */
+/** A principal that may stop an instance can replace its EBS root volume, but not one on instance-store. */
 function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: InstanceDescription): number {
   if (rootDeviceType === 'instance-store') return 0;
-  // What EC2 does not tell counts as infinitely far apart.
+  // A time that EC2 leaves out counts as infinitely far away.
   return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
 }
 
-/** What EC2 says belongs to it, as far as policy takes EC2's word: `instance.addresses`. */
+/** The names and addresses of the machine by EC2's answer; `instance.addresses` of the policy says which addresses count. */
 export function describeMachine(
   { nodeName: rules, instance: { addresses: which } }: MachinePolicy,
   { identity }: ExpectedInstance,
@@ -176,7 +175,7 @@ export function describeMachine(
 function nodeNames(rule: NodeNameRule, instance: InstanceDescription): readonly string[] {
   if (rule.kind === 'pattern') return [rule.pattern];
   const name = factOf(rule, instance).toLowerCase();
-  // Names are read as patterns, and a tag is written by whoever may tag: `*` in it must not become every name.
+  // Node names are patterns, and any principal that may tag writes the tag: `*` in it must not become every name.
   return isSubdomain(name) ? [name] : [];
 }
 
@@ -193,7 +192,7 @@ function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: Inst
   }
 }
 
-/** As in SubjectAltNames.ip; nothing for what is no address. */
+/** As in SubjectAltNames.ip; `undefined` if it is not an address. */
 function canonicalAddress(text: string): string | undefined {
   const digits = parseAddress(text);
   return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));

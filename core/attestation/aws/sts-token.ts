@@ -1,47 +1,47 @@
 /**
- * The second proof, limited in time: a GetCallerIdentity request that the machine signed beforehand for us to send
- * (Signature Version 4 in the query), in the wire form of `aws eks get-token`. STS alone can check such a signature, so
- * sending it is how we learn who made it.
+ * The proof that the machine asks now: a GetCallerIdentity request that it signed beforehand for us to send (Signature
+ * Version 4 in the query), in the wire form of `aws eks get-token`. Only STS can check such a signature, so we send it.
  *
- * Sending what others wrote is dangerous: with another action, host, header or second parameter of the same name, STS's
- * answer is about something else, or is not STS's (CVE-2020-16250, CVE-2022-2385). So nothing of the token is forwarded.
- * Six values are taken out, each by one anchored pattern, and a request of our own is built around them; if the machine
- * signed anything else, our request has a wrong signature, and STS says so.
+ * Sending a request that others wrote is dangerous: with another action, host or header, or a repeated parameter, the answer
+ * is about another question, or not from STS (CVE-2020-16250, CVE-2022-2385). So nothing of the token is forwarded: six
+ * values are taken out, each by one anchored pattern, and put into a request of our own. If the machine signed anything
+ * else, the signature does not fit our request, and STS refuses it.
  */
-import type { Problem } from '../../encoding/der-reader.ts';
+import { failure, success } from '../../outcome/result.ts';
+import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
 import type { StsRequest } from './endpoints.ts';
 import type { Partition } from './partition.ts';
 
 export interface StsProof {
-  /** Ours, every byte of it. */
+  /** Built by us; holds only matched values of the token. */
   readonly request: StsRequest;
-  /** X-Amz-Signature. Unlike the token it has one form only, so this is what may be used once. */
+  /** X-Amz-Signature. The token can be written in several ways, the signature in one, so the signature may be used once. */
   readonly signature: string;
   readonly signedAt: Instant;
 }
 
 export interface StsExpectation {
   readonly partition: Partition;
-  /** Of the machine: its own region's STS and no other. */
+  /** Of the machine: only the STS of its own region is asked. */
   readonly region: string;
   /** What the machine must have signed as `x-k8s-aws-id`. Computed by us, never read out of evidence. */
   readonly header: string;
 }
 
-/** Of a token; STS takes 15 minutes. X-Amz-Expires, which the sender chooses, counts for nothing, at STS as here. */
+/** Of a token; STS accepts 15 minutes. X-Amz-Expires, which the sender chooses, is ignored here and by STS. */
 const maxAge = 5 * 60_000;
 const clockSkew = 60_000;
-/** How long STS takes a signature, whatever we think of its age: as long it must be remembered. */
+/** How long STS accepts a signature, and so how long a used one must be remembered. */
 export const stsSignatureLife = 15 * 60_000;
 
 const prefix = 'k8s-aws-v1.';
-/** Session tokens have grown before; those of instances are some 1 300 characters. */
+/** AWS has made session tokens longer before; those of instances have some 1 300 characters. */
 const maxTokenLength = 8192;
 
 /**
- * Every parameter there may be, exactly once, in exactly this letter case (STS folds case, CVE-2022-2385), by its raw
- * text: what is percent-encoded although it need not be, or differently, was written to confuse.
+ * The permitted parameters, each exactly once, in exactly this letter case (STS ignores case, CVE-2022-2385). The patterns
+ * match the raw text: unusual percent-encoding is refused, because parsers read it differently.
  */
 const parameters: ReadonlyMap<string, RegExp> = new Map([
   ['Action', /^GetCallerIdentity$/],
@@ -52,37 +52,37 @@ const parameters: ReadonlyMap<string, RegExp> = new Map([
   ['X-Amz-Date', /^[0-9]{8}T[0-9]{6}Z$/],
   ['X-Amz-Expires', /^(?:0|[1-9][0-9]?|[1-8][0-9]{2}|900)$/],
   ['X-Amz-Security-Token', /^(?:[A-Za-z0-9._~-]|%2B|%2F|%3D)+$/],
-  // Without ours among them the token is bound to nothing; with more, we could not rebuild what was signed.
+  // Without our header the token is bound to nothing; with more headers we could not rebuild what was signed.
   ['X-Amz-SignedHeaders', /^host%3Bx-k8s-aws-id$/],
   ['X-Amz-Signature', /^[0-9a-f]{64}$/],
 ]);
 
-export function rebuildStsRequest(token: string, expected: StsExpectation, now: Instant): StsProof | Problem {
-  if (token.length > maxTokenLength) return { problem: `is longer than ${maxTokenLength} characters` };
-  if (!token.startsWith(prefix)) return { problem: `does not start with ${prefix}` };
+export function rebuildStsRequest(token: string, expected: StsExpectation, now: Instant): Result<StsProof, string> {
+  if (token.length > maxTokenLength) return failure(`is longer than ${maxTokenLength} characters`);
+  if (!token.startsWith(prefix)) return failure(`does not start with ${prefix}`);
   const url = decodeBase64url(token.slice(prefix.length));
-  if (url === undefined) return { problem: 'is not base64url without padding' };
+  if (url === undefined) return failure('is not base64url without padding');
 
   const host = `sts.${expected.region}.${expected.partition.dnsSuffix}`;
   const origin = `https://${host}/?`;
-  // By text, not by a URL parser: no two of them agree about userinfo, backslashes, ports, dots and tabs.
-  if (!url.startsWith(origin)) return { problem: `is not for ${origin}` };
+  // By text, not by a URL parser: parsers disagree about userinfo, backslashes, ports, dots and tabs.
+  if (!url.startsWith(origin)) return failure(`is not for ${origin}`);
 
   const sent = readParameters(url.slice(origin.length));
-  if ('problem' in sent) return sent;
-  const value = (name: string): string => sent.values.get(name) ?? '';
+  if (!sent.ok) return sent;
+  const value = (name: string): string => sent.value.get(name) ?? '';
 
   const [, day, region] = value('X-Amz-Credential').split('%2F');
-  if (region !== expected.region) return { problem: 'is signed for another region than that of its host' };
+  if (region !== expected.region) return failure('is signed for another region than that of its host');
   const date = value('X-Amz-Date');
-  if (day !== date.slice(0, 8)) return { problem: 'is signed for another day than its date says' };
+  if (day !== date.slice(0, 8)) return failure('is signed for another day than its date says');
 
   const signedAt = readDate(date);
-  if (Number.isNaN(signedAt)) return { problem: 'has a date that is none' };
-  if (signedAt < now - maxAge) return { problem: 'was signed more than 5 minutes ago' };
-  if (signedAt > now + clockSkew) return { problem: "was signed in the future: the machine's clock is wrong" };
+  if (Number.isNaN(signedAt)) return failure('has a date that is none');
+  if (signedAt < now - maxAge) return failure('was signed more than 5 minutes ago');
+  if (signedAt > now + clockSkew) return failure("was signed in the future: the machine's clock is wrong");
 
-  return {
+  return success({
     request: {
       host,
       path: `/?${buildQuery(value)}`,
@@ -90,31 +90,30 @@ export function rebuildStsRequest(token: string, expected: StsExpectation, now: 
     },
     signature: value('X-Amz-Signature'),
     signedAt,
-  };
+  });
 }
 
 /** ASCII only; one text for the same bytes (RFC 4648 §3.5, §5). */
 function decodeBase64url(text: string): string | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Buffer passes over what it does not know, so what it read must be what was written.
+  // Buffer skips invalid characters, so the bytes must encode to the same text again.
   if (bytes.toString('base64url') !== text) return undefined;
   return bytes.toString('latin1');
 }
 
-function readParameters(query: string): { readonly values: ReadonlyMap<string, string> } | Problem {
+function readParameters(query: string): Result<ReadonlyMap<string, string>, string> {
   const values = new Map<string, string>();
   for (const part of query.split('&')) {
     const [name = '', value = '', ...more] = part.split('=');
     const pattern = parameters.get(name);
-    // Not repeated here: the sender wrote it.
-    if (pattern === undefined) return { problem: 'has a parameter of no known name' };
-    if (values.has(name)) return { problem: `has the parameter ${name} twice` };
-    if (more.length > 0 || !pattern.test(value))
-      return { problem: `has a parameter ${name} that is not as it must be` };
+    // The message does not repeat the name: the sender wrote it.
+    if (pattern === undefined) return failure('has a parameter of no known name');
+    if (values.has(name)) return failure(`has the parameter ${name} twice`);
+    if (more.length > 0 || !pattern.test(value)) return failure(`has a parameter ${name} that is not as it must be`);
     values.set(name, value);
   }
   const missing = [...parameters.keys()].find((name) => !values.has(name));
-  return missing === undefined ? { values } : { problem: `lacks the parameter ${missing}` };
+  return missing === undefined ? success(values) : failure(`lacks the parameter ${missing}`);
 }
 
 function readDate(text: string): number {
@@ -122,7 +121,7 @@ function readDate(text: string): number {
   return Date.parse(iso);
 }
 
-/** Constants of ours around the matched values, decoded and encoded anew; in the order of their names. */
+/** Our constants and the matched values, decoded and encoded again; in the order of their names. */
 function buildQuery(value: (name: string) => string): string {
   const again = (name: string): string => encodeURIComponent(decodeURIComponent(value(name)));
   return [

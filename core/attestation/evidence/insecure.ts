@@ -1,6 +1,6 @@
 /**
- * A provider that proves nothing (Cluster API's proposal): the first requester of a node name becomes that node. For
- * machines without a platform that can attest them. Such machines get no renewals and no serving certificates: a second
+ * A provider that proves nothing (Cluster API's proposal), for machines without a platform that can attest them: the first
+ * requester of a node name becomes that node. Such machines get no renewals and no serving certificates, because a second
  * request under the same name proves no more than the first.
  */
 import { violation } from '../../outcome/outcome.ts';
@@ -27,7 +27,7 @@ function examine({ data, nodeName, request }: Evidence): Result<Examined, Violat
   const identity = `insecure#${nodeName}`;
   const machine = {
     identity,
-    // Only the machine itself says it; no platform confirms it.
+    // The machine's own claim, which no platform confirms.
     providerId: request.providerId ?? '',
     nodeNames: [nodeName],
     // No platform confirms an address or a DNS name.

@@ -82,7 +82,7 @@ export function identityDocument(certificates: readonly PinnedCertificate[], now
   return (texts: readonly string[]): string | undefined => {
     for (const text of texts) {
       const read = verifySignedData(Buffer.from(text.replace(/\s/g, ''), 'base64'), certificates, now);
-      if (!('problem' in read)) return Buffer.from(read.content).toString();
+      if (read.ok) return Buffer.from(read.value.content).toString();
     }
     return undefined;
   };

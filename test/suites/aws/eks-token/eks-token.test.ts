@@ -3,6 +3,7 @@
  * what it is answered it understands, and our presigned requests are the same, byte for byte.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { success } from '../../../../core/outcome/result.ts';
 import { partitionOf } from '../../../../core/attestation/aws/partition.ts';
 import { readCaller } from '../../../../core/attestation/aws/sts-response.ts';
 import { rebuildStsRequest } from '../../../../core/attestation/aws/sts-token.ts';
@@ -68,24 +69,24 @@ describe.skipIf(skip)('a token of the real aws eks get-token', () => {
 
   test('is rebuilt by the product into a request that STS takes for the instance’s', async () => {
     const proof = rebuildStsRequest(token, header(id), world.now());
-    if ('problem' in proof) throw new Error(proof.problem);
-    expect(proof.signature).toBe(urlOfToken(token).slice(-64));
-    const answer = readCaller(await connectSts(sts)(proof.request));
-    expect(answer).toEqual({ caller: { partition: 'aws', account, role: 'aws:ec2-instance', session: instanceId } });
+    if (!proof.ok) throw new Error(proof.problem);
+    expect(proof.value.signature).toBe(urlOfToken(token).slice(-64));
+    const answer = readCaller(await connectSts(sts)(proof.value.request));
+    expect(answer).toEqual(success({ partition: 'aws', account, role: 'aws:ec2-instance', session: instanceId }));
   });
 
   test('serves no other key, node or cluster, and one for EKS serves none', async () => {
     const others = [`csr-attest/v1/prod/${'0'.repeat(64)}`, `csr-attest/v1/test/${binding}`, 'prod'];
     for (const other of others) {
       const proof = rebuildStsRequest(token, header(other), world.now());
-      if ('problem' in proof) throw new Error(proof.problem);
-      expect(readCaller(await connectSts(sts)(proof.request))).toHaveProperty('problem');
+      if (!proof.ok) throw new Error(proof.problem);
+      expect(readCaller(await connectSts(sts)(proof.value.request))).toHaveProperty('problem');
     }
     const forEks = await getToken(region, 'prod', identity);
     expect(await forward(urlOfToken(forEks), 'prod')).toMatchObject({ status: 200 });
     const proof = rebuildStsRequest(forEks, header(id), world.now());
-    if ('problem' in proof) throw new Error(proof.problem);
-    expect(readCaller(await connectSts(sts)(proof.request))).toHaveProperty('problem');
+    if (!proof.ok) throw new Error(proof.problem);
+    expect(readCaller(await connectSts(sts)(proof.value.request))).toHaveProperty('problem');
   });
 
   test('is of the instance profile where the metadata service lends its role', async () => {
@@ -93,20 +94,20 @@ describe.skipIf(skip)('a token of the real aws eks get-token', () => {
     const lent = await getToken(region, id, undefined, { AWS_EC2_METADATA_SERVICE_ENDPOINT: imds.url });
     await imds.close();
     const proof = rebuildStsRequest(lent, header(id), world.now());
-    if ('problem' in proof) throw new Error(proof.problem);
-    const answer = readCaller(await connectSts(sts)(proof.request));
-    expect(answer).toEqual({ caller: { partition: 'aws', account, role: 'node', session: instanceId } });
+    if (!proof.ok) throw new Error(proof.problem);
+    const answer = readCaller(await connectSts(sts)(proof.value.request));
+    expect(answer).toEqual(success({ partition: 'aws', account, role: 'node', session: instanceId }));
   });
 
   test.each(['us-east-1', 'cn-north-1', 'us-gov-west-1', 'eusc-de-east-1'])('is for the host of %s', async (there) => {
     const { instanceId: other } = world.launch({ account, region: there });
     const made = await getToken(there, id, world.identityCredential(other));
     const proof = rebuildStsRequest(made, { partition: partitionOf(there)!, region: there, header: id }, world.now());
-    if ('problem' in proof) throw new Error(proof.problem);
+    if (!proof.ok) throw new Error(proof.problem);
     const { name } = partitionOf(there)!;
-    expect(readCaller(await connectSts(sts)(proof.request))).toEqual({
-      caller: { partition: name, account, role: 'aws:ec2-instance', session: other },
-    });
+    expect(readCaller(await connectSts(sts)(proof.value.request))).toEqual(
+      success({ partition: name, account, role: 'aws:ec2-instance', session: other }),
+    );
   });
 });
 

@@ -30,8 +30,8 @@ describe('what OpenSSL signs', () => {
     ['with a certificate inside', { embedCertificates: true }],
   ])('%s is taken', ([, options]) => {
     const verified = verify(options);
-    expect(verified).toMatchObject({ signer: { region: 'eu-central-1' } });
-    expect('content' in verified && content.equals(verified.content)).toBe(true);
+    expect(verified).toMatchObject({ value: { signer: { region: 'eu-central-1' } } });
+    expect(verified.ok && content.equals(verified.value.content)).toBe(true);
   });
 
   test.for<[string, CmsOptions, string]>([
@@ -46,7 +46,7 @@ describe('what OpenSSL signs', () => {
     ['as a time stamp', { contentType: 'id-smime-ct-TSTInfo' }, 'does not hold data'],
     ['with RSA-PSS', { pss: true }, 'is not signed with RSA (PKCS #1 v1.5)'],
   ])('%s is refused: it %s', ([, options, problem]) => {
-    expect(verify(options)).toEqual({ problem });
+    expect(verify(options)).toEqual({ ok: false, problem });
   });
 
   test('in lines, as the metadata service gives it, is canonical base64', () => {

@@ -96,8 +96,8 @@ describe('a region of the fake AWS', () => {
     const pinned = ['eu-central-1', 'us-east-1'].map((region) =>
       pinCertificate(region, regionCa(region).certificateDer),
     );
-    expect(verifySignedData(cms, pinned, Date.now())).toMatchObject({ signer: { region: 'eu-central-1' } });
+    expect(verifySignedData(cms, pinned, Date.now())).toMatchObject({ value: { signer: { region: 'eu-central-1' } } });
     const text = Buffer.from(signIdentityDocument(document, 'us-east-1'), 'base64');
-    expect(verifySignedData(text, pinned, Date.now())).toMatchObject({ signer: { region: 'us-east-1' } });
+    expect(verifySignedData(text, pinned, Date.now())).toMatchObject({ value: { signer: { region: 'us-east-1' } } });
   });
 });

@@ -42,8 +42,8 @@ const content = Buffer.from(JSON.stringify(document, undefined, 2));
 describe('OpenSSL', () => {
   test.for<Name>(['ber', 'der', 'embeddedCertificate'])('%s is taken', (name) => {
     const verified = verifySignedData(bytes(name), pins, now);
-    expect(verified).toMatchObject({ signer: { region: 'eu-central-1' } });
-    expect('content' in verified && content.equals(verified.content)).toBe(true);
+    expect(verified).toMatchObject({ ok: true, value: { signer: { region: 'eu-central-1' } } });
+    expect(verified.ok && content.equals(verified.value.content)).toBe(true);
   });
 
   test('writes what AWS writes: indefinite lengths and a string in pieces', () => {
@@ -52,12 +52,17 @@ describe('OpenSSL', () => {
   });
 
   test("another region's key is told by its serial number", () => {
-    expect(verifySignedData(bytes('otherRegion'), pins, now)).toMatchObject({ signer: { region: 'us-east-1' } });
+    expect(verifySignedData(bytes('otherRegion'), pins, now)).toMatchObject({
+      ok: true,
+      value: { signer: { region: 'us-east-1' } },
+    });
     expect(verifySignedData(bytes('otherRegion'), [own], now)).toEqual({
+      ok: false,
       problem: 'is signed with the key of no region configured',
     });
     const mixedUp = { ...other, serial: own.serial };
     expect(verifySignedData(bytes('ber'), [mixedUp], now)).toEqual({
+      ok: false,
       problem: 'is not signed with the key of us-east-1',
     });
   });
@@ -74,11 +79,12 @@ describe('OpenSSL', () => {
     ['timestamp', 'does not hold data'],
     ['pss', 'is not signed with RSA (PKCS #1 v1.5)'],
   ])('%s is refused: it %s', ([name, problem]) => {
-    expect(verifySignedData(bytes(name), pins, now)).toEqual({ problem });
+    expect(verifySignedData(bytes(name), pins, now)).toEqual({ ok: false, problem });
   });
 
   test('no certificate, no signer', () => {
     expect(verifySignedData(bytes('ber'), [], now)).toEqual({
+      ok: false,
       problem: 'is signed with the key of no region configured',
     });
   });
@@ -100,10 +106,10 @@ describe('damage', () => {
       damaged[bit >> 3]! ^= 1 << (bit & 7);
       const verified = verifySignedData(damaged, pins, now);
       flips += 1;
-      if ('problem' in verified) caught += verified.problem === 'cannot be decoded' ? 1 : 0;
+      if (!verified.ok) caught += verified.problem === 'cannot be decoded' ? 1 : 0;
       else {
         accepted += 1;
-        if (!content.equals(verified.content)) expect(verified.content).toEqual(content);
+        if (!content.equals(verified.value.content)) expect(verified.value.content).toEqual(content);
       }
     }
     expect(flips).toBeGreaterThan(5_000);
@@ -116,7 +122,7 @@ describe('damage', () => {
   test('thousands of elements cost nothing', () => {
     const elements = Buffer.concat(Array.from({ length: 5_000 }, () => Buffer.of(5, 0)));
     const message = Buffer.concat([Buffer.of(0x30, 0x82, elements.length >> 8, elements.length & 0xff), elements]);
-    expect(verifySignedData(message, pins, now)).toEqual({ problem: 'is not BER' });
+    expect(verifySignedData(message, pins, now)).toEqual({ ok: false, problem: 'is not BER' });
   });
 });
 
@@ -141,7 +147,8 @@ describe('pinCertificate', () => {
     const first = createRegionKey({ serial: 0xa0febfa2de47f5abn });
     const pinned = [pinCertificate('eu-central-1', first.certificate), pinCertificate('us-east-1', forged.certificate)];
     expect(verifySignedData(signedMessage(content, first), pinned, now)).toMatchObject({
-      signer: { region: 'eu-central-1' },
+      ok: true,
+      value: { signer: { region: 'eu-central-1' } },
     });
     expect(verifySignedData(signedMessage(content, forged), pinned, now)).toHaveProperty('problem');
   });
