@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { oneLine } from '../core/outcome/printable-text.ts';
 import { codeOf, whyUnread } from './files/cache.ts';
 import { presentCredential } from './credential/credential.ts';
-import type { Progress, Work, Dependencies } from './credential/credential.ts';
+import type { Dependencies, NotIssued, Work } from './credential/credential.ts';
 import { decodeExecInfo, encodeExecCredential } from './credential/exec-credential.ts';
 import { readOwnFile } from './files/own-files.ts';
 import { defaultSettingsFile, resolveSettings, settingFlags } from './settings/settings.ts';
@@ -68,22 +68,18 @@ const out = (text: string): void => write(1, text);
 const log = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
 const dependencies: Dependencies = { now: Date.now, log };
 
-export async function main(argv: readonly string[]): Promise<Exit> {
+export async function main(argv: readonly string[]): Promise<number> {
   const [command, ...rest] = argv;
   switch (command) {
     case 'exec':
     case 'serving':
       return run(command, rest);
-    case 'join': {
-      const { joinCommand } = await import('./join/join.ts');
-      return (await joinCommand(rest)) as Exit;
-    }
+    case 'join':
+      return (await import('./join/join.ts')).joinCommand(rest);
     case 'version':
-    case '--version': {
-      const { version } = await import('../core/version.ts');
-      out(`${version}\n`);
+    case '--version':
+      out(`${(await import('../core/version.ts')).version}\n`);
       return exits.ok;
-    }
     case '--help':
     case '-h':
     case 'help':
@@ -98,9 +94,9 @@ export async function main(argv: readonly string[]): Promise<Exit> {
 }
 
 async function run(command: 'exec' | 'serving', argv: readonly string[]): Promise<Exit> {
-  let values: ReturnType<typeof parse>;
+  let values;
   try {
-    values = parse(argv);
+    ({ values } = parseArgs({ args: [...argv], options }));
   } catch (error) {
     log(errorMessage(error));
     return exits.usage;
@@ -110,34 +106,30 @@ async function run(command: 'exec' | 'serving', argv: readonly string[]): Promis
     return exits.ok;
   }
   const settings = readSettings(values.settings, values);
-  if (typeof settings === 'number') return settings;
+  if (settings === undefined) return exits.configuration;
   return command === 'exec' ? exec(settings, values.wait) : serving(settings, values.watch === true);
-}
-
-function parse(argv: readonly string[]) {
-  return parseArgs({ args: [...argv], options, allowPositionals: false }).values;
 }
 
 async function exec(settings: Settings, wait = '120'): Promise<Exit> {
   const info = decodeExecInfo(process.env['KUBERNETES_EXEC_INFO']);
   if (!info.ok || !/^\d{1,4}$/.test(wait)) {
-    log(info.ok ? '--wait must be a number of seconds' : info.message);
+    log(info.ok ? '--wait must be a number of seconds' : info.problem);
     return exits.usage;
   }
   const started = dependencies.now() - Math.round(process.uptime() * 1_000);
   const patience = Number(wait) * 1_000;
   const answer = await presentCredential(settings, () => clientWork(settings), dependencies, patience, started);
-  if (answer.kind === 'none') {
+  if (answer.kind !== 'credential') {
     log('this node has no valid certificate to log in with');
-    return exitOf(answer.why);
+    return exitOf(answer.kind);
   }
   const { certificatePem, keyPem } = answer.credential;
-  out(encodeExecCredential(info.version, { certificatePem, keyPem, askAgainAt: answer.askAgainAt }));
+  out(encodeExecCredential(info.value, { certificatePem, keyPem, askAgainAt: answer.askAgainAt }));
   return exits.ok;
 }
 
-function exitOf(why: Exclude<Progress['kind'], 'issued'>): Exit {
-  switch (why) {
+function exitOf(kind: NotIssued['kind']): Exit {
+  switch (kind) {
     case 'refused':
       return exits.refused;
     case 'misconfigured':
@@ -154,7 +146,7 @@ async function clientWork(settings: Settings): Promise<Work> {
     import('./credential/obtain.ts'),
   ]);
   const spec = await clientSpec(settings, dependencies);
-  return (current, until) => obtain({ ...spec, login: current }, current, until);
+  return (current, until) => obtain(spec, current, until);
 }
 
 async function serving(settings: Settings, watch: boolean): Promise<Exit> {
@@ -179,23 +171,25 @@ async function serving(settings: Settings, watch: boolean): Promise<Exit> {
   return exits.ok;
 }
 
-/** The settings file may be missing only if flags give every required setting. */
-function readSettings(file: string | undefined, flags: SettingFlags): Settings | Exit {
+/**
+ * undefined if a problem was logged. The settings file may be missing only if flags give every required setting.
+ */
+function readSettings(file: string | undefined, flags: SettingFlags): Settings | undefined {
   let text: string | undefined;
   try {
     text = readOwnFile(file ?? defaultSettingsFile);
   } catch (error) {
     if (file !== undefined || codeOf(error) !== 'ENOENT') {
       log(`the settings: ${whyUnread(file ?? defaultSettingsFile, error)}`);
-      return exits.configuration;
+      return undefined;
     }
   }
   const resolved = resolveSettings(text, flags);
-  if (resolved.ok) return resolved.settings;
-  for (const problem of resolved.problems) log(problem);
+  if (resolved.ok) return resolved.value;
+  for (const problem of resolved.problem) log(problem);
   if (text === undefined)
     log(`kubelet-authenticator join writes all settings to ${defaultSettingsFile}; --settings names another file`);
-  return exits.configuration;
+  return undefined;
 }
 
 function write(descriptor: number, text: string): void {

@@ -2,6 +2,7 @@
  * The attempt at one certificate: its state as it is on disk, the login it uses, and the connection to the API server.
  * It begins with the key: an existing work file is resumed, otherwise a new one is prepared.
  */
+import { writeWork } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { connectCluster } from '../request/cluster.ts';
 import type { ClusterApi } from '../request/cluster.ts';
@@ -10,7 +11,7 @@ import type { Login } from '../request/login.ts';
 import { newKey } from '../request/request.ts';
 import type { CertificateSpec } from './certificate-spec.ts';
 import type { LoadedCredential } from './credential.ts';
-import { loadWork, newWork, purposeOf, saveWork } from './work.ts';
+import { loadWork, newWork, purposeOf } from './work.ts';
 import type { WorkState } from './work.ts';
 
 /** Only the process that holds the lock has one. */
@@ -36,21 +37,14 @@ export async function startAttempt(
     renewing === undefined
       ? await bootstrapLogin(settings.bootstrapCredentialsFile)
       : nodeLogin(settings.nodeName, renewing);
-  return {
-    spec,
-    cached,
-    state: resumeOrBegin(spec, cached),
-    login,
-    cluster: connect(spec, login),
-    triedOldKey: false,
-    lastFault: undefined,
-  };
+  const state = resumeOrBegin(spec, cached);
+  return { spec, cached, state, login, cluster: connect(spec, login), triedOldKey: false, lastFault: undefined };
 }
 
 /** Writes the change to disk. When it returns, a process that dies here is resumed with it. */
 export function update(attempt: Attempt, change: Partial<WorkState>): void {
   attempt.state = { ...attempt.state, ...change };
-  saveWork(attempt.spec.slot, attempt.state);
+  writeWork(attempt.spec.slot, `${JSON.stringify(attempt.state, null, 2)}\n`);
 }
 
 /**
@@ -74,9 +68,9 @@ function resumeOrBegin({ settings, slot, wanted, provider, dependencies }: Certi
   const purpose = purposeOf(settings, wanted);
   const saved = loadWork(slot, purpose);
   const { credential, oldKeyPem } = cached;
-  if (saved !== undefined && 'problem' in saved)
+  if (!saved.ok)
     dependencies.log(`the work file of the ${slot.name} certificate ${saved.problem}; starting over with a new one`);
-  else if (saved !== undefined && !isFinished(saved, credential)) return saved;
+  else if (saved.value !== undefined && !isFinished(saved.value, credential)) return saved.value;
   // The machine is registered with the old key, and a bootstrap token cannot change that. Only a node that can still log in
   // with its certificate may use a new key.
   const registeredKey = credential === undefined ? oldKeyPem : provider.renews ? undefined : credential.keyPem;

@@ -3,6 +3,7 @@
  * requested, since a cached call of the kubelet needs none of it.
  */
 import { isIP } from 'node:net';
+import { noNames } from '../files/check-credential.ts';
 import type { Credential } from '../files/check-credential.ts';
 import type { Slot } from '../files/cache.ts';
 import { clientSlot } from './credential.ts';
@@ -19,43 +20,32 @@ export interface CertificateSpec {
   readonly slot: Slot;
   readonly wanted: Wanted;
   readonly provider: NodeProviderPort;
-  /** The client certificate in use. It authenticates the request for a serving certificate. */
+  /** Only for a serving certificate: the client certificate in use, which authenticates its request. */
   readonly login: Credential | undefined;
   readonly dependencies: Dependencies;
   readonly connect?: (place: ClusterPlace, login: Login, now: () => number) => ClusterApi;
 }
 
-export async function clientSpec(
-  settings: Settings,
-  dependencies: Dependencies,
-): Promise<Omit<CertificateSpec, 'login'>> {
-  return {
-    settings,
-    dependencies,
-    slot: clientSlot(settings),
-    wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
-    provider: await makeProvider(settings),
-  };
+export async function clientSpec(settings: Settings, dependencies: Dependencies): Promise<CertificateSpec> {
+  const wanted = { signerName: settings.signerName, usages: clientUsages, names: noNames };
+  const provider = await makeProvider(settings);
+  return { settings, dependencies, slot: clientSlot(settings), wanted, provider, login: undefined };
 }
 
+export type ServingSettings = Settings & { readonly servingSignerName: string };
+
 export async function servingSpec(
-  settings: Settings & { readonly servingSignerName: string },
+  settings: ServingSettings,
   login: Credential,
   dependencies: Dependencies,
 ): Promise<CertificateSpec> {
   const provider = await makeProvider(settings);
-  const { names } = await provider.describe();
+  const machine = await provider.describe();
   // Always with the node name: the API server connects to it if the Node object lists no address.
-  const all = [...new Set([...names, ...settings.servingNames, settings.nodeName])].toSorted();
-  const [ip, dns] = [all.filter((name) => isIP(name) !== 0), all.filter((name) => isIP(name) === 0)];
-  return {
-    settings,
-    dependencies,
-    slot: { ...clientSlot(settings), name: 'serving' },
-    wanted: { signerName: settings.servingSignerName, usages: servingUsages, names: { ip, dns } },
-    provider,
-    login,
-  };
+  const all = [...new Set([...machine.names, ...settings.servingNames, settings.nodeName])].toSorted();
+  const names = { ip: all.filter((name) => isIP(name) !== 0), dns: all.filter((name) => isIP(name) === 0) };
+  const wanted = { signerName: settings.servingSignerName, usages: servingUsages, names };
+  return { settings, dependencies, slot: { ...clientSlot(settings), name: 'serving' }, wanted, provider, login };
 }
 
 async function makeProvider(settings: Settings): Promise<NodeProviderPort> {

@@ -11,11 +11,12 @@
  */
 import { readCredentials, whyUnread } from '../files/cache.ts';
 import type { Slot } from '../files/cache.ts';
-import { checkCredential, nodeSubject, readBundle } from '../files/check-credential.ts';
-import type { Credential } from '../files/check-credential.ts';
+import { checkCredential, nodeSubject, noNames, readBundle } from '../files/check-credential.ts';
+import type { Credential, Expectation, Names, Unusable } from '../files/check-credential.ts';
 import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
+import type { Result } from '../../core/outcome/result.ts';
 
 /** The clock and the log. Files are accessed directly. */
 export interface Dependencies {
@@ -24,27 +25,26 @@ export interface Dependencies {
   readonly log: (line: string) => void;
 }
 
-export type Answer =
-  | { readonly kind: 'credential'; readonly credential: Credential; readonly askAgainAt: number }
-  /** The node has no certificate to log in with. */
-  | { readonly kind: 'none'; readonly message: string; readonly why: Exclude<Progress['kind'], 'issued'> };
-
 /** How an attempt to obtain the next certificate ended. */
-export type Progress =
-  | { readonly kind: 'issued'; readonly credential: Credential }
-  /** Another process holds the lock, or the request is not decided yet. No error. */
-  | { readonly kind: 'waiting'; readonly message: string; readonly askAgainAt: number }
-  /** The API server, an approver or the signer refused. */
-  | { readonly kind: 'refused'; readonly message: string; readonly askAgainAt: number }
-  /** A temporary fault: no answer, or a disk error. */
-  | { readonly kind: 'failed'; readonly message: string; readonly askAgainAt: number }
-  /** The operator must correct the configuration first. */
-  | { readonly kind: 'misconfigured'; readonly message: string; readonly askAgainAt: number };
+export type Progress = { readonly kind: 'issued'; readonly credential: Credential } | NotIssued;
+
+export interface NotIssued {
+  readonly kind:
+    | 'waiting' // another process holds the lock, or the request is not decided yet
+    | 'refused' // by the API server, an approver or the signer
+    | 'failed' // a temporary fault: no answer, or a disk error
+    | 'misconfigured'; // the operator must correct the configuration first
+  readonly message: string;
+  readonly askAgainAt: number;
+}
+
+/** NotIssued: the node has no certificate to log in with. */
+type Answer = { readonly kind: 'credential'; readonly credential: Credential; readonly askAgainAt: number } | NotIssued;
 
 export type Work = (current: Credential | undefined, until: number) => Promise<Progress>;
 
 /** A renewal blocks client-go, and with it the kubelet, for this long. With its overhead a call stays below five seconds. */
-export const briefMilliseconds = 3_500;
+const briefMilliseconds = 3_500;
 
 export async function presentCredential(
   settings: Settings,
@@ -66,8 +66,7 @@ export async function presentCredential(
     return { kind: 'credential', credential: progress.credential, askAgainAt: notBefore(renewAt, dependencies.now()) };
   }
   dependencies.log(progress.message);
-  if (credential === undefined || dependencies.now() >= credential.notAfter)
-    return { kind: 'none', message: progress.message, why: progress.kind };
+  if (credential === undefined || dependencies.now() >= credential.notAfter) return progress;
   dependencies.log(
     `the certificate in use is valid until ${credential.leaf.validToDate.toISOString()} and is used meanwhile`,
   );
@@ -122,7 +121,7 @@ export function clientSlot({ cacheDirectory }: Settings): Slot {
 export interface LoadedCredential {
   readonly credential?: Credential;
   /** The key of a certificate that is not valid any more. The machine is registered with it. */
-  readonly oldKeyPem?: string;
+  readonly oldKeyPem?: string | undefined;
 }
 
 /** The first usable certificate of the cache. Problems with the others are logged. */
@@ -130,31 +129,29 @@ export function loadCredential(
   settings: Settings,
   slot: Slot,
   dependencies: Dependencies,
-  names: readonly string[] = [],
+  names = noNames,
 ): LoadedCredential {
-  const issuers = slot.name === 'client' ? readIssuers(settings, dependencies) : undefined;
-  const expected = {
-    subject: nodeSubject(settings.nodeName),
-    now: dependencies.now(),
-    ...(issuers === undefined ? {} : { issuers }),
-    names,
-  };
+  const expected = expectationOf(settings, slot, dependencies, names);
   let oldKeyPem: string | undefined;
-  for (const candidate of readCredentials(slot)) {
-    if ('problem' in candidate) {
-      dependencies.log(`${candidate.file} ${candidate.problem}`);
-      continue;
-    }
-    const checked = checkCredential(candidate.stored, expected);
-    if (checked.ok) return { credential: checked.credential };
-    dependencies.log(`${candidate.file} ${checked.problem}`);
-    oldKeyPem ??= checked.keyPem;
+  for (const { file, ...read } of readCredentials(slot)) {
+    const checked: Result<Credential, Unusable> = read.ok
+      ? checkCredential(read.value, expected)
+      : { ok: false, problem: { why: read.problem } };
+    if (checked.ok) return { credential: checked.value };
+    dependencies.log(`${file} ${checked.problem.why}`);
+    oldKeyPem ??= checked.problem.keyPem;
   }
-  return oldKeyPem === undefined ? {} : { oldKeyPem };
+  return { oldKeyPem };
+}
+
+/** What a certificate of this slot must be now. */
+export function expectationOf(settings: Settings, slot: Slot, dependencies: Dependencies, names: Names): Expectation {
+  const issuers = slot.name === 'client' ? readIssuers(settings, dependencies) : undefined;
+  return { subject: nodeSubject(settings.nodeName), now: dependencies.now(), issuers, names };
 }
 
 /** If the bundle cannot be read, certificates are not checked against it: the API server rejects a wrong one anyway. */
-export function readIssuers({ clientCaBundleFile }: Settings, { log }: Pick<Dependencies, 'log'>) {
+function readIssuers({ clientCaBundleFile }: Settings, { log }: Dependencies) {
   if (clientCaBundleFile === undefined) return undefined;
   try {
     const issuers = readBundle(readOwnFile(clientCaBundleFile));

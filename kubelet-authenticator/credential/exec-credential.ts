@@ -1,36 +1,36 @@
 /**
- * client-go's credential plugin protocol: the input in KUBERNETES_EXEC_INFO, and the ExecCredential on standard output. https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
+ * client-go's credential plugin protocol: the input in KUBERNETES_EXEC_INFO, and the ExecCredential on standard output.
+ * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
  */
+import type { Result } from '../../core/outcome/result.ts';
+
 const group = 'client.authentication.k8s.io';
 const versions = ['v1', 'v1beta1'] as const;
-export type ExecVersion = (typeof versions)[number];
-
-export type DecodedExecInfo =
-  { readonly ok: true; readonly version: ExecVersion } | { readonly ok: false; readonly message: string };
+type ExecVersion = (typeof versions)[number];
 
 /** Only the version is read: client-go accepts an answer only in the version that it sent. */
-export function decodeExecInfo(text: string | undefined): DecodedExecInfo {
+export function decodeExecInfo(text: string | undefined): Result<ExecVersion, string> {
   if (text === undefined || text === '')
     // A manual call would print the private key to the terminal.
     return {
       ok: false,
-      message: 'KUBERNETES_EXEC_INFO is not set: exec is called by client-go through a kubeconfig (users[].user.exec)',
+      problem: 'KUBERNETES_EXEC_INFO is not set: exec is called by client-go through a kubeconfig (users[].user.exec)',
     };
   let info: { readonly apiVersion?: unknown; readonly kind?: unknown } | null;
   try {
     info = JSON.parse(text) as typeof info;
   } catch {
-    return { ok: false, message: 'KUBERNETES_EXEC_INFO is not JSON' };
+    return { ok: false, problem: 'KUBERNETES_EXEC_INFO is not JSON' };
   }
   if (typeof info !== 'object' || info?.kind !== 'ExecCredential')
-    return { ok: false, message: 'KUBERNETES_EXEC_INFO is not an ExecCredential' };
+    return { ok: false, problem: 'KUBERNETES_EXEC_INFO is not an ExecCredential' };
   const version = versions.find((known) => info.apiVersion === `${group}/${known}`);
   return version === undefined
-    ? { ok: false, message: `KUBERNETES_EXEC_INFO has an unknown version; known are ${group}/v1 and ${group}/v1beta1` }
-    : { ok: true, version };
+    ? { ok: false, problem: `KUBERNETES_EXEC_INFO has an unknown version; known are ${group}/v1 and ${group}/v1beta1` }
+    : { ok: true, value: version };
 }
 
-export interface PrintedCredential {
+interface PrintedCredential {
   readonly certificatePem: string;
   readonly keyPem: string;
   /** client-go calls again at this moment. Until then it uses the credential, even if the certificate expires earlier. */

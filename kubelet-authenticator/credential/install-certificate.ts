@@ -1,37 +1,29 @@
 /** Checks the certificate that was issued, writes it to the cache, and removes what is no longer needed. */
+import { errorMessage } from '../../core/outcome/error-message.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import { codeOf, removeWork, writeCredential } from '../files/cache.ts';
-import { checkCredential, nodeSubject, splitPem } from '../files/check-credential.ts';
+import { checkCredential, splitPem } from '../files/check-credential.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { removeBootstrapToken } from '../request/login.ts';
 import type { Attempt } from './attempt.ts';
-import { readIssuers } from './credential.ts';
+import { expectationOf } from './credential.ts';
 
-type Installed =
-  | { readonly kind: 'issued'; readonly credential: Credential }
-  | { readonly kind: 'unusable'; readonly message: string };
-
-export function installCertificate({ spec, state }: Attempt, pem: string): Installed {
+/** A problem: the certificate cannot be used. */
+export function installCertificate({ spec, state }: Attempt, pem: string): Result<Credential, string> {
   const { settings, slot, wanted, provider, dependencies } = spec;
   const { now, log } = dependencies;
   const stored = { certificatePem: splitPem(pem).join(''), keyPem: state.keyPem, issuedAt: now() };
-  const issuers = slot.name === 'client' ? readIssuers(settings, dependencies) : undefined;
-  const checked = checkCredential(stored, {
-    subject: nodeSubject(settings.nodeName),
-    now: now(),
-    ...(issuers === undefined ? {} : { issuers }),
-    names: [...wanted.names.ip, ...wanted.names.dns],
-  });
-  if (!checked.ok)
-    return { kind: 'unusable', message: `the certificate that was issued cannot be used: it ${checked.problem}` };
-  const { credential } = checked;
+  const checked = checkCredential(stored, expectationOf(settings, slot, dependencies, wanted.names));
+  if (!checked.ok) return failure(`the certificate that was issued cannot be used: it ${checked.problem.why}`);
+  const credential = checked.value;
 
   try {
     writeCredential(slot, stored);
   } catch (error) {
     // The key is on disk and the cluster keeps the certificate for an hour, so a later run can still fetch and write it.
-    const why = error instanceof Error ? error.message : codeOf(error);
-    log(`the new ${slot.name} certificate is used, but could not be written: ${why}`);
-    return { kind: 'issued', credential: { ...credential, renewAt: Math.min(credential.renewAt, now() + 60_000) } };
+    log(`the new ${slot.name} certificate is used, but could not be written: ${errorMessage(error)}`);
+    return success({ ...credential, renewAt: Math.min(credential.renewAt, now() + 60_000) });
   }
   // Crash here: the work file still names the request. The next run sees that the certificate is in the cache (isFinished).
   removeWork(slot);
@@ -41,7 +33,7 @@ export function installCertificate({ spec, state }: Attempt, pem: string): Insta
   log(
     `got the ${slot.name} certificate of ${settings.nodeName}, valid until ${credential.leaf.validToDate.toISOString()}`,
   );
-  return { kind: 'issued', credential };
+  return checked;
 }
 
 /** Only where the node renews with its certificate: otherwise the next request needs the same token. */

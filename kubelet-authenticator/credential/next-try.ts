@@ -1,60 +1,56 @@
-/**
- * What the next request does differently after a refusal, by its reason. For every other reason an operator must act, and
- * another request would be refused too.
- */
+/** What the next request does differently after a refusal, by the reason of the refusal. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { newKey } from '../request/request.ts';
+import type { Attempt } from './attempt.ts';
 import { supportedVersions } from './decision.ts';
+import type { WorkState } from './work.ts';
 
-export type NextTry =
-  /** The same key with new evidence. */
-  | { readonly kind: 'freshEvidence' }
-  | { readonly kind: 'otherVersion'; readonly version: string }
-  | { readonly kind: 'newKey' }
-  /** The key of the certificate that is not valid any more. */
-  | { readonly kind: 'oldKey'; readonly keyPem: string };
+/** Requests sent at once after a refusal, with other evidence or another key. Then the node backs off. */
+export const maxRetries = 3;
 
-export interface Tried {
-  readonly reason: string;
-  readonly object: JsonObject;
-  /** The versions of evidence that this program can make, and the one that was refused. */
-  readonly versions: readonly string[];
-  readonly version: string;
-  readonly keyPem: string;
-  /** undefined once it was tried. */
-  readonly oldKeyPem: string | undefined;
-  /** Whether the node may use a new key: it logs in with its certificate, and its provider can prove the new key. */
-  readonly mayChangeKey: boolean;
-}
-
-export function nextTry(tried: Tried): NextTry | undefined {
-  switch (tried.reason) {
+/** The change of the state. undefined if an operator must act: another request would be refused too. */
+export function nextTry(attempt: Attempt, reason: string, object: JsonObject): Partial<WorkState> | undefined {
+  const { spec, state, cached, login } = attempt;
+  if (state.retries >= maxRetries) return undefined;
+  switch (reason) {
     // The evidence expired before the approver or the signer saw it, for example during an outage.
     case 'AttestationInvalid':
     case 'IntentExpired':
-      return { kind: 'freshEvidence' };
+      return {};
     case 'AttestationVersion': {
-      const version = otherVersion(tried);
-      return version === undefined ? undefined : { kind: 'otherVersion', version };
+      const evidenceVersion = otherVersion(attempt, object);
+      return evidenceVersion === undefined ? undefined : { evidenceVersion };
     }
-    case 'KeyReused':
+    case 'KeyReused': {
       // With a bootstrap token a new key would count as another machine (docs/attestation.md, Trust on first use).
-      return tried.mayChangeKey ? { kind: 'newKey' } : undefined;
+      const mayChangeKey = login.as === 'node' && spec.provider.renews && state.keysGivenUp < maxRetries;
+      return mayChangeKey ? { keyPem: newKey(spec.settings.keyKind), keysGivenUp: state.keysGivenUp + 1 } : undefined;
+    }
     case 'TofuReuse': {
       // The certificate expired during a renewal: the machine is registered with one of the two keys, unknown which.
-      const { oldKeyPem, keyPem } = tried;
-      return oldKeyPem === undefined || oldKeyPem === keyPem ? undefined : { kind: 'oldKey', keyPem: oldKeyPem };
+      const { oldKeyPem } = cached;
+      if (attempt.triedOldKey || oldKeyPem === undefined || oldKeyPem === state.keyPem) return undefined;
+      attempt.triedOldKey = true;
+      return { keyPem: oldKeyPem };
     }
     default:
       return undefined;
   }
 }
 
+/** The version of evidence to send. */
+export function versionOf({ spec: { provider }, state }: Attempt): string {
+  return provider.versions.find((known) => known === state.evidenceVersion) ?? provider.versions[0];
+}
+
 /**
  * The newest version in the approver's list of supported ones. A refusal by the signer (condition Failed) has no such list:
  * then the next older version.
  */
-function otherVersion({ object, versions, version }: Tried): string | undefined {
+function otherVersion(attempt: Attempt, object: JsonObject): string | undefined {
+  const { versions } = attempt.spec.provider;
+  const refused = versionOf(attempt);
   const supported = supportedVersions(object);
-  if (supported.length > 0) return versions.find((known) => known !== version && supported.includes(known));
-  return versions[versions.indexOf(version) + 1];
+  if (supported.length > 0) return versions.find((known) => known !== refused && supported.includes(known));
+  return versions[versions.indexOf(refused) + 1];
 }

@@ -11,7 +11,7 @@ import { CacheWriteError, makeDirectory, tidy } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { takeLock } from '../files/lock.ts';
 import { LoginError } from '../request/login.ts';
-import { makeRequest, newKey } from '../request/request.ts';
+import { makeRequest } from '../request/request.ts';
 import { fallBackToBootstrap, startAttempt, update } from './attempt.ts';
 import type { Attempt } from './attempt.ts';
 import type { CertificateSpec } from './certificate-spec.ts';
@@ -20,21 +20,19 @@ import type { Progress } from './credential.ts';
 import { decisionOn, resourceVersionIn } from './decision.ts';
 import type { Decision } from './decision.ts';
 import { installCertificate } from './install-certificate.ts';
-import { nextTry } from './next-try.ts';
+import { maxRetries, nextTry, versionOf } from './next-try.ts';
 import { submitRequest } from './submit-request.ts';
-import type { PendingRequest, WorkState } from './work.ts';
+import type { PendingRequest } from './work.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
-/** Requests sent at once after a refusal, with other evidence or another key. Then the node backs off. */
-const maxRetries = 3;
 
 export async function obtain(spec: CertificateSpec, current: Credential | undefined, until: number): Promise<Progress> {
   const { settings, slot, wanted, provider, dependencies } = spec;
   const { now } = dependencies;
   makeDirectory(slot);
   // If the current certificate is still valid, do not wait for the lock.
-  const lock = await takeLock(slot, { now, until: current === undefined ? until : 0 });
+  const lock = await takeLock(slot, now, current === undefined ? until : 0);
   if (lock === undefined) {
     const message = `another process is requesting the ${slot.name} certificate`;
     return { kind: 'waiting', message, askAgainAt: now() + 5_000 };
@@ -43,7 +41,7 @@ export async function obtain(spec: CertificateSpec, current: Credential | undefi
     tidy(slot);
     // The process that held the lock may have finished. Problems in the cache were logged before the wait.
     const silent = { ...dependencies, log: () => {} };
-    const cached = loadCredential(settings, slot, silent, [...wanted.names.ip, ...wanted.names.dns]);
+    const cached = loadCredential(settings, slot, silent, wanted.names);
     if (cached.credential !== undefined && now() < cached.credential.renewAt)
       return { kind: 'issued', credential: cached.credential };
     const login = slot.name === 'client' ? cached.credential : spec.login;
@@ -94,7 +92,7 @@ async function tryOnce(attempt: Attempt, until: number): Promise<Progress | 'aga
   switch (decision.kind) {
     case 'certificate': {
       const installed = installCertificate(attempt, decision.pem);
-      return installed.kind === 'issued' ? installed : backOff(attempt, installed.message);
+      return installed.ok ? { kind: 'issued', credential: installed.value } : backOff(attempt, installed.problem);
     }
     case 'undecided':
       return stillUndecided(attempt, request, decision.approved);
@@ -182,43 +180,11 @@ function afterRefusal(
   { type, reason, message: why }: Decision & { readonly kind: 'no' },
 ): Progress | 'again' {
   const message = `request ${name} was ${type === 'Denied' ? 'denied' : 'refused'} (${reason}): ${why}`;
-  const change = nextChange(attempt, reason, object);
+  const change = nextTry(attempt, reason, object);
   if (change === undefined) return backOff(attempt, message);
   update(attempt, { ...change, request: undefined, retries: attempt.state.retries + 1 });
   attempt.spec.dependencies.log(`${message}; sending another request`);
   return 'again';
-}
-
-/** What the next request does differently; undefined if nothing that the node can change would help. */
-function nextChange(attempt: Attempt, reason: string, object: JsonObject): Partial<WorkState> | undefined {
-  const { spec, state, cached, login } = attempt;
-  if (state.retries >= maxRetries) return undefined;
-  const next = nextTry({
-    reason,
-    object,
-    versions: spec.provider.versions,
-    version: versionOf(attempt),
-    keyPem: state.keyPem,
-    oldKeyPem: attempt.triedOldKey ? undefined : cached.oldKeyPem,
-    mayChangeKey: login.as === 'node' && spec.provider.renews && state.keysGivenUp < maxRetries,
-  });
-  switch (next?.kind) {
-    case undefined:
-      return undefined;
-    case 'freshEvidence':
-      return {};
-    case 'otherVersion':
-      return { evidenceVersion: next.version };
-    case 'newKey':
-      return { keyPem: newKey(spec.settings.keyKind), keysGivenUp: state.keysGivenUp + 1 };
-    case 'oldKey':
-      attempt.triedOldKey = true;
-      return { keyPem: next.keyPem };
-  }
-}
-
-function versionOf({ spec: { provider }, state }: Attempt): string {
-  return provider.versions.find((known) => known === state.evidenceVersion) ?? provider.versions[0];
 }
 
 /** After 1, 2, 4 … 60 minutes. On disk, since the kubelet calls the plugin again at once. */

@@ -11,7 +11,7 @@ import { loadCredential, presentCredential } from './credential.ts';
 import type { Progress, Work, Dependencies } from './credential.ts';
 import { obtain } from './obtain.ts';
 import { servingSpec } from './certificate-spec.ts';
-import type { Settings } from '../settings/settings.ts';
+import type { ServingSettings } from './certificate-spec.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** Duration of one attempt: `--once` then ends, `--watch` logs the result and waits for the next attempt. */
@@ -19,23 +19,21 @@ const attemptMilliseconds = 120_000;
 
 /** The client certificate comes first: the signer issues a serving certificate only to the node itself. */
 export async function keepServing(
-  settings: Settings & { readonly servingSignerName: string },
+  settings: ServingSettings,
   startClientWork: () => Promise<Work>,
   dependencies: Dependencies,
 ): Promise<Progress> {
   const client = await presentCredential(settings, startClientWork, dependencies, attemptMilliseconds);
-  if (client.kind === 'none')
-    return { kind: client.why, message: client.message, askAgainAt: dependencies.now() + 30_000 };
+  if (client.kind !== 'credential') return { ...client, askAgainAt: dependencies.now() + 30_000 };
   const spec = await servingSpec(settings, client.credential, dependencies);
-  const { ip, dns } = spec.wanted.names;
-  const { credential } = loadCredential(settings, spec.slot, dependencies, [...ip, ...dns]);
+  const { credential } = loadCredential(settings, spec.slot, dependencies, spec.wanted.names);
   if (credential !== undefined && dependencies.now() < credential.renewAt) return { kind: 'issued', credential };
   return obtain(spec, credential, dependencies.now() + attemptMilliseconds);
 }
 
 /** Until `signal`. Errors are logged and do not end it: the kubelet keeps serving with the certificate it has. */
 export async function watchServing(
-  settings: Settings & { readonly servingSignerName: string },
+  settings: ServingSettings,
   startClientWork: () => Promise<Work>,
   dependencies: Dependencies,
   signal: AbortSignal,

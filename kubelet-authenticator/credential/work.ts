@@ -3,7 +3,9 @@
  * pending request, and the backoff after a refusal. Written before each step that has an effect outside.
  */
 import { createHash, createPrivateKey } from 'node:crypto';
-import { readWork, writeWork } from '../files/cache.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
+import { readWork } from '../files/cache.ts';
 import type { Slot } from '../files/cache.ts';
 import type { Wanted } from '../request/request.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -34,21 +36,18 @@ export interface PendingRequest {
   readonly username?: string;
 }
 
-/** The key is kept even if the purpose has changed. Everything else belongs to one purpose. */
-export function loadWork(slot: Slot, purpose: string): WorkState | { readonly problem: string } | undefined {
+/** undefined if there is none. The key is kept even if the purpose has changed: everything else belongs to one purpose. */
+export function loadWork(slot: Slot, purpose: string): Result<WorkState | undefined, string> {
   const text = readWork(slot);
-  if (text === undefined || typeof text !== 'string') return text;
-  const state = decodeWork(text);
-  if (state === undefined) return { problem: 'is malformed' };
-  return state.purpose === purpose ? state : newWork(purpose, state.keyPem);
+  if (!text.ok) return text;
+  if (text.value === undefined) return success(undefined);
+  const state = decodeWork(text.value);
+  if (state === undefined) return failure('is malformed');
+  return success(state.purpose === purpose ? state : newWork(purpose, state.keyPem));
 }
 
 export function newWork(purpose: string, keyPem: string): WorkState {
   return { version: 1, purpose, keyPem, unanswered: 0, refusals: 0, retries: 0, keysGivenUp: 0 };
-}
-
-export function saveWork(slot: Slot, state: WorkState): void {
-  writeWork(slot, `${JSON.stringify(state, null, 2)}\n`);
 }
 
 export function purposeOf(settings: Settings, { signerName, usages, names }: Wanted): string {

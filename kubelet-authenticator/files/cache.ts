@@ -10,15 +10,14 @@
  *
  * Loaded by every call of the kubelet: imports only `node:fs`.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Result } from '../../core/outcome/result.ts';
 import { checkOwnDirectory, checkOwnPlace, readCacheFile, UnsafeFileError } from './own-files.ts';
-
-export type SlotName = 'client' | 'serving';
 
 export interface Slot {
   readonly directory: string;
-  readonly name: SlotName;
+  readonly name: 'client' | 'serving';
 }
 
 /** What a certificate file holds. */
@@ -30,7 +29,7 @@ export interface StoredCredential {
   readonly issuedAt: number | undefined;
 }
 
-export function currentFile({ directory, name }: Slot): string {
+function currentFile({ directory, name }: Slot): string {
   return join(directory, `${name}.pem`);
 }
 function copyFile({ directory, name }: Slot): string {
@@ -40,24 +39,17 @@ function workFile({ directory, name }: Slot): string {
   return join(directory, `${name}-next.json`);
 }
 
-export type Candidate =
-  { readonly file: string; readonly stored: StoredCredential } | { readonly file: string; readonly problem: string };
-
 /** The current credential, then its copy, unchecked. Skips missing files. */
-export function* readCredentials(slot: Slot): Generator<Candidate> {
+export function* readCredentials(slot: Slot): Generator<{ readonly file: string } & Result<StoredCredential, string>> {
   const unsafe = unsafeDirectory(slot);
   if (unsafe !== undefined) {
-    yield { file: unsafe.path, problem: unsafe.problem };
+    yield { file: unsafe.path, ok: false, problem: unsafe.problem };
     return;
   }
   for (const file of [currentFile(slot), copyFile(slot)]) {
     const text = readText(file);
-    if (text === undefined) continue;
-    if (typeof text !== 'string') yield { file, ...text };
-    else {
-      const stored = decodeCredential(text);
-      yield stored === undefined ? { file, problem: 'holds no certificate with its key' } : { file, stored };
-    }
+    if (!text.ok) yield { file, ...text };
+    else if (text.value !== undefined) yield { file, ...decodeCredential(text.value) };
   }
 }
 
@@ -71,7 +63,7 @@ export function writeCredential(slot: Slot, stored: StoredCredential): void {
 }
 
 /** The text of the work file; undefined if it does not exist. */
-export function readWork(slot: Slot): string | { readonly problem: string } | undefined {
+export function readWork(slot: Slot): Result<string | undefined, string> {
   return readText(workFile(slot));
 }
 
@@ -87,11 +79,7 @@ export function removeWork(slot: Slot): void {
 export function makeDirectory(slot: Slot): void {
   const { directory } = slot;
   checkOwnPlace(directory);
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new CacheWriteError(directory, codeOf(error));
-  }
+  writing(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }));
   const unsafe = unsafeDirectory(slot);
   if (unsafe !== undefined) throw unsafe;
 }
@@ -112,11 +100,7 @@ export function tidy({ directory, name }: Slot): void {
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(name) || !entry.endsWith(temporarySuffix)) continue;
     const file = join(directory, entry);
-    try {
-      removeFile(file);
-    } catch (error) {
-      throw new CacheWriteError(file, codeOf(error));
-    }
+    writing(file, () => removeFile(file));
   }
 }
 
@@ -126,53 +110,71 @@ const issuedAtPrefix = 'issued-at: ';
 /** PEM permits explanatory text before the first block (RFC 7468 §2); OpenSSL and Go skip it. */
 function encodeCredential({ certificatePem, keyPem, issuedAt }: StoredCredential): string {
   const when = issuedAt === undefined ? '' : `${issuedAtPrefix}${new Date(issuedAt).toISOString()}\n`;
-  return `${when}${ended(certificatePem)}${ended(keyPem)}`;
+  return `${when}${certificatePem.trimEnd()}\n${keyPem.trimEnd()}\n`;
 }
 
-function ended(text: string): string {
-  return text.endsWith('\n') ? text : `${text}\n`;
-}
-
-function decodeCredential(text: string): StoredCredential | undefined {
+function decodeCredential(text: string): Result<StoredCredential, string> {
   const blocks = text.match(/-----BEGIN ([A-Z ]+)-----\n[A-Za-z0-9+/=\n]+-----END \1-----\n/g) ?? [];
   const certificates = blocks.filter((block) => block.startsWith('-----BEGIN CERTIFICATE-----'));
   const [keyPem, ...more] = blocks.filter((block) => block.startsWith('-----BEGIN PRIVATE KEY-----'));
-  if (keyPem === undefined || more.length > 0 || certificates.length === 0) return undefined;
+  if (keyPem === undefined || more.length > 0 || certificates.length === 0)
+    return { ok: false, problem: 'holds no certificate with its key' };
   const [line = ''] = text.split('\n', 1);
   const issuedAt = line.startsWith(issuedAtPrefix) ? Date.parse(line.slice(issuedAtPrefix.length)) : Number.NaN;
-  return { certificatePem: certificates.join(''), keyPem, issuedAt: Number.isNaN(issuedAt) ? undefined : issuedAt };
+  const value = {
+    certificatePem: certificates.join(''),
+    keyPem,
+    issuedAt: Number.isNaN(issuedAt) ? undefined : issuedAt,
+  };
+  return { ok: true, value };
 }
 
-function readText(file: string): string | { readonly problem: string } | undefined {
+/** undefined if the file does not exist. */
+function readText(file: string): Result<string | undefined, string> {
   try {
-    return readCacheFile(file);
+    return { ok: true, value: readCacheFile(file) };
   } catch (error) {
-    if (error instanceof UnsafeFileError) return { problem: error.problem };
+    if (error instanceof UnsafeFileError) return { ok: false, problem: error.problem };
     const code = codeOf(error);
-    return code === 'ENOENT' ? undefined : { problem: `cannot be read (${code})` };
+    return code === 'ENOENT' ? { ok: true, value: undefined } : { ok: false, problem: `cannot be read (${code})` };
   }
 }
 
 /** All processes use the same temporary name: only the process with the lock writes. */
 function replaceFile(file: string, text: string): void {
   const temporary = `${file}${temporarySuffix}`;
-  try {
+  writing(file, () => {
     removeFile(temporary);
-    // `wx` does not follow a symbolic link.
-    const descriptor = openSync(temporary, 'wx', 0o600);
-    try {
-      const bytes = Buffer.from(text, 'utf8');
-      for (let written = 0; written < bytes.length;) written += writeSync(descriptor, bytes, written);
-      // Otherwise the rename can reach the disk before the content.
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writeNewFile(temporary, text, 0o600);
     renameSync(temporary, file);
+  });
+  try {
+    flushDirectory(join(file, '..'));
+  } catch {
+    // Some file systems do not support it. The renamed file is visible to other processes anyway.
+  }
+}
+
+/** Fails if the file exists, also as a symbolic link. Flushed: otherwise a rename can reach the disk before the content. */
+export function writeNewFile(file: string, text: string, mode: number): void {
+  writeFileSync(file, text, { flag: 'wx', mode, flush: true });
+}
+
+export function flushDirectory(directory: string): void {
+  const descriptor = openSync(directory, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writing(file: string, work: () => void): void {
+  try {
+    work();
   } catch (error) {
     throw new CacheWriteError(file, codeOf(error));
   }
-  flushDirectory(join(file, '..'));
 }
 
 /** A disk error, which a retry a second later does not change. */
@@ -197,19 +199,6 @@ function removeFile(file: string): void {
     unlinkSync(file);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-  }
-}
-
-function flushDirectory(directory: string): void {
-  try {
-    const descriptor = openSync(directory, 'r');
-    try {
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    // Some file systems do not support it. The renamed file is visible to other processes anyway.
   }
 }
 

@@ -5,6 +5,7 @@
  * Loaded by every call of the kubelet: imports only `node:crypto`.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import type { Result } from '../../core/outcome/result.ts';
 import type { StoredCredential } from './cache.ts';
 
 export interface Credential extends StoredCredential {
@@ -19,28 +20,31 @@ export interface Expectation {
   /** In the form of X509Certificate.subject. */
   readonly subject: string;
   readonly now: number;
-  /** Absent: any issuer. */
-  readonly issuers?: readonly X509Certificate[];
-  /** IP addresses and DNS names that a serving certificate must contain. */
-  readonly names?: readonly string[];
+  /** undefined: any issuer. */
+  readonly issuers: readonly X509Certificate[] | undefined;
+  /** What a serving certificate must contain. */
+  readonly names: Names;
 }
 
-export type CheckedCredential =
-  | { readonly ok: true; readonly credential: Credential }
-  /** `keyPem`: present if the key is usable for another request. */
-  | { readonly ok: false; readonly problem: string; readonly keyPem?: string };
+export interface Names {
+  readonly ip: readonly string[];
+  readonly dns: readonly string[];
+}
+export const noNames: Names = { ip: [], dns: [] };
+
+export interface Unusable {
+  readonly why: string;
+  /** Only if the key is usable for another request. */
+  readonly keyPem?: string | undefined;
+}
 
 export function nodeSubject(nodeName: string): string {
   return `O=system:nodes\nCN=system:node:${nodeName}`;
 }
 
-export function checkCredential(stored: StoredCredential, expected: Expectation): CheckedCredential {
-  const { now, issuers, names = [] } = expected;
-  const no = (problem: string, keyPem?: string): CheckedCredential => ({
-    ok: false,
-    problem,
-    ...(keyPem === undefined ? {} : { keyPem }),
-  });
+export function checkCredential(stored: StoredCredential, expected: Expectation): Result<Credential, Unusable> {
+  const { now, issuers, names } = expected;
+  const no = (why: string, keyPem?: string) => ({ ok: false, problem: { why, keyPem } }) as const;
   let chain: readonly X509Certificate[];
   let fits: boolean;
   try {
@@ -62,10 +66,13 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
     return no(`is valid only from ${leaf.validFromDate.toISOString()} on: check the clock of this machine`, keyPem);
   if (issuers !== undefined && !isIssuedBy(leaf, others, issuers))
     return no(`was issued by ${oneLine(leaf.issuer)}, which is not in the client CA bundle`, keyPem);
-  const lacking = names.filter((name) => !holds(leaf, name));
+  const lacking = [
+    ...names.ip.filter((name) => leaf.checkIP(name) === undefined),
+    ...names.dns.filter((name) => leaf.checkHost(name, { wildcards: false }) === undefined),
+  ];
   if (lacking.length > 0) return no(`lacks the names ${lacking.join(', ')}`, keyPem);
   const credential = { ...stored, leaf, notBefore, notAfter };
-  return { ok: true, credential: { ...credential, renewAt: renewalMoment(credential) } };
+  return { ok: true, value: { ...credential, renewAt: renewalMoment(credential) } };
 }
 
 /**
@@ -95,12 +102,6 @@ function isIssuedBy(
     current = next;
   }
   return false;
-}
-
-function holds(leaf: X509Certificate, name: string): boolean {
-  // checkIP throws for a name that is not an address. node:net could tell, but it would be loaded by every call.
-  const isAddress = name.includes(':') || /^[\d.]+$/.test(name);
-  return (isAddress ? leaf.checkIP(name) : leaf.checkHost(name, { wildcards: false })) !== undefined;
 }
 
 /** The certificates of a bundle. Throws if one is malformed. */

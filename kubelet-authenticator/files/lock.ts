@@ -14,22 +14,19 @@ import type { Slot } from './cache.ts';
 import { checkOwnFile } from './own-files.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-export interface Lock {
+interface Lock {
   release(): void;
 }
 
 /** Interval of polling: the holder waits for the network, so shorter would not help. */
 const retryMilliseconds = 50;
 
-/** undefined if the lock is not free by `until`, or if `idle` returns true before a wait. Throws disk errors. */
-export async function takeLock(
-  slot: Slot,
-  { now, until, idle }: { readonly now: () => number; readonly until: number; readonly idle?: () => boolean },
-): Promise<Lock | undefined> {
+/** undefined if the lock is not free by `until`. Throws disk errors. */
+export async function takeLock(slot: Slot, now: () => number, until: number): Promise<Lock | undefined> {
   for (;;) {
     const lock = tryLock(lockFile(slot));
     if (lock !== undefined) return lock;
-    if (idle?.() === true || now() >= until) return undefined;
+    if (now() >= until) return undefined;
     await sleep(Math.min(retryMilliseconds, Math.max(1, until - now())));
   }
 }
@@ -56,25 +53,23 @@ function prepare(file: string): void {
   if ((found.mode & 0o777) !== 0o600) chmodSync(file, 0o600);
 }
 
-function tryLock(file: string): Lock | undefined {
+function tryLock(file: string, mayTruncate = true): Lock | undefined {
   prepare(file);
   let database: DatabaseSync | undefined;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      database = new DatabaseSync(file, { timeout: 0 });
-      // Without a journal on disk, so that the lock works on a full disk.
-      database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-      const held = database;
-      return { release: () => held.close() };
-    } catch (error) {
-      database?.close();
-      database = undefined;
-      const { errcode = 0 } = error as { readonly errcode?: number };
-      if ((errcode & 0xff) === sqliteBusy) return undefined;
-      if (!garbage.has(errcode & 0xff) || attempt > 1) throw lockError(file, error);
-      // The file has other content. Truncated in place, since a new file would be another lock.
-      truncateSync(file);
-    }
+  try {
+    database = new DatabaseSync(file, { timeout: 0 });
+    // Without a journal on disk, so that the lock works on a full disk.
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+    const held = database;
+    return { release: () => held.close() };
+  } catch (error) {
+    database?.close();
+    const { errcode = 0 } = error as { readonly errcode?: number };
+    if ((errcode & 0xff) === sqliteBusy) return undefined;
+    if (!garbage.has(errcode & 0xff) || !mayTruncate) throw lockError(file, error);
+    // The file has other content. Truncated in place, since a new file would be another lock.
+    truncateSync(file);
+    return tryLock(file, false);
   }
 }
 

@@ -2,10 +2,11 @@
  * The files of a node that has joined. All of them are checked before the first is written, and each one appears complete.
  * The kubelet's kubeconfig is written last, so that a systemd path unit or a kubelet that waits for it finds the others.
  */
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { tokenText } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
+import { flushDirectory, writeNewFile } from '../files/cache.ts';
 import { checkOwnDirectory, checkOwnPlace, readOwnFile } from '../files/own-files.ts';
 import { encodeSettings, servingFile } from '../settings/settings.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -64,7 +65,7 @@ export function joinFiles(
 }
 
 /** JSON is also valid YAML. */
-export function kubeletKubeconfig(
+function kubeletKubeconfig(
   { nodeName, server, certificateAuthorityFile }: Settings,
   { command, settings }: { readonly command: string; readonly settings: string },
 ): string {
@@ -96,7 +97,7 @@ export function kubeletKubeconfig(
 }
 
 /** For the kubelet's --config-dir. Contains only what the plugin requires. */
-export function kubeletDropIn(settings: Settings, serving: ServingWay, caFile: string): string {
+function kubeletDropIn(settings: Settings, serving: ServingWay, caFile: string): string {
   return json({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -133,27 +134,14 @@ function writeWhole({ path, mode, text }: JoinFile, overwrite: boolean): void {
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
   try {
-    // `wx` does not follow a symbolic link that another user planted, and sets the mode before the first byte is written.
-    const descriptor = openSync(temporary, 'wx', mode);
-    try {
-      const bytes = Buffer.from(text, 'utf8');
-      for (let written = 0; written < bytes.length;) written += writeSync(descriptor, bytes, written);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writeNewFile(temporary, text, mode);
     // A link, unlike a rename, fails if a file of that name was created since the check.
     if (overwrite || read(path) === text) renameSync(temporary, path);
     else linkSync(temporary, path);
   } finally {
     rmSync(temporary, { force: true });
   }
-  const directory = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  flushDirectory(dirname(path));
 }
 
 function read(path: string): string | undefined {

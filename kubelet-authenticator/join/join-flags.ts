@@ -81,23 +81,17 @@ function settingsOf(
   const provider = flags.provider ?? 'aws';
   const audience = flags.audience ?? '';
   const given = {
+    ...flags,
     'node-name': flags['node-name'] ?? host.trim().toLowerCase(),
     audience,
     'cluster-name': flags['cluster-name'] ?? (audience.includes('/') ? (audience.split('/').at(-1) ?? '') : ''),
     provider,
     'certificate-authority': places.ca,
     'bootstrap-credentials': places.bootstrapCredentials,
-    ...(flags['cache-dir'] === undefined ? {} : { 'cache-dir': flags['cache-dir'] }),
-    ...(flags['signer-name'] === undefined ? {} : { 'signer-name': flags['signer-name'] }),
-    ...(flags['client-ca-bundle'] === undefined ? {} : { 'client-ca-bundle': flags['client-ca-bundle'] }),
-    ...(flags['key-kind'] === undefined ? {} : { 'key-kind': flags['key-kind'] }),
-    ...(flags['evidence-version'] === undefined ? {} : { 'evidence-version': flags['evidence-version'] }),
     ...(serving === 'attested'
       ? { 'serving-signer-name': flags['serving-signer-name'] ?? `cluster.x-k8s.io/kubelet-serving-${provider}` }
       : {}),
   };
-  const names = flags['serving-name'] ?? [];
-  const keep = flags['keep-bootstrap-token'] === true ? { 'keep-bootstrap-token': true } : {};
   return (server) => {
     if (audience === '')
       return usage(
@@ -105,9 +99,9 @@ function settingsOf(
       );
     if (serving === 'attested' && provider === 'insecure')
       return usage('--serving attested needs a provider that proves the machine’s identity; insecure does not');
-    if (serving !== 'attested' && (flags['serving-signer-name'] !== undefined || names.length > 0))
+    if (serving !== 'attested' && (flags['serving-signer-name'] !== undefined || flags['serving-name'] !== undefined))
       return usage('--serving-signer-name and --serving-name need --serving attested');
-    const resolved = resolveSettings(undefined, { ...given, server, 'serving-name': names, ...keep });
-    return resolved.ok ? resolved.settings : usage(resolved.problems.join('\n'));
+    const resolved = resolveSettings(undefined, { ...given, server });
+    return resolved.ok ? resolved.value : usage(resolved.problem.join('\n'));
   };
 }

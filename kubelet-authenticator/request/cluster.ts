@@ -2,6 +2,7 @@
  * The node's calls of the API server: create a request, get it, wait for it to change. The ClusterRole
  * `system:node-bootstrapper` permits these and no others.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { interpret } from '../../adapters/kubernetes/answer.ts';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
 import { decodeWatch } from '../../adapters/kubernetes/watch.ts';
@@ -35,12 +36,7 @@ export function connectCluster(place: ClusterPlace, login: Login, now: () => num
   const { certificatePem: cert, keyPem: key, headers } = login;
   const ca = readAuthority(place.certificateAuthorityFile);
   const transport = createTransport(new URL(place.server), () =>
-    Promise.resolve({
-      ca,
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      headers: { ...headers, 'user-agent': `kubelet-authenticator/${version}` },
-    }),
+    Promise.resolve({ ca, cert, key, headers: { ...headers, 'user-agent': `kubelet-authenticator/${version}` } }),
   );
   const limits = (until: number) => {
     const left = Math.max(1, until - now());
@@ -64,29 +60,21 @@ export function connectCluster(place: ClusterPlace, login: Login, now: () => num
       const lifetime = Math.max(1, Math.min(until - now(), watchSeconds * 1_000));
       try {
         const stream = await transport.stream({ method: 'GET', path, query, ...limits(until) }, lifetime);
-        if (!('body' in stream)) {
-          interpret(stream); // for example a 410 or 403: the next get reports the reason
-          await pause(Math.min(1_000, until - now()));
-          return;
-        }
-        const refusal = () => ({ why: 'Unavailable' as const, message: 'the watch ended' });
-        for await (const { type } of decodeWatch(stream.body, refusal)) {
-          if (type === 'BOOKMARK') continue;
+        if ('body' in stream) {
+          const refusal = () => ({ why: 'Unavailable' as const, message: 'the watch ended' });
+          for await (const { type } of decodeWatch(stream.body, refusal)) if (type !== 'BOOKMARK') break;
           stream.body.destroy();
           return;
         }
       } catch {
-        // The caller gets the object again, and that call reports an error that persists.
-        await pause(Math.min(1_000, until - now()));
+        // Reported below.
       }
+      // The caller gets the object again, and that call reports an error that persists, for example a 410 or 403.
+      await sleep(Math.max(0, Math.min(1_000, until - now())));
     },
 
     close: () => transport.close(),
   };
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.max(0, milliseconds)));
 }
 
 function readAuthority(file: string): string {

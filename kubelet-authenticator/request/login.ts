@@ -5,7 +5,8 @@
 import { rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { X509Certificate } from 'node:crypto';
-import { isObject } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import type { JsonObject } from '../../core/encoding/json-object.ts';
 import { codeOf } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
@@ -14,7 +15,7 @@ export interface Login {
   /** `node`: with the node's certificate, so the request is a renewal. */
   readonly as: 'node' | 'bootstrap';
   /** The user name at the API server, if it follows from the credentials. */
-  readonly username?: string;
+  readonly username: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly certificatePem?: string;
   readonly keyPem?: string;
@@ -36,9 +37,9 @@ export class LoginError extends Error {
 export async function bootstrapLogin(file: string): Promise<Login> {
   const text = read(file, 'the bootstrap credentials', joinAgain);
   const document = await parse(text);
-  if (document === undefined) throw new LoginError(`${file} is neither JSON nor a kubeconfig`);
+  if (!isObject(document)) throw new LoginError(`${file} is neither JSON nor a kubeconfig`);
   const user = typeof document['token'] === 'string' ? document : userOf(document);
-  if (user === undefined) throw new LoginError(`${file} has no token and no user in its current context`);
+  if (!isObject(user)) throw new LoginError(`${file} has no token and no user in its current context`);
 
   const path = (key: string): string | undefined =>
     typeof user[key] === 'string' ? resolve(dirname(file), user[key]) : undefined;
@@ -54,20 +55,13 @@ export async function bootstrapLogin(file: string): Promise<Login> {
     // The token becomes a header, so it must not contain a line break.
     if (!/^[\x21-\x7e]+$/.test(token)) throw new LoginError(`${file} contains a token with invalid characters`);
     const id = bootstrapTokenId(token);
-    const username = id === undefined ? {} : { username: `system:bootstrap:${id}` };
-    return { as: 'bootstrap', ...username, headers: { authorization: `Bearer ${token}` } };
+    const username = id === undefined ? undefined : `system:bootstrap:${id}`;
+    return { as: 'bootstrap', username, headers: { authorization: `Bearer ${token}` } };
   }
   const [certificatePem, keyPem] = [data('client-certificate'), data('client-key')];
   if (certificatePem === undefined || keyPem === undefined)
     throw new LoginError(`${file} holds neither a token nor a client certificate with its key`);
-  const username = commonName(certificatePem);
-  return {
-    as: 'bootstrap',
-    ...(username === undefined ? {} : { username }),
-    headers: {},
-    certificatePem,
-    keyPem,
-  };
+  return { as: 'bootstrap', username: commonName(certificatePem), headers: {}, certificatePem, keyPem };
 }
 
 /** The token of the first join is removed after the first certificate, so the node needs a new one. */
@@ -89,54 +83,45 @@ function read(file: string, what: string, ifAbsent = ''): string {
  * file. Throws the file system's error.
  */
 export function removeBootstrapToken(file: string): boolean {
-  let fields: Fields | undefined;
+  let fields: JsonObject;
   try {
-    fields = fieldsOf(JSON.parse(readOwnFile(file)));
+    fields = objectOf(JSON.parse(readOwnFile(file)));
   } catch (error) {
     if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return false;
     throw error;
   }
-  const { token, ...others } = fields ?? {};
-  if (typeof token !== 'string' || bootstrapTokenId(token) === undefined || Object.keys(others).length > 0)
-    return false;
-  rmSync(file);
-  return true;
+  const { token, ...others } = fields;
+  const isOurs = typeof token === 'string' && bootstrapTokenId(token) !== undefined && Object.keys(others).length === 0;
+  if (isOurs) rmSync(file);
+  return isOurs;
 }
 
 function bootstrapTokenId(token: string): string | undefined {
   return /^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(token)?.[1];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Parser messages are dropped, since they quote the text. */
-async function parse(text: string): Promise<Fields | undefined> {
+async function parse(text: string): Promise<unknown> {
   try {
-    return fieldsOf(JSON.parse(text));
+    return JSON.parse(text) as unknown;
   } catch {
     // Perhaps YAML. Its reader is loaded only in this case.
   }
   const { readBoundedDocument } = await import('../../core/encoding/bounded-document.ts');
   const document = readBoundedDocument(text);
-  return document.ok ? fieldsOf(document.value) : undefined;
+  return document.ok ? document.value : undefined;
 }
 
 /** The user of the current context, or the only one there is. */
-function userOf(kubeconfig: Fields): Fields | undefined {
-  const context = named(kubeconfig['contexts'], kubeconfig['current-context']);
-  const users = kubeconfig['users'];
-  const name = fieldsOf(context?.['context'])?.['user'];
-  const entry = named(users, name) ?? (Array.isArray(users) && users.length === 1 ? fieldsOf(users[0]) : undefined);
-  return fieldsOf(entry?.['user']);
+function userOf(kubeconfig: JsonObject): unknown {
+  const [contexts, users] = [objectsOf(kubeconfig['contexts']), objectsOf(kubeconfig['users'])];
+  const current = contexts.find(({ name }) => name === kubeconfig['current-context']);
+  const { user: wanted } = objectOf(current?.['context']);
+  return (users.find(({ name }) => name === wanted) ?? (users.length === 1 ? users[0] : undefined))?.['user'];
 }
 
-function named(list: unknown, name: unknown): Fields | undefined {
-  if (!Array.isArray(list)) return undefined;
-  return list.map(fieldsOf).find((entry) => entry?.['name'] === name);
-}
-
-function fieldsOf(value: unknown): Fields | undefined {
-  return isObject(value) ? value : undefined;
+function objectsOf(list: unknown): readonly JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
 function commonName(certificatePem: string): string | undefined {

@@ -7,17 +7,17 @@ import {
   bitString,
   explicit,
   integer,
-  derNull,
   objectIdentifier,
-  octetString,
-  printableString,
   sequence,
   setOf,
   utf8String,
 } from '../../core/encoding/der-writer.ts';
 import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
 import { toPem } from '../../core/encoding/pem.ts';
+import { encodeSubject } from '../../core/x509/distinguished-name.ts';
 import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
+import { algorithmIdentifier, encodeExtension, extensionType } from '../../core/x509/tbs-certificate.ts';
+import type { Names } from '../files/check-credential.ts';
 import type { NodeProviderPort } from '../providers/provider.ts';
 import type { NodeKeyKind, Settings } from '../settings/settings.ts';
 
@@ -25,7 +25,7 @@ export interface Wanted {
   readonly signerName: string;
   readonly usages: readonly string[];
   /** Empty for a client certificate. */
-  readonly names: { readonly ip: readonly string[]; readonly dns: readonly string[] };
+  readonly names: Names;
 }
 
 export interface MadeRequest {
@@ -59,11 +59,8 @@ export async function makeRequest(
     toPem(evidenceLabels.provider, Buffer.from(version, 'latin1')),
     toPem(evidenceLabels.data, Buffer.from(data, 'utf8')),
   ].join('');
-  return { name: objectName(text), text, staleAt };
-}
-
-export function objectName(text: string): string {
-  return `node-csr-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+  const name = `node-csr-${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+  return { name, text, staleAt };
 }
 
 export function requestObject({ name, text }: Pick<MadeRequest, 'name' | 'text'>, wanted: Wanted): object {
@@ -107,12 +104,7 @@ function publicKeyInfo(key: KeyObject): Uint8Array {
   return createPublicKey(key).export({ type: 'spki', format: 'der' });
 }
 
-const oid = {
-  organization: '2.5.4.10',
-  commonName: '2.5.4.3',
-  extensionRequest: '1.2.840.113549.1.9.14',
-  subjectAltName: '2.5.29.17',
-} as const;
+const extensionRequest = '1.2.840.113549.1.9.14';
 
 /** CertificationRequest ::= SEQUENCE { info, algorithm, signature } (RFC 2986 §4.2). */
 function certificateRequest(
@@ -123,50 +115,40 @@ function certificateRequest(
 ): Uint8Array {
   const sans = encodeSubjectAltNames({ ...names, email: [], uri: [] });
   const extensions = [
-    ...(sans === undefined ? [] : [extension(oid.subjectAltName, sans)]),
-    ...(providerId === undefined ? [] : [extension(providerIdType, utf8String(providerId))]),
+    ...(sans === undefined ? [] : [encodeExtension(extensionType.subjectAltName, false, sans)]),
+    ...(providerId === undefined ? [] : [encodeExtension(providerIdType, false, utf8String(providerId))]),
   ];
-  const attributes =
-    extensions.length === 0 ? [] : [sequence(objectIdentifier(oid.extensionRequest), setOf(sequence(...extensions)))];
+  const requested = sequence(objectIdentifier(extensionRequest), setOf(sequence(...extensions)));
+  const subject = [
+    { type: '2.5.4.10', value: 'system:nodes' },
+    { type: '2.5.4.3', value: `system:node:${nodeName}` },
+  ];
   const info = sequence(
     integer(0),
-    sequence(attribute(oid.organization, 'system:nodes'), attribute(oid.commonName, `system:node:${nodeName}`)),
+    encodeSubject({ attributes: subject }),
     publicKeyInfo(key),
-    attributeSet(attributes),
+    // attributes [0] IMPLICIT SET OF, present even if empty (RFC 2986 §4.1).
+    explicit(0, extensions.length === 0 ? new Uint8Array() : requested),
   );
-  const { hash, algorithm } = signatureOf(key);
+  const [hash, algorithm] = signatureOf(key);
   return sequence(info, algorithm, bitString(sign(hash, info, key)));
 }
 
-/** attributes [0] IMPLICIT SET OF, present even if empty (RFC 2986 §4.1). */
-function attributeSet(attributes: readonly Uint8Array[]): Uint8Array {
-  const [only] = attributes;
-  return only === undefined ? Uint8Array.of(0xa0, 0x00) : explicit(0, only);
-}
-
-function attribute(type: string, value: string): Uint8Array {
-  return setOf(sequence(objectIdentifier(type), printableString(value)));
-}
-
-function extension(type: string, value: Uint8Array): Uint8Array {
-  return sequence(objectIdentifier(type), octetString(value));
-}
-
 /** RFC 5758 §3.2, RFC 8017 §A.2.4, RFC 8410 §3. */
-function signatureOf(key: KeyObject): { readonly hash: string | null; readonly algorithm: Uint8Array } {
-  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
-  if (type === 'ed25519') return { hash: null, algorithm: sequence(objectIdentifier('1.3.101.112')) };
-  if (type === 'rsa') {
-    const algorithm = sequence(objectIdentifier('1.2.840.113549.1.1.11'), derNull);
-    return { hash: 'sha256', algorithm };
+function signatureOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): [hash: string | null, Uint8Array] {
+  switch (asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType) {
+    case 'prime256v1':
+      return ['sha256', algorithmIdentifier('ECDSA_SHA_256')];
+    case 'secp384r1':
+      return ['sha384', algorithmIdentifier('ECDSA_SHA_384')];
+    case 'secp521r1':
+      return ['sha512', algorithmIdentifier('ECDSA_SHA_512')];
+    case 'rsa':
+      return ['sha256', algorithmIdentifier('RSASSA_PKCS1_V1_5_SHA_256')];
+    case 'ed25519':
+      return [null, sequence(objectIdentifier('1.3.101.112'))];
+    case undefined:
+    default:
+      throw new Error('the key in the cache has an unsupported kind');
   }
-  const [hash, oid] = ecdsa.get(details?.namedCurve ?? '') ?? [];
-  if (hash === undefined || oid === undefined) throw new Error('the key in the cache has an unsupported kind');
-  return { hash, algorithm: sequence(objectIdentifier(oid)) };
 }
-
-const ecdsa: ReadonlyMap<string, readonly [hash: string, oid: string]> = new Map([
-  ['prime256v1', ['sha256', '1.2.840.10045.4.3.2']],
-  ['secp384r1', ['sha384', '1.2.840.10045.4.3.3']],
-  ['secp521r1', ['sha512', '1.2.840.10045.4.3.4']],
-] as const);

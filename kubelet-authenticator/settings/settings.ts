@@ -5,6 +5,7 @@
  * Loaded by every call of the kubelet: imports only `node:` modules.
  */
 import { isAbsolute, join } from 'node:path';
+import type { Result } from '../../core/outcome/result.ts';
 
 export const keyKinds = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096', 'Ed25519'] as const;
 export type NodeKeyKind = (typeof keyKinds)[number];
@@ -69,16 +70,17 @@ export const settingFlags = {
   'key-kind': 'keyKind',
   'evidence-version': 'evidenceVersion',
 } as const satisfies Readonly<Record<string, keyof Settings>>;
-export type SettingFlag = keyof typeof settingFlags;
+/** With those whose value is not a string. */
+const allFlags = {
+  ...settingFlags,
+  'serving-name': 'servingNames',
+  'keep-bootstrap-token': 'keepBootstrapToken',
+} as const;
 
-export type SettingFlags = { readonly [flag in SettingFlag]?: string } & {
-  /** Repeatable. */
+export type SettingFlags = { readonly [flag in keyof typeof settingFlags]?: string } & {
   readonly 'serving-name'?: readonly string[];
   readonly 'keep-bootstrap-token'?: boolean;
 };
-
-export type ResolvedSettings =
-  { readonly ok: true; readonly settings: Settings } | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Cluster API's proposal: one pair of signers for each provider. `insecure` has no serving signer. */
 export function defaultSignerName(provider: NodeProvider): string {
@@ -96,105 +98,94 @@ export function encodeSettings(settings: Settings): string {
 }
 
 /** `text` of the settings file; undefined if it does not exist. Reports all problems at once. */
-export function resolveSettings(text: string | undefined, flags: SettingFlags = {}): ResolvedSettings {
-  const file = text === undefined ? {} : readFile(text);
-  if (typeof file === 'string') return { ok: false, problems: [file] };
+export function resolveSettings(
+  text: string | undefined,
+  flags: SettingFlags = {},
+): Result<Settings, readonly string[]> {
+  const file = text === undefined ? { version: settingsVersion } : readFile(text);
+  if (file === undefined) return { ok: false, problem: ['the settings file is not a JSON object'] };
   const problems = Object.keys(file)
-    .filter((key) => !knownKeys.has(key))
+    .filter((key) => key !== 'version' && !Object.values<string>(allFlags).includes(key))
     .map((key) => `the settings file has an unknown key ${JSON.stringify(key.slice(0, 64))}`);
-  if (text !== undefined && file['version'] !== settingsVersion)
-    problems.push(`the settings file must have "version": ${settingsVersion}`);
+  if (file['version'] !== settingsVersion) problems.push(`the settings file must have "version": ${settingsVersion}`);
 
   const given = new Map<string, unknown>(Object.entries(file));
-  for (const [flag, key] of Object.entries(settingFlags)) {
-    const value = flags[flag as SettingFlag];
+  for (const [flag, key] of Object.entries(allFlags)) {
+    const value = flags[flag as keyof SettingFlags];
     if (value !== undefined) given.set(key, value);
   }
-  const required = (key: keyof Settings, fallback?: string): string => {
+  const wrong = (key: keyof Settings, problem: string): void => void problems.push(`${nameOf(key)} ${problem}`);
+  const required = (key: keyof Settings, check?: Check, fallback?: string): string => {
     const value = given.get(key) ?? fallback;
-    if (typeof value === 'string' && value !== '') return value;
-    problems.push(value === undefined ? `${nameOf(key)} is missing` : `${nameOf(key)} must be a non-empty string`);
+    if (value === undefined) wrong(key, 'is missing');
+    else if (typeof value !== 'string' || value === '') wrong(key, 'must be a non-empty string');
+    else if (check?.isValid(value) === false) wrong(key, check.problem);
+    else return value;
     return '';
   };
-  const optional = (key: keyof Settings): string | undefined =>
-    given.get(key) === undefined ? undefined : required(key);
-  const path = (key: keyof Settings, value: string | undefined): void => {
-    // A relative path would depend on the kubelet's working directory.
-    if (value !== undefined && value !== '' && !isAbsolute(value))
-      problems.push(`${nameOf(key)} must be an absolute path`);
+  const optional = (key: OptionalText, check?: Check): Partial<Pick<Settings, OptionalText>> =>
+    given.get(key) === undefined ? {} : { [key]: required(key, check) };
+  const oneOf = <T extends string>(key: keyof Settings, known: readonly [T, ...T[]], fallback?: string): T => {
+    const value = required(key, among(known), fallback);
+    return known.find((each) => each === value) ?? known[0];
   };
 
-  const provider = oneOf(nodeProviders, required('provider'));
-  if (provider === undefined && given.has('provider'))
-    problems.push(`${nameOf('provider')} must be one of ${nodeProviders.join(', ')}`);
-  const keyKind = oneOf(keyKinds, required('keyKind', 'P-256'));
-  if (keyKind === undefined) problems.push(`${nameOf('keyKind')} must be one of ${keyKinds.join(', ')}`);
-  const nodeName = required('nodeName');
-  if (nodeName !== '' && !isNodeName(nodeName)) problems.push(`${nameOf('nodeName')} is not a valid node name`);
-  const server = required('server');
-  if (server !== '' && !isServer(server))
-    problems.push(`${nameOf('server')} must be an https URL (http only on loopback)`);
-  const servingNames = flags['serving-name'] ?? given.get('servingNames') ?? [];
-  if (!isNames(servingNames)) problems.push('servingNames (--serving-name) must be IP addresses and DNS names');
-
-  const keepBootstrapToken = flags['keep-bootstrap-token'] ?? given.get('keepBootstrapToken') ?? false;
-  if (typeof keepBootstrapToken !== 'boolean')
-    problems.push('keepBootstrapToken (--keep-bootstrap-token) must be true or false');
-  const servingSignerName = optional('servingSignerName');
-  const clientCaBundleFile = optional('clientCaBundleFile');
-  const evidenceVersion = optional('evidenceVersion');
-  const versions = evidenceVersions[provider ?? 'aws'];
-  if (evidenceVersion !== undefined && oneOf<string>(versions, evidenceVersion) === undefined)
-    problems.push(`${nameOf('evidenceVersion')} must be one of ${versions.join(', ')}`);
-  const settings = {
+  const provider = oneOf('provider', nodeProviders);
+  const keyKind = oneOf('keyKind', keyKinds, 'P-256');
+  const nodeName = required('nodeName', { isValid: isNodeName, problem: 'is not a valid node name' });
+  const server = required('server', { isValid: isServer, problem: 'must be an https URL (http only on loopback)' });
+  const servingNames = given.get('servingNames') ?? [];
+  if (!isNames(servingNames)) wrong('servingNames', 'must be IP addresses and DNS names');
+  const keepBootstrapToken = given.get('keepBootstrapToken') ?? false;
+  if (typeof keepBootstrapToken !== 'boolean') wrong('keepBootstrapToken', 'must be true or false');
+  const settings: Settings = {
     nodeName,
     clusterName: required('clusterName'),
     audience: required('audience'),
-    provider: provider ?? 'aws',
+    provider,
     server,
-    certificateAuthorityFile: required('certificateAuthorityFile'),
-    bootstrapCredentialsFile: required('bootstrapCredentialsFile'),
-    cacheDirectory: required('cacheDirectory', defaultCacheDirectory),
-    signerName: required('signerName', defaultSignerName(provider ?? 'aws')),
-    ...(servingSignerName === undefined ? {} : { servingSignerName }),
-    ...(clientCaBundleFile === undefined ? {} : { clientCaBundleFile }),
-    keyKind: keyKind ?? 'P-256',
-    ...(evidenceVersion === undefined ? {} : { evidenceVersion }),
+    certificateAuthorityFile: required('certificateAuthorityFile', absolute),
+    bootstrapCredentialsFile: required('bootstrapCredentialsFile', absolute),
+    cacheDirectory: required('cacheDirectory', absolute, defaultCacheDirectory),
+    signerName: required('signerName', undefined, defaultSignerName(provider)),
+    ...optional('servingSignerName'),
+    ...optional('clientCaBundleFile', absolute),
+    keyKind,
+    ...optional('evidenceVersion', among(evidenceVersions[provider])),
     servingNames: isNames(servingNames) ? servingNames : [],
     ...(keepBootstrapToken === true ? { keepBootstrapToken } : {}),
-  } satisfies Settings;
-  path('certificateAuthorityFile', settings.certificateAuthorityFile);
-  path('bootstrapCredentialsFile', settings.bootstrapCredentialsFile);
-  path('cacheDirectory', settings.cacheDirectory);
-  path('clientCaBundleFile', clientCaBundleFile);
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
+  };
+  return problems.length > 0 ? { ok: false, problem: problems } : { ok: true, value: settings };
 }
 
-const knownKeys: ReadonlySet<string> = new Set([
-  'version',
-  'servingNames',
-  'keepBootstrapToken',
-  ...Object.values(settingFlags),
-]);
+type OptionalText = 'servingSignerName' | 'clientCaBundleFile' | 'evidenceVersion';
 
-function readFile(text: string): Readonly<Record<string, unknown>> | string {
+interface Check {
+  readonly isValid: (value: string) => boolean;
+  readonly problem: string;
+}
+
+/** A relative path would depend on the kubelet's working directory. */
+const absolute: Check = { isValid: isAbsolute, problem: 'must be an absolute path' };
+
+function among(known: readonly string[]): Check {
+  return { isValid: (value) => known.includes(value), problem: `must be one of ${known.join(', ')}` };
+}
+
+function readFile(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
   } catch {
-    // Reported below. The parser's message is dropped, since it quotes the text.
+    // The parser's message is dropped, since it quotes the text.
+    return undefined;
   }
-  return 'the settings file is not a JSON object';
 }
 
 /** `nodeName (--node-name)`: the value may come from the file or from the flag. */
 function nameOf(key: keyof Settings): string {
-  const flag = Object.entries(settingFlags).find(([, setting]) => setting === key)?.[0];
-  return flag === undefined ? key : `${key} (--${flag})`;
-}
-
-function oneOf<T extends string>(values: readonly T[], value: string): T | undefined {
-  return values.find((known) => known === value);
+  const flag = Object.entries(allFlags).find(([, setting]) => setting === key)?.[0];
+  return `${key} (--${flag})`;
 }
 
 /** Names of Node objects are DNS subdomains (RFC 1123). */

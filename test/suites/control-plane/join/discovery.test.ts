@@ -64,7 +64,7 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
     expect(caCertificates(read('pki/ca.crt'))).toMatchObject({ value: [{ pin: cluster.pin }] });
     expect(resolveSettings(read(files[2]!))).toMatchObject({
       ok: true,
-      settings: {
+      value: {
         nodeName: 'worker-1',
         clusterName: 'prod',
         audience,

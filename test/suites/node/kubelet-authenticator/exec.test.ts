@@ -299,9 +299,9 @@ async function purposeOf({ settingsFile }: { readonly settingsFile: string }): P
     import('../../../../kubelet-authenticator/request/request.ts'),
   ]);
   const resolved = resolveSettings(readFileSync(settingsFile, 'utf8'));
-  if (!resolved.ok) throw new Error(resolved.problems.join());
-  const { signerName } = resolved.settings;
-  return purpose(resolved.settings, { signerName, usages: clientUsages, names: { ip: [], dns: [] } });
+  if (!resolved.ok) throw new Error(resolved.problem.join());
+  const { signerName } = resolved.value;
+  return purpose(resolved.value, { signerName, usages: clientUsages, names: { ip: [], dns: [] } });
 }
 
 describe('a cluster without proofs', () => {

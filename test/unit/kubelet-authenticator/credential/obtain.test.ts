@@ -101,8 +101,8 @@ async function ask(patience = 60_000): Promise<Progress> {
       ...more,
     }),
   );
-  if (!resolved.ok) throw new Error(resolved.problems.join());
-  const { settings } = resolved;
+  if (!resolved.ok) throw new Error(resolved.problem.join());
+  const settings = resolved.value;
   return obtain(
     {
       settings,

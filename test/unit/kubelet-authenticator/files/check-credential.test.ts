@@ -4,6 +4,7 @@ import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import {
   checkCredential,
   nodeSubject,
+  noNames,
   renewalMoment,
   splitPem,
 } from '../../../../kubelet-authenticator/files/check-credential.ts';
@@ -32,7 +33,7 @@ describe('a certificate out of the cache', () => {
   const check = (change: Partial<KeyAndCertificate> = {}, expected: object = {}) =>
     checkCredential(
       { ...good, ...change, issuedAt: undefined },
-      { subject: nodeSubject('n1'), now: Date.now(), issuers: issuers(authority), ...expected },
+      { subject: nodeSubject('n1'), now: Date.now(), issuers: issuers(authority), names: noNames, ...expected },
     );
 
   test('is good', () => {
@@ -44,7 +45,7 @@ describe('a certificate out of the cache', () => {
   test('is no use, and why', () => {
     const problem = (change: Partial<KeyAndCertificate>, expected: object = {}) => {
       const checked = check(change, expected);
-      return checked.ok ? 'good' : checked.problem;
+      return checked.ok ? 'good' : checked.problem.why;
     };
     expect(problem({ keyPem: another.keyPem })).toBe('holds a key that is not that of its certificate');
     expect(problem({ keyPem: 'no key' })).toBe('cannot be read');
@@ -56,17 +57,17 @@ describe('a certificate out of the cache', () => {
     // Of the same name, with another key.
     expect(problem({}, { issuers: issuers(other) })).toBe('was issued by CN=ca, which is not in the client CA bundle');
     expect(problem({}, { issuers: [] })).toMatch(/not in the client CA bundle/);
-    expect(problem({}, { names: ['10.0.0.1', 'n1'] })).toBe('lacks the names 10.0.0.1, n1');
+    expect(problem({}, { names: { ip: ['10.0.0.1'], dns: ['n1'] } })).toBe('lacks the names 10.0.0.1, n1');
     // A leaf is no issuer, whoever made it.
     expect(problem({}, { issuers: [new X509Certificate(another.certificatePem)] })).toMatch(
       /not in the client CA bundle/,
     );
   });
 
-  test('tells its key only where the machine can be registered with it', () => {
-    expect(check({}, { now: Date.now() + 25 * hour })).toMatchObject({ keyPem: good.keyPem });
-    expect(check({}, { subject: nodeSubject('n2') })).not.toHaveProperty('keyPem');
-    expect(check({ keyPem: another.keyPem })).not.toHaveProperty('keyPem');
+  test('the key is returned only if the machine can be registered with it', () => {
+    expect(check({}, { now: Date.now() + 25 * hour })).toMatchObject({ problem: { keyPem: good.keyPem } });
+    expect(check({}, { subject: nodeSubject('n2') })).toMatchObject({ ok: false, problem: { keyPem: undefined } });
+    expect(check({ keyPem: another.keyPem })).toMatchObject({ ok: false, problem: { keyPem: undefined } });
   });
 
   test('splits a bundle whatever stands around its blocks', () => {

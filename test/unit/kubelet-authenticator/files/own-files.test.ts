@@ -28,7 +28,7 @@ const isRoot = process.geteuid?.() === 0;
 let folder: ReturnType<typeof temporaryFolder>;
 let slot: Slot;
 const at = (name: string) => join(folder.path, name);
-const patience = { now: () => 0, until: 0 };
+const lockNow = () => takeLock(slot, () => 0, 0);
 beforeEach(() => {
   folder = temporaryFolder('own-files');
   slot = { directory: at('cache'), name: 'client' };
@@ -40,30 +40,30 @@ describe('finding 11: the lock file', () => {
     makeDirectory(slot);
     writeFileSync(at('target'), 'kept', { mode: 0o644 });
     symlinkSync(at('target'), lockFile(slot));
-    await expect(takeLock(slot, patience)).rejects.toThrow(`${lockFile(slot)} is a symbolic link`);
+    await expect(lockNow()).rejects.toThrow(`${lockFile(slot)} is a symbolic link`);
     expect([readFileSync(at('target'), 'utf8'), statSync(at('target')).mode & 0o777]).toEqual(['kept', 0o644]);
   });
 
   test('that points to nothing makes nothing', async () => {
     makeDirectory(slot);
     symlinkSync(at('new'), lockFile(slot));
-    await expect(takeLock(slot, patience)).rejects.toThrow('is a symbolic link');
+    await expect(lockNow()).rejects.toThrow('is a symbolic link');
     expect(existsSync(at('new'))).toBe(false);
   });
 
   test('is made for its owner alone, whatever the umask says; one that others may read is closed', async () => {
     makeDirectory(slot);
-    (await takeLock(slot, patience))?.release();
+    (await lockNow())?.release();
     expect(lstatSync(lockFile(slot)).mode & 0o777).toBe(0o600);
     chmodSync(lockFile(slot), 0o644);
-    (await takeLock(slot, patience))?.release();
+    (await lockNow())?.release();
     expect(lstatSync(lockFile(slot)).mode & 0o777).toBe(0o600);
   });
 
   test('looking at it does not give up a lock that this process has', async () => {
     makeDirectory(slot);
-    const held = await takeLock(slot, patience);
-    expect(await takeLock(slot, patience)).toBeUndefined();
+    const held = await lockNow();
+    expect(await lockNow()).toBeUndefined();
     // Another process asks the kernel.
     const program = `const { DatabaseSync } = require('node:sqlite');
       const database = new DatabaseSync(${JSON.stringify(lockFile(slot))}, { timeout: 0 });
@@ -82,7 +82,7 @@ describe('finding 11: the cache directory', () => {
       const words = `${slot.directory} can be written by other users (mode ${mode.toString(8).padStart(4, '0')}): chmod go-w ${slot.directory}, or use another place`;
       expect(() => makeDirectory(slot)).toThrow(words);
       expect([...readCredentials(slot)]).toEqual([
-        { file: slot.directory, problem: words.slice(slot.directory.length + 1) },
+        { file: slot.directory, ok: false, problem: words.slice(slot.directory.length + 1) },
       ]);
     }
   });
@@ -106,7 +106,7 @@ describe('finding 11: the cache directory', () => {
     symlinkSync(at('real'), slot.directory);
     makeDirectory(slot);
     writeWork(slot, 'work');
-    expect(readWork(slot)).toBe('work');
+    expect(readWork(slot)).toEqual({ ok: true, value: 'work' });
   });
 
   test.skipIf(!isRoot)('of another user, or behind his link, is refused', () => {
@@ -129,10 +129,10 @@ describe('finding 11: the cache directory', () => {
     makeDirectory(slot);
     writeFileSync(at('elsewhere'), 'secret');
     symlinkSync(at('elsewhere'), join(slot.directory, 'client-next.json'));
-    expect(readWork(slot)).toEqual({ problem: expect.stringContaining('is a symbolic link') as unknown });
+    expect(readWork(slot)).toEqual({ ok: false, problem: expect.stringContaining('is a symbolic link') as unknown });
     // Written anew, it is a file of ours again, and the target is as it was.
     writeWork(slot, 'work');
-    expect([readWork(slot), readFileSync(at('elsewhere'), 'utf8')]).toEqual(['work', 'secret']);
+    expect([readWork(slot), readFileSync(at('elsewhere'), 'utf8')]).toEqual([{ ok: true, value: 'work' }, 'secret']);
   });
 });
 

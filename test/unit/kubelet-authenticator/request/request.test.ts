@@ -9,8 +9,8 @@ import { keyKinds, resolveSettings } from '../../../../kubelet-authenticator/set
 import { settingsFile } from '../settings-file.ts';
 
 const resolved = resolveSettings(JSON.stringify(settingsFile));
-if (!resolved.ok) throw new Error(resolved.problems.join());
-const { settings } = resolved;
+if (!resolved.ok) throw new Error(resolved.problem.join());
+const settings = resolved.value;
 const wanted = { signerName: 'example.com/s', usages: ['client auth'], names: { ip: [], dns: [] } };
 
 const told: Record<string, string> = {

@@ -7,12 +7,12 @@ import { settingsFile } from '../settings-file.ts';
 
 const settings = (change: object = {}, flags: Parameters<typeof resolveSettings>[1] = {}) => {
   const resolved = resolveSettings(JSON.stringify({ ...settingsFile, ...change }), flags);
-  if (!resolved.ok) throw new Error(resolved.problems.join('; '));
-  return resolved.settings;
+  if (!resolved.ok) throw new Error(resolved.problem.join('; '));
+  return resolved.value;
 };
 const problems = (text: string | undefined, flags: Parameters<typeof resolveSettings>[1] = {}) => {
   const resolved = resolveSettings(text, flags);
-  return resolved.ok ? [] : resolved.problems;
+  return resolved.ok ? [] : resolved.problem;
 };
 
 test('what is not said has its default, and what is written is read again', () => {
@@ -26,7 +26,7 @@ test('what is not said has its default, and what is written is read again', () =
   expect(resolved).not.toHaveProperty('servingSignerName');
   expect(servingFile(resolved)).toBe('/var/lib/kubelet/pki/authenticator/serving.pem');
   const all = { ...resolved, servingSignerName: 'x/y', clientCaBundleFile: '/b', servingNames: ['10.0.0.1', 'a.b'] };
-  expect(resolveSettings(encodeSettings(all))).toEqual({ ok: true, settings: all });
+  expect(resolveSettings(encodeSettings(all))).toEqual({ ok: true, value: all });
 });
 
 test('flags take the place of the file, and can say everything', () => {
@@ -51,7 +51,7 @@ test('the version of the evidence is one that the provider makes, or not said', 
   expect(settings()).not.toHaveProperty('evidenceVersion');
   expect(settings({}, { 'evidence-version': 'aws/v1' })).toMatchObject({ evidenceVersion: 'aws/v1' });
   const written = encodeSettings(settings({ evidenceVersion: 'aws/v2' }));
-  expect(resolveSettings(written)).toMatchObject({ ok: true, settings: { evidenceVersion: 'aws/v2' } });
+  expect(resolveSettings(written)).toMatchObject({ ok: true, value: { evidenceVersion: 'aws/v2' } });
   expect(problems(JSON.stringify({ ...settingsFile, evidenceVersion: 'aws/v9' }))).toEqual([
     'evidenceVersion (--evidence-version) must be one of aws/v2, aws/v1',
   ]);
@@ -113,14 +113,14 @@ test.each([
   ['{"kind":"Pod"}', /is not an ExecCredential/],
   ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1alpha1"}', /unknown version/],
 ])('KUBERNETES_EXEC_INFO %s is refused', (text, message) => {
-  expect(decodeExecInfo(text)).toEqual({ ok: false, message: expect.stringMatching(message) as string });
+  expect(decodeExecInfo(text)).toEqual({ ok: false, problem: expect.stringMatching(message) as string });
 });
 
 test('the answer is of the version that was asked for, its moment in whole seconds', () => {
   const info = decodeExecInfo(
     '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}',
   );
-  expect(info).toEqual({ ok: true, version: 'v1beta1' });
+  expect(info).toEqual({ ok: true, value: 'v1beta1' });
   const text = encodeExecCredential('v1beta1', { certificatePem: 'C', keyPem: 'K', askAgainAt: 1_700_000_000_999 });
   expect(JSON.parse(text)).toEqual({
     apiVersion: 'client.authentication.k8s.io/v1beta1',
