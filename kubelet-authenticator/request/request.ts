@@ -16,7 +16,7 @@ import { evidenceLabels } from '../../core/attestation/evidence/evidence.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { encodeSubject } from '../../core/x509/distinguished-name.ts';
 import { encodeSubjectAltNames } from '../../core/x509/subject-alt-names.ts';
-import { algorithmIdentifier, encodeExtension, extensionType } from '../../core/x509/tbs-certificate.ts';
+import { algorithmIdentifiers, encodeExtension, extensionType } from '../../core/x509/tbs-certificate.ts';
 import type { Names } from '../files/check-credential.ts';
 import type { NodeProviderPort } from '../providers/provider.ts';
 import type { NodeKeyKind, Settings } from '../settings/settings.ts';
@@ -138,13 +138,13 @@ function certificateRequest(
 function signatureOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): [hash: string | null, Uint8Array] {
   switch (asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType) {
     case 'prime256v1':
-      return ['sha256', algorithmIdentifier('ECDSA_SHA_256')];
+      return ['sha256', algorithmIdentifiers.ECDSA_SHA_256];
     case 'secp384r1':
-      return ['sha384', algorithmIdentifier('ECDSA_SHA_384')];
+      return ['sha384', algorithmIdentifiers.ECDSA_SHA_384];
     case 'secp521r1':
-      return ['sha512', algorithmIdentifier('ECDSA_SHA_512')];
+      return ['sha512', algorithmIdentifiers.ECDSA_SHA_512];
     case 'rsa':
-      return ['sha256', algorithmIdentifier('RSASSA_PKCS1_V1_5_SHA_256')];
+      return ['sha256', algorithmIdentifiers.RSASSA_PKCS1_V1_5_SHA_256];
     case 'ed25519':
       return [null, sequence(objectIdentifier('1.3.101.112'))];
     case undefined:
