@@ -39,7 +39,7 @@ export async function main(argv: readonly string[], world: Io): Promise<ExitCode
   program
     .description('Signs Kubernetes certificate requests with a CA key that no cluster holds.')
     .version(version, '-V, --version', 'print the version')
-    .notes(help)
+    .addHelpText('after', help)
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
     .showHelpAfterError('(--help shows arguments, options and examples)')

@@ -25,10 +25,12 @@ export async function callerArn(place: AwsPlace): Promise<string> {
   }
 }
 
-export type StackOutputs = Readonly<Record<string, string>>;
-
 /** Undefined: the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint` tells what to do without that right. */
-export async function stackOutputs(stack: string, place: AwsPlace, hint: string): Promise<StackOutputs | undefined> {
+export async function stackOutputs(
+  stack: string,
+  place: AwsPlace,
+  hint: string,
+): Promise<Readonly<Record<string, string>> | undefined> {
   const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
   const client = new CloudFormationClient({ maxAttempts: 3, requestHandler, ...place });
   try {

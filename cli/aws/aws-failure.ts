@@ -19,27 +19,17 @@ export function awsFailure(asked: string, error: unknown): CommandFailure {
     return new CommandFailure(exitCodes.configuration, error.message);
   // The adapters hide AWS's message, because functions must not log it. The operator needs it: the operator's own right is missing.
   const cause = error instanceof MisconfigurationError ? error.cause : error;
-  const { name, message, code, $metadata } = asError(cause);
+  const { name, message, code, $metadata }: AwsError = cause instanceof Error ? cause : new Error(String(cause));
   const what = code ?? name;
   if (what === 'ResourceNotFoundException')
     return new CommandFailure(exitCodes.notFound, `${asked}: there is no such table in this account and region`);
-  const noLogin = notAsked(name, message);
-  if (noLogin !== undefined) return noLogin;
-  const http = $metadata?.httpStatusCode ?? 0;
-  if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
-    return new CommandFailure(exitCodes.configuration, `${asked} refuses: ${what}: ${message}`.slice(0, 600));
-  return new CommandFailure(exitCodes.temporary, `${asked} did not answer: ${what}: ${message}`.slice(0, 600));
-}
-
-/** Without a login or a region the SDK sends no request. */
-export function notAsked(name: string, message: string): CommandFailure | undefined {
+  // Without a login or a region the SDK sends no request.
   if (/^region (is missing|not accepted)/i.test(message))
     return new CommandFailure(exitCodes.configuration, message, 'name it: --region, or AWS_REGION');
   if (name === 'CredentialsProviderError')
     return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
-  return undefined;
-}
-
-function asError(error: unknown): AwsError {
-  return error instanceof Error ? error : { name: 'Error', message: String(error) };
+  const http = $metadata?.httpStatusCode ?? 0;
+  if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
+    return new CommandFailure(exitCodes.configuration, `${asked} refuses: ${what}: ${message}`.slice(0, 600));
+  return new CommandFailure(exitCodes.temporary, `${asked} did not answer: ${what}: ${message}`.slice(0, 600));
 }

@@ -15,31 +15,22 @@ export interface DeployedFlags {
   readonly region?: string;
 }
 
-/** Needs no shell quotes, since names are DNS labels. */
-const showCommand = ({ cluster, name }: DeployedFlags): string =>
-  `countersign ca show --cluster ${cluster} --name ${name}`;
-
 export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
-  const { created, ...ca } = await ask('init', flags, io);
-  if (!created)
-    throw new CommandFailure(
-      exitCodes.conflict,
-      `cluster ${flags.cluster} already has a CA ${flags.name}; it was left as it is`,
-      `${showCommand(flags)} shows it`,
-    );
-  return ca;
+  const { created, ca } = await ask('init', flags, io);
+  if (created) return ca;
+  throw new CommandFailure(
+    exitCodes.conflict,
+    `cluster ${flags.cluster} already has a CA ${flags.name}; it was left as it is`,
+    // It needs no shell quotes, since names are DNS labels.
+    `countersign ca show --cluster ${flags.cluster} --name ${flags.name} shows it`,
+  );
 }
 
 export async function loadDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
-  const { created: _, ...ca } = await ask('show', flags, io);
-  return ca;
+  return (await ask('show', flags, io)).ca;
 }
 
-async function ask(
-  action: 'init' | 'show',
-  flags: DeployedFlags,
-  io: Io,
-): Promise<ShownCa & { readonly created: boolean }> {
+async function ask(action: 'init' | 'show', flags: DeployedFlags, io: Io): Promise<{ ca: ShownCa; created: boolean }> {
   const called = flags.function ?? functionName(flags.cluster, 'ca');
   const answer = await io.callFunction({
     functionName: called,
@@ -55,13 +46,9 @@ async function ask(
     throw new CommandFailure(exitCodes.configuration, `${called} is of cluster ${cluster}, not ${flags.cluster}`);
   if (ca['ok'] !== true) throw faultOf(ca, flags);
   const { certificatePem, keyId, signatureAlgorithm } = ca;
-  return {
-    name: flags.name,
-    created: ca['created'] === true,
-    certificate: new Uint8Array(new X509Certificate(String(certificatePem)).raw),
-    keyId: String(keyId),
-    signatureAlgorithm: String(signatureAlgorithm),
-  };
+  const certificate = new Uint8Array(new X509Certificate(String(certificatePem)).raw);
+  const shown = { certificate, keyId: String(keyId), signatureAlgorithm: String(signatureAlgorithm) };
+  return { ca: { name: flags.name, ...shown }, created: ca['created'] === true };
 }
 
 function faultOf({ why, message }: JsonObject, { cluster, name }: DeployedFlags): CommandFailure {

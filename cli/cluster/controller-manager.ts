@@ -8,10 +8,8 @@ import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { allPages } from './object-answers.ts';
 
-export type ControllerState = 'on' | 'off' | 'not seen';
-
 export interface SeenController {
-  readonly state: ControllerState;
+  readonly state: 'on' | 'off' | 'not seen';
   /** The source of the state, as text. */
   readonly seen: readonly string[];
 }
@@ -38,7 +36,7 @@ export function controllerIsOn(flag: string | undefined, controller: ControllerN
 }
 
 /** The signing controller does not start without a key. */
-export function canSign(args: ReadonlyMap<string, string>): boolean {
+function canSign(args: ReadonlyMap<string, string>): boolean {
   return [...args].some(([flag, value]) => /^cluster-signing-.*cert-file$/.test(flag) && value !== '');
 }
 
@@ -58,16 +56,13 @@ export async function viewControllerManager(cluster: ClusterClients): Promise<Co
     if (pods.length === 0)
       return { state: 'not seen', seen: ['no Pod in kube-system has component=kube-controller-manager or its name'] };
     const each = pods.map(({ name, flags }) => {
-      const on =
-        controllerIsOn(flags.get('controllers'), controller) && (controller !== 'csrsigning' || canSign(flags));
       const given = flags.get('controllers');
-      const why =
-        controller === 'csrsigning' && !canSign(flags)
-          ? 'no --cluster-signing-cert-file'
-          : given === undefined
-            ? 'no --controllers'
-            : `--controllers=${printable(given)}`;
-      return { on, text: `${printable(name)}: ${why}` };
+      const lacksKey = controller === 'csrsigning' && !canSign(flags);
+      const why = given === undefined ? 'no --controllers' : `--controllers=${printable(given)}`;
+      return {
+        on: controllerIsOn(given, controller) && !lacksKey,
+        text: `${printable(name)}: ${lacksKey ? 'no --cluster-signing-cert-file' : why}`,
+      };
     });
     // Each replica may become the leader.
     return { state: each.some(({ on }) => on) ? 'on' : 'off', seen: each.map(({ text }) => text) };

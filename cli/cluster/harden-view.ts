@@ -71,29 +71,22 @@ export function viewText(view: HardenView): string {
 
 function findingsText(view: HardenView, heading: string): string {
   const [open, unseen] = [openWays(view), notSeen(view)];
-  return [
-    ...(open.length > 0
-      ? [`${heading}:\n`, ...open.map((way) => `  ✗ ${way}\n`)]
-      : unseen.length === 0
-        ? ['Nothing that bypasses attestation was found.\n']
-        : []),
-    ...(unseen.length === 0
-      ? []
-      : ['Not seen, so it may be open or closed:\n', ...unseen.map((what) => `  ? ${what}\n`)]),
-  ].join('');
+  const list = (title: string, mark: string, lines: readonly string[]): string =>
+    lines.length === 0 ? '' : [`${title}:\n`, ...lines.map((line) => `  ${mark} ${line}\n`)].join('');
+  const none = open.length + unseen.length === 0 ? 'Nothing that bypasses attestation was found.\n' : '';
+  return `${none}${list(heading, '✗', open)}${list('Not seen, so it may be open or closed', '?', unseen)}`;
 }
 
 export function planText({ bindings, controllerManager }: HardenView): string {
-  const lines = [
-    ...(bindings.length === 0 ? [] : [`\n--yes removes: ${bindings.map(({ name }) => printable(name)).join(', ')}\n`]),
-    ...(controllerManager.csrsigning.state === 'on'
-      ? ['to switch csrsigning off, change the flags of kube-controller-manager: docs/kubeadm.md, step 3\n']
-      : []),
-    ...(controllerManager.csrsigning.state === 'not seen'
-      ? ['kube-controller-manager was not seen: --probe finds out whether it signs\n']
-      : []),
-  ];
-  return lines.join('');
+  const { state } = controllerManager.csrsigning;
+  const removed = bindings.map(({ name }) => printable(name)).join(', ');
+  return [
+    removed === '' ? '' : `\n--yes removes: ${removed}\n`,
+    state === 'on'
+      ? 'to switch csrsigning off, change the flags of kube-controller-manager: docs/kubeadm.md, step 3\n'
+      : '',
+    state === 'not seen' ? 'kube-controller-manager was not seen: --probe finds out whether it signs\n' : '',
+  ].join('');
 }
 
 export function closingText(view: HardenView): string {

@@ -10,12 +10,12 @@ import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { ifFound } from './object-answers.ts';
 
-export interface JoinPlace {
+interface JoinPlace {
   /** `host:port`. */
   readonly endpoint: string;
   readonly pins: readonly string[];
-  /** A possible problem that cannot be checked from here. */
-  readonly warning?: string;
+  /** Possible problems that cannot be checked from here. */
+  readonly warnings: readonly string[];
 }
 
 const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
@@ -49,8 +49,8 @@ export async function findJoinPlace(cluster: ClusterClients, server: string | un
       `no join command can be printed: cluster-info says that the API server is at ${endpoint}, which on every machine is that machine itself`,
       '--server HOST:PORT names where machines find it',
     );
-  const warning = await tryEndpoint(endpoint, certificates.map(({ pem }) => pem).join(''));
-  return { endpoint, pins: certificates.map(({ pin }) => pin), ...(warning === undefined ? {} : { warning }) };
+  const warnings = await tryEndpoint(endpoint, certificates.map(({ pem }) => pem).join(''));
+  return { endpoint, pins: certificates.map(({ pin }) => pin), warnings };
 }
 
 /** The data of ConfigMap cluster-info; empty when it does not exist. */
@@ -60,12 +60,12 @@ async function clusterInfo({ core }: ClusterClients): Promise<Readonly<Record<st
 }
 
 /** The same call as join's: without a login, with the pinned CA. An unreachable address is a warning, since machines may reach it. */
-async function tryEndpoint(endpoint: string, ca: string): Promise<string | undefined> {
+async function tryEndpoint(endpoint: string, ca: string): Promise<string[]> {
   const transport = createTransport(new URL(`https://${endpoint}`), () => Promise.resolve({ ca }));
   try {
     const signal = AbortSignal.timeout(reachMilliseconds);
     const { status } = await transport.call({ method: 'GET', path: clusterInfoPath, signal, maxBytes: 1_572_864 });
-    if (status === 200) return undefined;
+    if (status === 200) return [];
     throw new CommandFailure(
       exitCodes.configuration,
       `no join command can be printed: https://${endpoint} does not show cluster-info to a machine without a login (HTTP ${status})`,
@@ -80,7 +80,9 @@ async function tryEndpoint(endpoint: string, ca: string): Promise<string | undef
         `no join command can be printed: join would not trust https://${endpoint}, whose certificate is of another CA than cluster-info names, or for other names (${code})`,
         '--server HOST:PORT names another address of the API server',
       );
-    return `https://${endpoint} cannot be reached from here (${printable(code ?? message)}): make sure that machines can reach it`;
+    return [
+      `https://${endpoint} cannot be reached from here (${printable(code ?? message)}): make sure that machines can reach it`,
+    ];
   } finally {
     transport.close();
   }

@@ -19,14 +19,14 @@ import type { ExitCode } from '../runtime/exit.ts';
 import { allPages, expected, ifFound, unlessRefused } from './object-answers.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-export type TokenFate =
-  | { readonly fate: 'extend'; readonly why: string }
-  | { readonly fate: 'delete'; readonly why: string }
-  /** The owner is unknown, or nothing is due. */
-  | { readonly fate: 'leave'; readonly why: string };
+interface TokenFate {
+  /** `leave`: the owner is unknown. */
+  readonly fate: 'extend' | 'delete' | 'leave';
+  readonly why: string;
+}
 
 /** The fields of a Machine or a MachinePool that matter here. */
-export interface OwnerObject {
+interface OwnerObject {
   readonly metadata?: { readonly deletionTimestamp?: string };
   readonly spec?: { readonly providerID?: string };
   readonly status?: { readonly nodeRef?: { readonly name?: string } };
@@ -53,7 +53,7 @@ export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): To
     : { fate: 'extend', why: 'the machine’s node is not Ready yet' };
 }
 
-export interface Reconciled {
+interface Reconciled {
   readonly id: string;
   readonly for: string;
   /** `failed`: the owner could not be looked up or the token not changed; the token is as it was. */
@@ -62,13 +62,13 @@ export interface Reconciled {
   readonly expires?: string;
 }
 
-export interface Reconciliation {
+interface Reconciliation {
   readonly tokens: readonly Reconciled[];
   /** Exit code of the first token that failed; `notFound` if no Machine and no MachinePool of any token exists. */
   readonly exit: ExitCode;
 }
 
-export interface ReconcileOptions {
+interface ReconcileOptions {
   readonly ttlSeconds: number;
   readonly dryRun: boolean;
   readonly now: Instant;
@@ -82,7 +82,8 @@ const resources = { machine: 'machines', pool: 'machinepools' } as const;
 interface LookedUp {
   readonly secret: V1Secret;
   readonly record: TokenRecord & { readonly owner: TokenOwner };
-  readonly facts: OwnerFacts | CommandFailure | 'no such API';
+  /** Undefined: the API does not serve the owner's resource. */
+  readonly facts: OwnerFacts | CommandFailure | undefined;
 }
 
 /** `machines`: the cluster in which Cluster API runs, which may be the same one. A failure ends one token, not the others. */
@@ -109,24 +110,23 @@ export async function reconcileTokens(
     const facts =
       known?.resources.has(resources[owner.kind]) === true
         ? await failing(() => factsOf(owner, cluster, machines, known.version))
-        : 'no such API';
+        : undefined;
     looked.push({ secret, record: { ...record.value, owner }, facts });
   }
-  const isThere = ({ facts }: LookedUp): boolean =>
-    typeof facts === 'object' && 'owner' in facts && facts.owner !== undefined;
-  const isGone = ({ facts }: LookedUp): boolean =>
-    typeof facts === 'object' && 'owner' in facts && facts.owner === undefined;
-  const strange = looked.some(isGone) && !looked.some(isThere);
+  const owners = looked.flatMap(({ facts }) =>
+    facts === undefined || facts instanceof CommandFailure ? [] : [facts.owner],
+  );
+  const noneExists = owners.length > 0 && owners.every((owner) => owner === undefined);
 
   const tokens: Reconciled[] = [];
-  let exit: ExitCode = strange ? exitCodes.notFound : exitCodes.ok;
-  for (const each of looked) {
-    const { token, owner } = each.record;
+  let exit: ExitCode = noneExists ? exitCodes.notFound : exitCodes.ok;
+  for (const { secret, record, facts } of looked) {
+    const { token, owner } = record;
     const named = { id: token.id, for: `${owner.kind} ${printable(owner.namespace)}/${printable(owner.name)}` };
     const done =
-      each.facts instanceof CommandFailure
-        ? each.facts
-        : await failing(() => settle(each, strange && isGone(each), cluster, options));
+      facts instanceof CommandFailure
+        ? facts
+        : await failing(() => settle(secret, record, fateOf(owner, facts, noneExists), cluster, options));
     if (done instanceof CommandFailure) {
       tokens.push({ ...named, done: 'failed', why: done.message });
       if (exit === exitCodes.ok) exit = done.code;
@@ -148,12 +148,12 @@ async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
 
 /** Extends, deletes or leaves one token. */
 async function settle(
-  { secret, record: { owner, expires }, facts }: LookedUp,
-  isStrange: boolean,
+  secret: V1Secret,
+  { expires }: TokenRecord,
+  { fate, why }: TokenFate,
   { core }: ClusterClients,
   { ttlSeconds, dryRun, now }: ReconcileOptions,
 ): Promise<Omit<Reconciled, 'id' | 'for'>> {
-  const { fate, why } = isStrange ? inAnotherCluster : fateOf(owner, facts);
   const { name = '', uid = '', resourceVersion = '' } = secret.metadata ?? {};
   if (fate === 'delete') {
     // Only the Secret that was read: the token may have been made again for another Machine meanwhile.
@@ -171,10 +171,10 @@ async function settle(
   return { done: kept ? 'extended' : 'left', why: kept ? why : 'it changed meanwhile', expires: until };
 }
 
-function fateOf(owner: TokenOwner, facts: LookedUp['facts']): TokenFate {
-  if (facts === 'no such API' || facts instanceof CommandFailure)
+function fateOf(owner: TokenOwner, facts: OwnerFacts | undefined, noneExists: boolean): TokenFate {
+  if (facts === undefined)
     return { fate: 'leave', why: `there is no API cluster.x-k8s.io with ${resources[owner.kind]} to ask` };
-  return tokenFate(owner, facts);
+  return noneExists ? inAnotherCluster : tokenFate(owner, facts);
 }
 
 /** In the wrong cluster no Machine exists. The token of a cluster's last Machine is left to expire. */
@@ -188,12 +188,8 @@ async function unlessChanged(write: Promise<object>, name: string): Promise<bool
   return (await expected(unlessRefused(write, 'Conflict', 'NotFound'), name)) !== undefined;
 }
 
-interface ClusterApi {
-  readonly version: string;
-  readonly resources: ReadonlySet<string>;
-}
-
-async function clusterApi({ apis, custom }: ClusterClients): Promise<ClusterApi | undefined> {
+/** The version of Cluster API that the cluster serves, and its resources. */
+async function clusterApi({ apis, custom }: ClusterClients) {
   const { groups } = await expected(apis.getAPIVersions(), 'the API groups');
   const version = groups.find(({ name }) => name === group)?.preferredVersion?.version;
   if (version === undefined) return undefined;

@@ -16,7 +16,7 @@ import { printed, table } from '../output/output.ts';
 import { auditItem, reasonOption } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
-import { identityText, longText } from '../output/tofu-text.ts';
+import { longText } from '../output/tofu-text.ts';
 
 interface AdoptFlags extends RegisterFlags {
   readonly config?: string;
@@ -43,10 +43,9 @@ export function addAdopt(tofu: CliCommand, io: Io): void {
     .option('--yes', 'write the records')
     .formats('table', 'json', 'yaml')
     .notes(
-      `
-Adopts the instances that pass attestation.aws of countersign.yaml, with your AWS login (ec2:DescribeInstances,
-sts:AssumeRole of the roles under accounts). They get a record without a key. The node's next renewal, with full
-evidence, adds the key.`,
+      'Adopts the instances that pass attestation.aws of countersign.yaml, with your AWS login (ec2:DescribeInstances,',
+      "sts:AssumeRole of the roles under accounts). They get a record without a key. The node's next renewal, with full",
+      'evidence, adds the key.',
     )
     .examples(
       'countersign tofu adopt --cluster prod --config countersign.yaml',
@@ -122,16 +121,8 @@ function nameRules({ nodeName }: AwsAttestation, wanted: string | undefined): re
 }
 
 function ruleText(rule: NodeNameRule): string {
-  switch (rule.kind) {
-    case 'tag':
-      return `tag:${rule.key}`;
-    case 'pattern':
-      return `pattern:${rule.pattern}`;
-    case 'privateDnsName':
-    case 'privateDnsLabel':
-    case 'instanceId':
-      return rule.kind;
-  }
+  if (rule.kind === 'tag') return `tag:${rule.key}`;
+  return rule.kind === 'pattern' ? `pattern:${rule.pattern}` : rule.kind;
 }
 
 async function allMachines(
@@ -199,7 +190,7 @@ function adoptionsTable(adoptions: readonly Adoption[]): string {
     ['NODE', 'IDENTITY', 'DECISION', 'WHY'],
     ...adoptions.map(({ nodeName = '-', identity, decision, why }) => [
       longText(nodeName),
-      identityText(identity),
+      longText(identity),
       decision,
       longText(why),
     ]),

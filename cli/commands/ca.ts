@@ -45,15 +45,12 @@ export function caCommands(program: CliCommand, io: Io): void {
     .option('--validity <duration>', 'lifetime of the CA, such as 3650d (default: 3650d)')
     .option('--path-len <n>', 'how many CAs may be below this one (default: 0)', Number)
     .addOption(
-      new Option('--config <file>', 'take all of this from the CA of that name in a countersign.yaml').conflicts([
-        ...caFlags,
-      ]),
+      new Option('--config <file>', 'take all of this from the CA of that name in a countersign.yaml').conflicts(
+        caFlags,
+      ),
     )
     .formats('table', 'json', 'pem')
-    .notes(
-      `
-The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.`,
-    )
+    .notes('The countersign.yaml of the deployment defines a deployed CA, and the deployment created its key.')
     .examples(
       'countersign ca init --cluster prod',
       'countersign ca init --data ./data',
@@ -74,13 +71,13 @@ The countersign.yaml of the deployment defines a deployed CA, and the deployment
 }
 
 /** The CA of a deployed cluster, or of a folder. `foreign`: flags that have no effect with --data. */
-function addPlace(command: CliCommand, clusterText: string, foreign: readonly string[]): CliCommand {
+function addPlace(command: CliCommand, clusterText: string, foreign: string[]): CliCommand {
   return command
     .option('--cluster <name>', clusterText)
     .option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it')
     .option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)')
     .addOption(
-      new Option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files').conflicts([...foreign]),
+      new Option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files').conflicts(foreign),
     );
 }
 
@@ -134,8 +131,8 @@ async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
   } catch (error) {
     if (error instanceof CaUnusableError && error.why === 'Missing')
       throw new CommandFailure(exitCodes.notFound, error.message, 'countersign ca init makes one');
-    if (error instanceof CaUnusableError) throw new CommandFailure(exitCodes.configuration, error.message);
-    if (error instanceof Error && 'syscall' in error) throw new CommandFailure(exitCodes.configuration, error.message);
+    if (error instanceof CaUnusableError || (error instanceof Error && 'syscall' in error))
+      throw new CommandFailure(exitCodes.configuration, error.message);
     throw error;
   }
 }
@@ -166,7 +163,7 @@ async function fromFile(flags: InitFlags, io: Io): Promise<CaConfiguration> {
   );
 }
 
-const caFlags = ['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'] as const;
+const caFlags: (keyof InitFlags)[] = ['subject', 'keySpec', 'signatureAlgorithm', 'validity', 'pathLen'];
 
 function flagText(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;

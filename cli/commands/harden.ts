@@ -77,10 +77,9 @@ export function clusterCommands(program: CliCommand, io: Io): void {
     )
     .formats('text', 'json')
     .notes(
-      `
---yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.
-
-kubeadm upgrade creates the bindings again: run --check after it.`,
+      '--yes removes nothing unless a Deployment of the relay is Available and its ServiceAccount may approve and sign in their place.',
+      '',
+      'kubeadm upgrade creates the bindings again: run --check after it.',
     )
     .examples(
       'countersign cluster harden',

@@ -21,10 +21,9 @@ export function lockCommands(program: CliCommand, io: Io): void {
   addSubject(program.command('lock'))
     .description('refuse every certificate to a node or machine from now on; exit code 6: it is already locked')
     .notes(
-      `
-Locks the node name, and the machine that has it if one is on record. For every signer, attest and sign refuse requests of
-the node, requests of pods on it, and requests for a certificate with its name. Certificates that it already has stay
-valid until they expire: the command prints what to do about them, and docs/lock.md has the details.`,
+      'Locks the node name, and the machine that has it if one is on record. For every signer, attest and sign refuse requests of',
+      'the node, requests of pods on it, and requests for a certificate with its name. Certificates that it already has stay',
+      'valid until they expire: the command prints what to do about them, and docs/lock.md has the details.',
     )
     .examples(
       "countersign lock worker-3 --cluster prod --reason 'stolen, ticket 4711'",
@@ -36,9 +35,8 @@ valid until they expire: the command prints what to do about them, and docs/lock
   addSubject(program.command('unlock'))
     .description('end a lock; exit code 4: it is not locked')
     .notes(
-      `
-Ends the whole lock: of the node name and of its machine, if one command locked both. Requests that were refused
-meanwhile stay refused; the node creates new ones.`,
+      'Ends the whole lock: of the node name and of its machine, if one command locked both. Requests that were refused',
+      'meanwhile stay refused; the node creates new ones.',
     )
     .examples("countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'")
     .runs((wanted: LockSubject, flags: ChangeFlags) => unlock(wanted, flags, io));

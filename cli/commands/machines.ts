@@ -32,10 +32,7 @@ export function machinesCommands(program: CliCommand, io: Io): void {
     .description('put a machine, or a pattern of machines, on the list; an existing entry is replaced')
     .argument('<entry>', 'such as aws#i-0123456789abcdef0', entryName)
     .addOption(mandatoryReason())
-    .notes(
-      `
-An entry is a provider, "#", and the machine's name there; * stands for any run of characters.`,
-    )
+    .notes(`An entry is a provider, "#", and the machine's name there; * stands for any run of characters.`)
     .examples(
       "countersign machines allow aws#i-0123456789abcdef0 --cluster prod --reason 'rack 7, ticket 4711'",
       "countersign machines allow 'aws#i-0123*' --cluster prod --reason 'the batch of May'",
@@ -47,8 +44,7 @@ An entry is a provider, "#", and the machine's name there; * stands for any run 
     .argument('<entry>', 'such as aws#i-0123456789abcdef0', entryName)
     .addOption(mandatoryReason())
     .notes(
-      `
-A machine that has joined stays on record, but its evidence no longer passes. countersign lock refuses its requests at once.`,
+      'A machine that has joined stays on record, but its evidence no longer passes. countersign lock refuses its requests at once.',
     )
     .examples("countersign machines remove aws#i-0123456789abcdef0 --cluster prod --reason 'returned'")
     .runs((name: string, flags: ChangeFlags) => remove(name, flags, io));

@@ -18,7 +18,7 @@ interface ReportFlags extends RegisterFlags, ClusterAccessFlags {
   readonly output: string;
 }
 
-export interface ReportRow {
+interface ReportRow {
   readonly node: string;
   readonly signerName?: string;
   /** `unknown`: the node sent no request in that time, and no machine is on record under its name. */
@@ -42,8 +42,7 @@ export function reportCommand(program: CliCommand, io: Io): void {
     .option('--context <name>', 'context of that kubeconfig')
     .formats('table', 'json', 'yaml')
     .notes(
-      `
-Nodes renew their certificates rarely. A node without a request in the last 25 h is listed only with --kubeconfig.`,
+      'Nodes renew their certificates rarely. A node without a request in the last 25 h is listed only with --kubeconfig.',
     )
     .examples('countersign report --cluster prod', 'countersign report --cluster prod --kubeconfig admin.conf -o json')
     .runs((flags: ReportFlags) => report(flags, io));
@@ -81,7 +80,7 @@ function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string
 }
 
 /** Nodes that would fail come first. */
-export function reportRows(
+function reportRows(
   verdicts: readonly Verdict[],
   records: readonly IdentityRecord[],
   nodes: readonly string[],

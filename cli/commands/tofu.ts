@@ -56,9 +56,8 @@ export function tofuCommands(program: CliCommand, io: Io): void {
     .addOption(mandatoryReason())
     .formats('table', 'json', 'yaml')
     .notes(
-      `
-For a machine that was reinstalled, or one that will not come back. The audit item keeps its record.
-A reset neither locks a machine nor ends a lock: see countersign lock and unlock.`,
+      'For a machine that was reinstalled, or one that will not come back. The audit item keeps its record.',
+      'A reset neither locks a machine nor ends a lock: see countersign lock and unlock.',
     )
     .examples("countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'")
     .runs((flags: ChangeFlags) => reset(flags, io));
@@ -72,11 +71,13 @@ function addOneOptions(command: CliCommand): CliCommand {
     .option('--identity <id>', 'the machine itself, as tofu list shows it');
 }
 
+const sortKey = ({ nodeName, identity }: IdentityRecord): string => `${nodeName} ${identity}`;
+
 async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<void> {
   const records = await withRegister(flags, io, ({ register }) => gather(register.listIdentities()));
   const shown = records
     .filter((record) => state === undefined || record.state === state)
-    .toSorted((a, b) => compare(a.nodeName, b.nodeName) || compare(a.identity, b.identity));
+    .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
   io.out(printed(output, shown.map(shownRecord), () => recordsTable(shown, output === 'wide')));
 }
 
@@ -144,8 +145,4 @@ function missing(wanted: Wanted): CommandFailure {
     'node' in wanted ? `no machine has the node name ${longText(wanted.node)}` : `${text(wanted)} is not on record`,
     'countersign tofu list shows who is',
   );
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }

@@ -73,10 +73,9 @@ export function addCreate(token: CliCommand, io: Io): void {
     )
     .formats('command', 'token', 'json')
     .notes(
-      `
-If the signer demands attestation, the token alone gives no certificate: the machine must also prove its identity.
-Before it creates the token, the command checks cluster-info, the CA's hash, the address and the token's rights, so that
-it only prints a command that join accepts. -o token skips these checks.`,
+      'If the signer demands attestation, the token alone gives no certificate: the machine must also prove its identity.',
+      "Before it creates the token, the command checks cluster-info, the CA's hash, the address and the token's rights, so that",
+      'it only prints a command that join accepts. -o token skips these checks.',
     )
     .examples(
       'countersign token create --config countersign.yaml --cluster prod',
@@ -91,7 +90,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
   const owner = ownerOf(flags);
   const record = recordOf(text, flags, owner, io);
   const wantsCommand = flags.output !== 'token';
-  const audience = wantsCommand ? await audienceOf(flags, io) : undefined;
+  const audience = wantsCommand ? await audienceFlags(flags, io) : [];
   if (wantsCommand && record.usages.length < tokenUsages.length)
     throw new CommandFailure(
       exitCodes.usage,
@@ -109,8 +108,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
     const place = wantsCommand ? await findJoinPlace(cluster, flags.server) : undefined;
     const warnings = await tokenWarnings(cluster, record, wantsCommand);
     const uid = await writeToken(cluster, record);
-    for (const warning of [...warnings, ...(place?.warning === undefined ? [] : [place.warning])])
-      io.err(`warning: ${warning}\n`);
+    for (const warning of [...warnings, ...(place?.warnings ?? [])]) io.err(`warning: ${warning}\n`);
     if (place === undefined) return io.out(`${tokenText(record.token)}\n`);
     if (!(await waitForSignature(cluster, record.token.id))) {
       const name = tokenSecretName(record.token.id);
@@ -122,8 +120,7 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       `kubelet-authenticator join ${endpoint}`,
       `--token ${tokenText(record.token)}`,
       ...pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`),
-      ...(audience === undefined ? [] : [`--audience ${audience.audience}`]),
-      ...(audience?.clusterName === undefined ? [] : [`--cluster-name ${audience.clusterName}`]),
+      ...audience,
       `--provider ${flags.provider}`,
     ].join(' ');
     if (flags.output === 'command') io.out(`${command}\n`);
@@ -181,12 +178,15 @@ function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwne
   };
 }
 
-async function audienceOf(flags: CreateFlags, io: Io): Promise<{ audience: string; clusterName?: string }> {
+/** The flags of join that name the deployment. */
+async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly string[]> {
   if (flags.audience !== undefined) {
     if (!/^[\w./:-]{1,255}$/.test(flags.audience))
       throw new CommandFailure(exitCodes.usage, '--audience is not a name');
-    const clusterName = flags.cluster;
-    return { audience: flags.audience, ...(clusterName === undefined ? {} : { clusterName }) };
+    return [
+      `--audience ${flags.audience}`,
+      ...(flags.cluster === undefined ? [] : [`--cluster-name ${flags.cluster}`]),
+    ];
   }
   const { cluster, file } = await chooseCluster(flags, io);
   if (cluster.attestation === undefined)
@@ -195,7 +195,7 @@ async function audienceOf(flags: CreateFlags, io: Io): Promise<{ audience: strin
       `which deployment do machines prove themselves to? ${file === undefined ? 'The default rules do' : `${file} does`} not say`,
       '--audience names it, or --config and --cluster a cluster whose profiles demand attestation',
     );
-  return { audience: cluster.attestation.audience, clusterName: cluster.name };
+  return [`--audience ${cluster.attestation.audience}`, `--cluster-name ${cluster.name}`];
 }
 
 /**

@@ -28,11 +28,10 @@ export function addReconcile(token: CliCommand, io: Io): void {
     .option('--dry-run', 'only print what would be done')
     .formats('table', 'json')
     .notes(
-      `
-Prints first which clusters it works on. If it finds no Machine and no MachinePool of any token, it deletes nothing and
-ends with 4, since this may be the wrong management cluster. A token whose owner cannot be looked up is left as it is.
-
-The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl, or tokens expire.`,
+      'Prints first which clusters it works on. If it finds no Machine and no MachinePool of any token, it deletes nothing and',
+      'ends with 4, since this may be the wrong management cluster. A token whose owner cannot be looked up is left as it is.',
+      '',
+      'The chart runs it as a CronJob (tokenReconcile.enabled). Run it at least twice in each --ttl, or tokens expire.',
     )
     .examples(
       'countersign token reconcile',

@@ -1,5 +1,4 @@
 /** `countersign token`: bootstrap tokens as kubeadm makes them, for nodes that join with kubelet-authenticator. */
-
 import {
   bootstrapTokenForm,
   bootstrapTokenIdForm,
@@ -14,7 +13,7 @@ import { atMost, printable } from '../../core/outcome/printable-text.ts';
 import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
 import { allPages, expected } from '../cluster/object-answers.ts';
-import { json, table } from '../output/output.ts';
+import { printed, table } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -55,25 +54,14 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
     if (!record.ok) io.err(`warning: ${record.problem}\n`);
     else records.push(record.value);
   }
-  if (flags.output === 'json') {
-    io.out(json(records.map((record) => ({ id: record.token.id, ...shownToken(record, io.now()) }))));
-    return;
-  }
-  const rows = records.map((record) => {
-    const { usages, groups, description } = record;
-    const { ttl, expires, owner } = shownToken(record, io.now());
-    const words = [
-      record.token.id,
-      ttl,
-      expires ?? '<never>',
-      atMost(usages, printable).join(','),
-      printable(owner ?? ''),
-      printable(description),
-      atMost(groups, printable).join(','),
-    ];
-    return words.map((word) => (word === '' ? '<none>' : word));
+  const shown = records.map((record) => ({ id: record.token.id, ...shownToken(record, io.now()) }));
+  const rows = shown.map(({ id, ttl, expires = '<never>', usages, owner = '', description, groups }) => {
+    const [used, given] = [usages, groups].map((words) => atMost(words, printable).join(','));
+    const words = [id, ttl, expires, used, printable(owner), printable(description), given];
+    return words.map((word) => word || '<none>');
   });
-  io.out(table([['TOKEN ID', 'TTL', 'EXPIRES', 'USAGES', 'FOR', 'DESCRIPTION', 'EXTRA GROUPS'], ...rows]));
+  const head = ['TOKEN ID', 'TTL', 'EXPIRES', 'USAGES', 'FOR', 'DESCRIPTION', 'EXTRA GROUPS'];
+  io.out(printed(flags.output, shown, () => table([head, ...rows])));
 }
 
 async function remove(texts: readonly string[], flags: ClusterAccessFlags, io: Io): Promise<void> {

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
-import { json, table } from './output.ts';
+import { printed, table } from './output.ts';
 
 export interface ShownCa {
   readonly name: string;
@@ -12,7 +12,7 @@ export interface ShownCa {
   readonly signatureAlgorithm: string;
 }
 
-/** A table, JSON or YAML, or the certificate as PEM. */
+/** A table or JSON, or the certificate as PEM. */
 export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa, output: string): string {
   if (output === 'pem') return toPem('CERTIFICATE', certificate);
   const facts = certificateFacts(certificate);
@@ -28,9 +28,7 @@ export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa
     subjectKeyIdentifier: Buffer.from(facts.subjectKeyIdentifier ?? []).toString('hex'),
     fingerprintSha256: facts.fingerprintSha256,
   };
-  return output === 'json'
-    ? json(shown)
-    : table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]));
+  return printed(output, shown, () => table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value])));
 }
 
 const labels: Readonly<Record<string, string>> = {

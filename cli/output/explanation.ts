@@ -61,8 +61,8 @@ export interface Explanation {
 const subjectAltNameType = '2.5.29.17';
 
 /** `caIsConfigured`: a countersign.yaml names the cluster's CA. */
-export interface CertificateStatus {
-  /** base64 of PEM. */
+interface CertificateStatus {
+  /** base64 of PEM; empty without a certificate. */
   readonly certificate: string;
   readonly caIsConfigured: boolean;
 }
@@ -71,7 +71,7 @@ export function explain(
   object: RequestObject,
   cluster: ClusterConfiguration,
   now: Instant,
-  given?: CertificateStatus,
+  { certificate, caIsConfigured }: CertificateStatus,
 ): Explanation {
   const { decoded, signerName, profile } = readRequest(object, cluster.profiles);
   // A pending request is checked as if it were approved.
@@ -101,8 +101,8 @@ export function explain(
     };
   const settled = triagePending(object);
   if (settled !== undefined) {
-    const ca = profile === undefined || given?.caIsConfigured !== true ? undefined : cluster.cas.get(profile.ca);
-    return { ...explanation, ...ofSettled(settled, object, given && givenCertificate(given.certificate, ca)) };
+    const ca = profile === undefined || !caIsConfigured ? undefined : cluster.cas.get(profile.ca);
+    return { ...explanation, ...ofSettled(settled, object, givenCertificate(certificate, ca)) };
   }
   const [first, ...more] = checks.flatMap(({ violations }) => violations);
   if (first !== undefined) {
@@ -119,7 +119,7 @@ export function explain(
 function ofSettled(
   why: NonNullable<ReturnType<typeof triagePending>>,
   { conditions }: RequestObject,
-  certificate: GivenCertificate | undefined,
+  certificate: GivenCertificate,
 ): Pick<Explanation, 'outcome' | 'message' | 'certificate'> {
   switch (why) {
     case 'Denied':
@@ -130,24 +130,22 @@ function ofSettled(
         message: `it failed before${saidBy(conditions, 'Failed')}. It stays failed; its requester must make a new request`,
       };
     case 'AlreadyIssued': {
-      const { facts, issuedBy = 'unknown' } = certificate ?? {};
-      const span =
-        facts === undefined ? '' : `, valid from ${facts.notBefore} to ${facts.notAfter}, serial ${facts.serial}`;
-      const by = facts === undefined ? '' : ` by ${printableUpTo(200, facts.issuer)}`;
-      const messages = {
-        'this CA': `it has its certificate, issued${by}${span}`,
-        'another CA': `it has a certificate that this cluster’s CA did not issue: issued${by}${span}`,
-        unknown:
-          facts === undefined && certificate !== undefined
-            ? 'its status.certificate holds no certificate that can be read'
-            : `it has its certificate, issued${by}${span}`,
-      };
-      const foreign = issuedBy === 'another CA' || (facts === undefined && certificate !== undefined);
-      return {
-        outcome: foreign ? 'foreign' : 'issued',
-        message: messages[issuedBy],
-        ...(certificate === undefined ? {} : { certificate }),
-      };
+      const { facts, issuedBy } = certificate;
+      if (facts === undefined)
+        return {
+          outcome: 'foreign',
+          message: 'its status.certificate holds no certificate that can be read',
+          certificate,
+        };
+      const { issuer, notBefore, notAfter, serial } = facts;
+      const issued = `issued by ${printableUpTo(200, issuer)}, valid from ${notBefore} to ${notAfter}, serial ${serial}`;
+      return issuedBy === 'another CA'
+        ? {
+            outcome: 'foreign',
+            message: `it has a certificate that this cluster’s CA did not issue: ${issued}`,
+            certificate,
+          }
+        : { outcome: 'issued', message: `it has its certificate, ${issued}`, certificate };
     }
   }
 }

@@ -2,23 +2,16 @@
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { table } from './output.ts';
-import { identityText, instantText, longText } from './tofu-text.ts';
+import { instantText, longText } from './tofu-text.ts';
 
 export function subjectText(subject: LockSubject): string {
   return subject.startsWith('node#')
     ? `node ${longText(subject.slice('node#'.length))}`
-    : `machine ${identityText(subject.slice('id#'.length))}`;
+    : `machine ${longText(subject.slice('id#'.length))}`;
 }
 
 export function shownLock({ id, nodeName, identity, at, by, reason }: Lock): object {
-  return {
-    id,
-    ...(nodeName === undefined ? {} : { node: nodeName }),
-    ...(identity === undefined ? {} : { identity }),
-    at: instantText(at),
-    by,
-    reason,
-  };
+  return { id, node: nodeName, identity, at: instantText(at), by, reason };
 }
 
 export function locksTable(locks: readonly Lock[]): string {
@@ -26,7 +19,7 @@ export function locksTable(locks: readonly Lock[]): string {
     ['NODE', 'MACHINE', 'SINCE', 'BY', 'REASON'],
     ...locks.map(({ nodeName, identity, at, by, reason }) => [
       nodeName === undefined ? '-' : printable(nodeName),
-      identity === undefined ? '-' : identityText(identity),
+      identity === undefined ? '-' : longText(identity),
       instantText(at),
       longText(by),
       longText(reason),

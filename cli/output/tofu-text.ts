@@ -37,7 +37,7 @@ export function recordsTable(records: readonly IdentityRecord[], wide: boolean):
       const { nodeName, identity, state, firstSeen, lastSeen, uses, renewals, providerId, spkiSha256 } = record;
       const cells = [
         printable(nodeName),
-        identityText(identity),
+        longText(identity),
         state,
         instantText(firstSeen),
         instantText(lastSeen),
@@ -53,7 +53,7 @@ export function recordText(record: IdentityRecord): string {
   const { nodeName, identity, state, firstSeen, lastSeen, startedAt, uses, renewals, providerId } = record;
   return table([
     ['node', printable(nodeName)],
-    ['identity', identityText(identity)],
+    ['identity', longText(identity)],
     ['state', state],
     ['since', instantText(firstSeen)],
     ['last seen', instantText(lastSeen)],
@@ -73,7 +73,7 @@ export function auditTable(items: readonly AuditItem[]): string {
     ...items.map(({ at, action, subject, nodeName, by, reason }) => [
       instantText(at),
       action,
-      identityText(subject),
+      longText(subject),
       dash(printable(nodeName ?? '')),
       longText(by),
       longText(reason),
@@ -86,12 +86,7 @@ export function instantText(instant: number): string {
   return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** In full, since operators copy it into the next command. */
-export function identityText(identity: string): string {
-  return longText(identity);
-}
-
-/** `printable` shortens text of requesters; operators need this text in full. */
+/** In full, since operators copy it into the next command; `printable` shortens. */
 export function longText(text: string): string {
   return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
 }

@@ -62,16 +62,9 @@ export async function withRegister<T>(
 
 /** Prints, before a change, which records change and who changes them. Returns the author for the audit item. */
 export async function announceChange(open: OpenRegister, flags: RegisterFlags, io: Io): Promise<string> {
-  const place = registerPlace(flags, io);
+  const { kind: _, ...place } = registerPlace(flags, io);
   const by = await open.by();
-  const where =
-    place.kind === 'embedded'
-      ? [`folder ${place.folder}`]
-      : [
-          `cluster ${place.cluster}`,
-          ...(place.table === undefined ? [] : [`table ${place.table}`]),
-          ...(place.region === undefined ? [] : [`region ${place.region}`]),
-        ];
+  const where = Object.entries(place).flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`]));
   io.err(`countersign: ${[...where, `as ${by}`].map((word) => printableUpTo(300, word)).join(', ')}\n`);
   return by;
 }

@@ -27,9 +27,9 @@ export class CliCommand extends Command {
     return this.addOption(new Option(flags, description).argParser(commaList).default(commaList(initial), initial));
   }
 
-  /** For --help, after the options. `text` begins with a line break. */
-  notes(text: string): this {
-    return this.addHelpText('after', text);
+  /** For --help, after the options. */
+  notes(...lines: readonly string[]): this {
+    return this.addHelpText('after', ['', ...lines].join('\n'));
   }
 
   /** For --help, at the end. */

@@ -1,6 +1,6 @@
 /** What a command that cannot begin tells its operator to do. */
 import { expect, test } from 'vitest';
-import { awsFailure, notAsked } from '../../../cli/aws/aws-failure.ts';
+import { awsFailure } from '../../../cli/aws/aws-failure.ts';
 import { run } from './run.ts';
 
 test.each([
@@ -50,5 +50,5 @@ test('a login to AWS and a region are two things', () => {
   const login = Object.assign(new Error('Could not load credentials'), { name: 'CredentialsProviderError' });
   const hint = 'log in to AWS as for the aws command line';
   expect(awsFailure('DynamoDB', login)).toMatchObject({ code: 3, hint });
-  expect(notAsked('TimeoutError', 'it took too long')).toBeUndefined();
+  expect(awsFailure('DynamoDB', new Error('it took too long'))).toMatchObject({ code: 5, hint: undefined });
 });

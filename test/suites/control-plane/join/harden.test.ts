@@ -405,7 +405,9 @@ async function failWhatIsApproved(plane: ControlPlane, signal: AbortSignal): Pro
     }>(path);
     for (const item of items)
       if (item.status.conditions?.length === 1) {
-        const { reason, message } = explain(decoded(item), defaultCluster('c', { maxTtlSeconds: 86_400 }), Date.now());
+        const cluster = defaultCluster('c', { maxTtlSeconds: 86_400 });
+        const none = { certificate: '', caIsConfigured: false };
+        const { reason, message } = explain(decoded(item), cluster, Date.now(), none);
         const failed = { type: 'Failed', status: 'True', reason, message };
         const body = { ...item, status: { conditions: [...item.status.conditions, failed] } };
         await plane.admin.request(`${path}/${item.metadata.name}/status`, {

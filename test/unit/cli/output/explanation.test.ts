@@ -71,7 +71,7 @@ test('explaining agrees with issuing on every combination', async () => {
             requesterNodes: [],
             ...state,
           };
-          const { outcome, reason, message } = explain(object, cluster, now);
+          const { outcome, reason, message } = explain(object, cluster, now, { certificate: '', caIsConfigured: true });
           // What is pending is explained ahead of time.
           const pending = triage(object) === 'NotApproved';
           const done = await issue(pending ? { ...object, conditions: approved } : object, cluster, ports);
@@ -82,14 +82,15 @@ test('explaining agrees with issuing on every combination', async () => {
         }
   close();
   // Every way a request can end was met.
-  expect([...seen.keys()].toSorted()).toEqual(['denied', 'failed', 'ignore', 'issue', 'issued', 'refuse', 'wait']);
+  expect([...seen.keys()].toSorted()).toEqual(['denied', 'failed', 'foreign', 'ignore', 'issue', 'refuse', 'wait']);
   expect(number).toBe(10 * 6 * 4 * 7);
 });
 
 const settled = {
   Denied: 'denied',
   Failed: 'failed',
-  AlreadyIssued: 'issued',
+  // Its certificate is empty here.
+  AlreadyIssued: 'foreign',
   UnknownSigner: 'ignore',
   NotApproved: '',
 };
