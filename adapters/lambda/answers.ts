@@ -2,6 +2,7 @@
  * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
  * and every Kubernetes tool, and `error`, the only part the webhook client shows. docs/signing-api.md
  */
+import { objectTooLarge } from '../../core/encoding/json-body.ts';
 import { httpStatus, refusalMessage, refused, violation, refusalReason } from '../../core/outcome/outcome.ts';
 import type { AttestOutcome } from '../../core/attest.ts';
 import type { IgnoredWhy, SignOutcome } from '../../core/outcome/outcome.ts';
@@ -18,6 +19,11 @@ export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, str
 /** The answer to a call whose body cannot be read: too large is final, so that the relay ends the request. */
 export function rejected({ message, tooLarge }: { readonly message: string; readonly tooLarge?: true }): SignOutcome {
   return tooLarge === true ? refused(violation('RequestTooLarge', message)) : { kind: 'invalid', message };
+}
+
+/** For a server that knows a body to be over the limit before it has read it. */
+export function tooLarge(): HttpAnswer {
+  return signAnswer(rejected(objectTooLarge), undefined);
 }
 
 /** A web page can post text/plain to a loopback server without asking, and application/json it cannot. */

@@ -7,8 +7,8 @@
  */
 import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
 import { errorAnswer } from './answers.ts';
-import type { HttpAnswer, HttpEvent, LambdaContext } from './http.ts';
-import type { CallLogEntry } from './log.ts';
+import type { HttpEvent, LambdaContext } from './http.ts';
+import type { Answered } from './log.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
 
 /** `caller` for a log line; `principal` is the same without its session name, for a metric with few values. */
@@ -81,7 +81,7 @@ export const unnamedCaller = { ok: false, caller: 'unnamed', principal: 'unnamed
 export function refuseCaller(
   { caller, principal }: CallerDecision & { readonly ok: false },
   cluster?: string,
-): readonly [HttpAnswer, Partial<CallLogEntry>] {
+): Answered {
   const message = 'the caller is neither the caller role nor a service account of this cluster';
   const about = cluster === undefined ? {} : { cluster };
   return [errorAnswer(403, 'forbidden', message), { ...about, caller, callerPrincipal: principal }];

@@ -21,6 +21,9 @@ export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
   };
 }
 
+/** An answer, and what the log says about it. */
+export type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
+
 export interface CallLogEntry {
   /** `error`: somebody should look. A refusal is the service at work. */
   readonly level: LogLevel;

@@ -22,7 +22,8 @@ import type { ClusterConfiguration } from '../../core/configuration/model/cluste
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { version } from '../../core/version.ts';
 import { createAttestHandler, maxCallBytes } from '../../lambdas/attest/handler.ts';
-import { createSignHandler, tooLarge } from '../../lambdas/sign/handler.ts';
+import { createSignHandler } from '../../lambdas/sign/handler.ts';
+import { tooLarge } from '../../adapters/lambda/answers.ts';
 import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 import { loopbackCaller } from './loopback-caller.ts';
 import { serveHttp } from '../csr-api/node-http.ts';

@@ -1,12 +1,13 @@
 /**
- * The attest function over HTTP: docs/signing-api.md. It reads the call, asks core/attest.ts and says what was
- * concluded; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
+ * The attest function over HTTP (docs/signing-api.md). It decodes the call, calls core/attest.ts and encodes the verdict;
+ * it contains no rules. It is created from ports, so that Lambda, the dev server and the demo run the same code.
  */
 import type { AttestContext } from '../../core/attestation/attest-question.ts';
 import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { decodeBody, maxObjectBytes } from '../../core/encoding/json-body.ts';
+import { isObject } from '../../core/encoding/json-object.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
@@ -18,16 +19,16 @@ import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-
 import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
 import type { CallerCheck } from '../../adapters/lambda/caller.ts';
 import { decodeEvent, readHttpEvent } from '../../adapters/lambda/http.ts';
-import type { HttpAnswer, HttpHandler, LambdaContext } from '../../adapters/lambda/http.ts';
+import type { HttpHandler, LambdaContext } from '../../adapters/lambda/http.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
-import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
 import { decodeContext } from './context.ts';
 
 export interface AttestHandlerPorts {
-  /** Who may have requests judged by HTTP. */
+  /** For calls over HTTP. */
   readonly caller: CallerCheck;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
-  /** Each cluster has a store and providers of its own. Rejects when they cannot be had. */
+  /** Each cluster has its own store and providers. Rejects if they are unavailable. */
   readonly attestation: (cluster: string) => Promise<Pick<AttestPorts, 'store' | 'providers'>>;
   readonly now: () => Instant;
   /** Cryptographically strong. */
@@ -35,17 +36,14 @@ export interface AttestHandlerPorts {
   readonly log: (entry: CallLogEntry) => void;
 }
 
-/** An object of the largest size with a context around it: what /sign takes must not be too large to be judged. */
+/** The largest object and a context: attest must accept every object that /sign accepts. */
 export const maxCallBytes = maxObjectBytes + 65_536;
 
 const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
 
-/** An answer, and what the log says about it. */
-type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
-
 export interface AttestHandler {
   readonly http: HttpHandler;
-  /** Sign's own way. IAM has said who may use it. */
+  /** From the sign function. IAM has authorized the call. */
   readonly call: (call: AttestCall) => Promise<AttestCallAnswer>;
 }
 
@@ -71,7 +69,7 @@ async function answerTo(
   ports: AttestHandlerPorts,
 ): Promise<Answered> {
   const event = readHttpEvent(received);
-  // Neither a front door nor sign sends such an event: a principal has invoked the function.
+  // Neither a front door nor sign sends such an event: a principal invoked the function.
   if (event === undefined) return refuseCaller(unnamedCaller);
   const { method, path, headers, body } = decodeEvent(event);
   const name = attestPath.exec(path)?.[1];
@@ -84,7 +82,7 @@ async function answerTo(
   if (!caller.ok) return refuseCaller(caller, name);
   const wrongType = wrongContentType(headers);
   if (wrongType !== undefined) return [wrongType, { cluster: name }];
-  return judge(body, cluster, ports);
+  return attestBody(body, cluster, ports);
 }
 
 async function answerCall(name: string, request: JsonObject, ports: AttestHandlerPorts): Promise<Answered> {
@@ -92,15 +90,19 @@ async function answerCall(name: string, request: JsonObject, ports: AttestHandle
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path: printable(name) }];
   let body: Buffer;
   try {
-    // As text again: what is read from an event has the same limits as what is read from a body.
+    // As text again, so that an event has the same limits as a body.
     body = Buffer.from(JSON.stringify({ request }));
   } catch {
     return [errorAnswer(400, 'invalid', 'the call is nested too deeply'), { cluster: name }];
   }
-  return judge(body, cluster, ports);
+  return attestBody(body, cluster, ports);
 }
 
-async function judge(body: Uint8Array, cluster: ClusterConfiguration, ports: AttestHandlerPorts): Promise<Answered> {
+async function attestBody(
+  body: Uint8Array,
+  cluster: ClusterConfiguration,
+  ports: AttestHandlerPorts,
+): Promise<Answered> {
   const { name } = cluster;
   const call = decodeCall(body);
   if (!call.ok) return [signAnswer(rejected(call), undefined), { cluster: name, ...requestNames(call.json) }];
@@ -109,9 +111,9 @@ async function judge(body: Uint8Array, cluster: ClusterConfiguration, ports: Att
     const { now, randomBytes } = ports;
     const attestation = await ports.attestation(name);
     const outcome = await attest(call.object, call.context, cluster, { ...attestation, now, randomBytes });
-    return [verdictAnswer(outcome), { ...about, ...told(outcome) }];
+    return [verdictAnswer(outcome), { ...about, ...logFieldsOf(outcome) }];
   } catch (error) {
-    // Throwing means "temporary": nothing was concluded, or it was recorded and the next delivery finds it.
+    // Temporary: there is no verdict, or it is recorded and the next delivery finds it.
     const outcome = busyAfter(error, ports.randomBytes);
     return [signAnswer(outcome, undefined), { ...about, why: outcome.why, error }];
   }
@@ -125,19 +127,18 @@ type Call =
 function decodeCall(bytes: Uint8Array): Call {
   const body = decodeBody(bytes, maxCallBytes);
   if (!body.ok) return body;
-  if (typeof body.json !== 'object' || body.json === null || Array.isArray(body.json))
-    return { ok: false, message: 'body is not a JSON object' };
-  const { request, context, ...others } = body.json as Readonly<Record<string, unknown>>;
+  if (!isObject(body.json)) return { ok: false, message: 'body is not a JSON object' };
+  const { request, context, ...others } = body.json;
   if (Object.keys(others).length > 0) return { ok: false, message: 'body has keys other than request and context' };
   const decoded = decodeRequestObject(request);
   if (!decoded.ok) return { ...decoded, message: `request: ${decoded.message}`, json: request };
   const narrowed = decodeContext(context);
-  if (!narrowed.ok) return { ok: false, message: narrowed.message, json: request };
-  return { ok: true, json: request, object: decoded.object, context: narrowed.context };
+  if (!narrowed.ok) return { ok: false, message: narrowed.problem, json: request };
+  return { ok: true, json: request, object: decoded.object, context: narrowed.value };
 }
 
-/** The part of an outcome that the log may tell. */
-function told(outcome: AttestOutcome): Partial<CallLogEntry> {
+/** The parts of an outcome that may be logged. */
+function logFieldsOf(outcome: AttestOutcome): Partial<CallLogEntry> {
   switch (outcome.kind) {
     case 'approve': {
       const { identity, annotations, repeat, audit } = outcome;

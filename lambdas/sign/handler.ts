@@ -1,13 +1,14 @@
 /**
- * The signing API of one or more clusters over HTTP: docs/signing-api.md. It reads the call, asks core/issue.ts and
- * says what came of it; no rule is here. Made from ports, so that Lambda, the dev server and the demo run this very code.
+ * The signing API of one or more clusters over HTTP (docs/signing-api.md). It decodes the call, calls core/issue.ts and
+ * encodes the outcome; it contains no rules. It is created from ports, so that Lambda, the dev server and the demo run the
+ * same code.
  */
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { issue } from '../../core/issue.ts';
-import { decodeBody, objectTooLarge } from '../../core/encoding/json-body.ts';
+import { decodeBody } from '../../core/encoding/json-body.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { LockReader } from '../../core/ports/locks.ts';
 import type { SignOutcome } from '../../core/outcome/outcome.ts';
@@ -22,20 +23,18 @@ import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapte
 import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda/http.ts';
 import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
-import type { CallLogEntry } from '../../adapters/lambda/log.ts';
+import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
 
 export interface SignHandlerPorts {
   readonly version: string;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
-  /** Who may have certificates signed. CA certificates and health are public. */
+  /** For calls of /sign. CA certificates and health are public. */
   readonly caller: CallerCheck;
-  /** Each cluster has a ledger of its own. */
   readonly ledger: (cluster: string) => CertificateLedger;
-  /** Each cluster has locks, attested or not. */
   readonly locks: (cluster: string) => LockReader;
-  /** Rejects when the CA cannot be had. */
+  /** Rejects if the CA is unavailable. */
   readonly authority: (cluster: string, ca: string) => Promise<Authority>;
-  /** What each cluster knows of its machines, and who finds out; absent where no profile demands proof. */
+  /** Undefined if no profile of the cluster enforces attestation. */
   readonly attestations?: (cluster: string) => Attestations | undefined;
   readonly now: () => Instant;
   /** Cryptographically strong. */
@@ -43,12 +42,12 @@ export interface SignHandlerPorts {
   readonly log: (entry: CallLogEntry) => void;
 }
 
-/** As sign sees it: it reads verdicts and records, has requests judged, and writes nothing. */
-export interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity' | 'findLock'> {
+/** Sign reads verdicts and records and calls attest; it writes nothing to the store. */
+interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity' | 'findLock'> {
   readonly attest: (object: JsonObject) => Promise<void>;
 }
 
-/** What a call is about, read off its path; cluster and CA names are DNS labels, so nothing here is ever escaped. */
+/** Names of clusters and CAs are DNS labels, so no path is ever escaped. */
 const paths = {
   health: /^\/healthz$/,
   clusterHealth: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/healthz$/,
@@ -57,14 +56,11 @@ const paths = {
 } as const;
 type Endpoint = keyof typeof paths;
 
-/** An answer, and what the log says about it. */
-type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
-
 export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
   return async (event, context) => {
     const started = ports.now();
     const [answer, more] = await answerTo(event, context, ports);
-    // Probes and CA readers that got what they wanted would only fill the log.
+    // Successful probes and CA reads would only fill the log.
     if (answer.statusCode !== 200 || more.outcome === 'issued')
       ports.log(logEntry(answer, ports.now() - started, more));
     return answer;
@@ -77,7 +73,7 @@ async function answerTo(
   ports: SignHandlerPorts,
 ): Promise<Answered> {
   const event = readHttpEvent(received);
-  // No front door sends such an event: a principal has invoked the function.
+  // No front door sends such an event: a principal invoked the function.
   if (event === undefined) return refuseCaller(unnamedCaller);
   const request = decodeEvent(event);
   const { method, path } = request;
@@ -133,15 +129,15 @@ async function sign(
     if (body.ok) json = body.json;
     outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body);
   } catch (thrown) {
-    // Throwing means "temporary": whatever it is, nothing was disclosed, and the next delivery goes on from the record.
+    // Temporary: nothing was disclosed, and the next delivery resumes from the record.
     error = thrown;
     outcome = busyAfter(thrown, ports.randomBytes);
   }
-  return [signAnswer(outcome, json), { cluster: cluster.name, ...requestNames(json), ...told(outcome), error }];
+  return [signAnswer(outcome, json), { cluster: cluster.name, ...requestNames(json), ...logFieldsOf(outcome), error }];
 }
 
-/** The part of an outcome that the log may tell. */
-function told(outcome: SignOutcome): Partial<CallLogEntry> {
+/** The parts of an outcome that may be logged. */
+function logFieldsOf(outcome: SignOutcome): Partial<CallLogEntry> {
   switch (outcome.kind) {
     case 'issued':
       return { outcome: 'issued', serial: outcome.serial, repeat: outcome.repeat };
@@ -162,15 +158,7 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
   return issue(decoded.object, cluster, {
     ...(attestations === undefined
       ? {}
-      : {
-          attestations: {
-            findVerdict: (uid, now) => attestations.findVerdict(uid, now),
-            findIdentity: (identity) => attestations.findIdentity(identity),
-            findLock: (subject) => attestations.findLock(subject),
-            // What was decoded is what is judged: the object as it came.
-            attest: () => attestations.attest(json as JsonObject),
-          },
-        }),
+      : { attestations: { ...attestations, attest: () => attestations.attest(json as JsonObject) } }),
     ledger: ports.ledger(cluster.name),
     locks: ports.locks(cluster.name),
     authority: (ca) => ports.authority(cluster.name, ca),
@@ -179,12 +167,7 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
   });
 }
 
-/** For a front that knows a body to be over the limit without reading it; the size limit is core/kubernetes/certificate-signing-request.ts's. */
-export function tooLarge(): HttpAnswer {
-  return signAnswer(rejected(objectTooLarge), undefined);
-}
-
-/** What kube-apiserver's --client-ca-file takes. */
+/** In the format of kube-apiserver's --client-ca-file. */
 async function bundle(
   cluster: ClusterConfiguration,
   ca: string | undefined,

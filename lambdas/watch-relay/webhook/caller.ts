@@ -3,21 +3,20 @@ import type { X509Certificate } from 'node:crypto';
 import { readToken } from '../../../adapters/signing-api/token-file.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 
-/** What a connection and its request say about who is calling. */
 export interface WebhookCaller {
   readonly authorization: string | undefined;
-  /** Of the TLS client, only if it was verified against the configured CA in this very handshake. */
+  /** Of the TLS client, only if this handshake verified it with the configured CA. */
   readonly certificate: X509Certificate | undefined;
 }
 
-/** Fewer could be guessed; `openssl rand -hex 32` gives 64. */
+/** A shorter token could be guessed; `openssl rand -hex 32` gives 64 characters. */
 const leastTokenLength = 32;
 
 /**
- * Nobody, or the one caller we know: every way that is configured must hold. Gives why not, for the log; the caller
- * only hears 401. The token is read for each call, since somebody may replace it.
+ * Undefined if the caller meets each configured condition (certificate, token); otherwise the reason, for the log. The
+ * caller gets only a 401. The token is read for each call, since the operator may replace the file.
  */
-export async function strangeness(
+export async function authenticateCaller(
   { tokenFile, client }: Pick<WebhookSettings, 'tokenFile' | 'client'>,
   { authorization, certificate }: WebhookCaller,
 ): Promise<string | undefined> {
@@ -37,12 +36,12 @@ export async function strangeness(
   return tokenFile === undefined && client === undefined ? 'no way in is configured' : undefined;
 }
 
-/** In the order of the certificate. Node gives one line each and escapes what could be taken for two (RFC 2253 §2.4). */
+/** In the order of the certificate. Node writes one attribute a line and escapes separators (RFC 2253 §2.4). */
 export function subjectOf({ subject }: X509Certificate): string {
   return subject.split('\n').join(',');
 }
 
-/** Takes the same time wherever they differ, and however long they are. */
+/** In constant time. */
 function sameText(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));

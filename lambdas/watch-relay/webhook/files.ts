@@ -8,8 +8,8 @@ import type { Log } from '../runtime/log.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
-/** cert-manager renews days before the end: nobody is in a hurry, and links being swapped tell no watcher. */
-const lookMilliseconds = 10_000;
+/** cert-manager renews days before the end. Polling, because replaced symbolic links notify no file watcher. */
+const pollMilliseconds = 10_000;
 
 export interface KeptFiles {
   current(): SecureContextOptions;
@@ -18,17 +18,17 @@ export interface KeptFiles {
 }
 
 /**
- * Certificate, key and CA of the server as the files have them now. Throws a sentence when they cannot be used at the
- * start; later the last good ones stay in use, and the log says so.
+ * The server's certificate, key and CA as the files contain them now. Throws a sentence if they cannot be used at the
+ * start; later the last usable ones stay in use, and the problem is logged.
  */
 export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): KeptFiles {
   let current = load(settings);
   let complaint = '';
   let use = (_context: SecureContextOptions): void => {};
-  let cancel = clock.after(lookMilliseconds, look);
+  let cancel = clock.after(pollMilliseconds, poll);
 
-  function look(): void {
-    cancel = clock.after(lookMilliseconds, look);
+  function poll(): void {
+    cancel = clock.after(pollMilliseconds, poll);
     try {
       const next = load(settings);
       complaint = '';
@@ -38,7 +38,7 @@ export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): Ke
       log.info({}, 'webhook: new certificate in use');
     } catch (error) {
       const detail = errorMessage(error);
-      // Said once: between two looks only half of the files may have been replaced.
+      // Logged once: at one poll only half of the files may have been replaced.
       if (detail !== complaint) log.error({ detail }, 'webhook: new certificate cannot be used');
       complaint = detail;
     }
@@ -58,13 +58,13 @@ function load({ certFile, keyFile, client }: WebhookSettings): SecureContextOpti
     cert: read('--webhook-cert', certFile),
     key: read('--webhook-key', keyFile),
     minVersion: 'TLSv1.2',
-    // A resumed session would bring an earlier handshake's verdict along, whatever has become of the CA.
+    // A resumed session would keep the verification of an earlier handshake, even after the CA was replaced.
     secureOptions: constants.SSL_OP_NO_TICKET,
-    // Without one Node would trust the system's CAs, which know everybody.
+    // Without it Node would trust the system's CAs, which certify any client.
     ...(client === undefined ? {} : { ca: read('--webhook-client-ca', client.caFile) }),
   };
   must('--webhook-cert, --webhook-key', () => createSecureContext(context));
-  // Of a file without certificates Node makes a server that lets nobody in, and says nothing.
+  // With a CA file that contains no certificates Node silently refuses every client.
   if (typeof context.ca === 'string') must('--webhook-client-ca', () => new X509Certificate(context.ca as string));
   return context;
 }

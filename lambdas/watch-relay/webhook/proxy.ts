@@ -1,18 +1,24 @@
 /**
- * The webhook protocol (docs/signing-api.md) for clients that can neither sign their calls nor show a token of ours: they
- * ask the relay, and the relay asks the endpoint as itself.
+ * The webhook protocol (docs/signing-api.md) for clients that support neither SigV4 nor the endpoint's tokens: they call
+ * the relay, and the relay calls the endpoint with its own credentials.
  *
- * Nothing of what is posted reaches the endpoint. It only names a request; that request is read from the API server,
- * must be the very one that was posted, and is what is forwarded. So a stolen client credential can have approved
- * requests signed, which happens to them anyway, and nothing else.
+ * Nothing that a client posts reaches the endpoint. The relay reads the request of that name from the API server, requires
+ * that it is the posted one, and forwards the stored object. So a stolen client credential can only have approved requests
+ * signed, which happens anyway.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { decodeBody, objectTooLarge } from '../../../core/encoding/json-body.ts';
+import { decodeBody } from '../../../core/encoding/json-body.ts';
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
-import { refused, violation } from '../../../core/outcome/outcome.ts';
+import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { SignAnswer, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
-import { errorAnswer, outcomeHeader, signAnswer } from '../../../adapters/lambda/answers.ts';
+import {
+  errorAnswer,
+  outcomeHeader,
+  rejected,
+  signAnswer,
+  wrongContentType,
+} from '../../../adapters/lambda/answers.ts';
 import { jsonAnswer } from '../../../adapters/lambda/http.ts';
 import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
 import { classify, oversizedMessage, sizeOf, withoutManagedFields } from '../objects/request-phase.ts';
@@ -36,19 +42,18 @@ export interface WebhookCall {
 
 export type WebhookProxy = (call: WebhookCall, signal: AbortSignal) => Promise<HttpAnswer>;
 
-/** What a client is told of anything that is wrong on our side; it comes back by itself. */
-const comeBackSeconds = 2;
+const retryAfterSeconds = 2;
 
 const oversized = { message: oversizedMessage, tooLarge: true } as const;
 
-/** Serves the one cluster it is in. Never rejects. */
+/** Never rejects. */
 export function createWebhookProxy(cluster: string, ports: WebhookPorts): WebhookProxy {
   return async (call, signal) => {
     if (call.path !== `/v1/clusters/${cluster}/sign`) return errorAnswer(404, 'invalid', 'no such path');
     if (call.method !== 'POST')
       return errorAnswer(405, 'invalid', 'only POST is allowed here', [], { headers: { allow: 'POST' } });
-    if (!/^application\/json *(;|$)/i.test(call.contentType ?? ''))
-      return errorAnswer(415, 'invalid', 'send application/json');
+    const wrongType = wrongContentType(new Map([['content-type', call.contentType ?? '']]));
+    if (wrongType !== undefined) return wrongType;
     const body = decodeBody(call.body);
     if (!body.ok) return unreadable(body);
     const posted = decodeRequestObject(body.json);
@@ -57,8 +62,8 @@ export function createWebhookProxy(cluster: string, ports: WebhookPorts): Webhoo
     try {
       return await forward(body.json as JsonObject, { name, uid }, ports, signal);
     } catch (error) {
-      // The API server or the endpoint is away, or the client is.
-      const detail = error instanceof Error ? error.message.slice(0, 300) : typeof error;
+      // The API server or the endpoint is unreachable, or the client is gone.
+      const detail = errorMessage(error).slice(0, 300);
       if (!signal.aborted) ports.log.warn({ name, uid, detail }, 'webhook: nothing to answer with');
       return busy();
     }
@@ -81,7 +86,7 @@ async function forward(
   const stored = found.value;
   const difference = differenceOf(posted, stored);
   if (difference !== undefined) {
-    // Deleted and made anew, or somebody tries something.
+    // The request was deleted and created again, or the caller is an attacker.
     log.warn({ ...key, difference }, 'webhook: what was posted is not what the cluster has');
     return conflict('NotTheStoredRequest', `the cluster has another request of that name: ${difference} differs`);
   }
@@ -94,7 +99,7 @@ async function forward(
   return answerOf(answer, posted, phase.object.request, key, log);
 }
 
-/** Conditions are not compared: the stored ones are what counts, and they may have moved on since. */
+/** Conditions are not compared: only the stored ones are used, and they may be newer. */
 function differenceOf(posted: JsonObject, stored: JsonObject): string | undefined {
   const uid = (object: JsonObject): unknown => (object['metadata'] as JsonObject | undefined)?.['uid'];
   if (uid(posted) !== uid(stored)) return 'metadata.uid';
@@ -124,7 +129,7 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
     case 'busy':
       return busy(answer.retryAfterSeconds);
     case 'unauthorized':
-      // About us, not about the client: 401 would send its people looking in the wrong place.
+      // About the relay, not about its client: a 401 would mislead the client's operator.
       log.error({ ...key, detail: answer.message }, 'webhook: the endpoint does not let us in');
       return busy();
     case 'unexpected':
@@ -133,21 +138,14 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
   }
 }
 
-/** For fronts that stop before anything is read. */
-export function tooLarge(): HttpAnswer {
-  return unreadable(objectTooLarge);
-}
-
-export function busy(retryAfterSeconds = comeBackSeconds): HttpAnswer {
-  return signAnswer({ kind: 'busy', why: 'Unavailable', retryAfterSeconds }, undefined);
+export function busy(afterSeconds = retryAfterSeconds): HttpAnswer {
+  return signAnswer({ kind: 'busy', why: 'Unavailable', retryAfterSeconds: afterSeconds }, undefined);
 }
 
 function conflict(reason: string, message: string): HttpAnswer {
   return errorAnswer(409, 'ignored', message, [{ reason, message }]);
 }
 
-function unreadable({ message, tooLarge }: { readonly message: string; readonly tooLarge?: true }): HttpAnswer {
-  return tooLarge === true
-    ? signAnswer(refused(violation('RequestTooLarge', message)), undefined)
-    : errorAnswer(400, 'invalid', message);
+function unreadable(problem: Parameters<typeof rejected>[0]): HttpAnswer {
+  return signAnswer(rejected(problem), undefined);
 }

@@ -4,40 +4,40 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { maxObjectBytes } from '../../../core/encoding/json-body.ts';
-import { errorAnswer } from '../../../adapters/lambda/answers.ts';
+import { errorAnswer, tooLarge } from '../../../adapters/lambda/answers.ts';
 import type { HttpAnswer } from '../../../adapters/lambda/http.ts';
 import { deadline } from '../runtime/clock.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { boundConnections } from '../runtime/connections.ts';
 import { createLineLimit } from '../runtime/log.ts';
 import type { Log } from '../runtime/log.ts';
-import { strangeness } from './caller.ts';
-import { busy, tooLarge } from './proxy.ts';
+import { authenticateCaller } from './caller.ts';
+import { busy } from './proxy.ts';
 import type { WebhookProxy } from './proxy.ts';
 import { keepFiles } from './files.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 
 export interface WebhookServerOptions {
-  /** Calls worked on at once; more are told to come back. */
+  /** Calls in flight at most; further ones are answered with busy. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** Hears of each answer: the outcome, or `unauthenticated`. */
+  /** Called for each answer with its outcome, or `unauthenticated`. */
   readonly answered: (outcome: string) => void;
 }
 
 export interface WebhookServer {
   readonly address: AddressInfo;
-  /** No more calls; those under way are finished, within the grace. */
+  /** Accepts no more calls, and finishes those in flight within the grace period. */
   close(graceMilliseconds: number): Promise<void>;
 }
 
-/** The client gives up after 30 s; it had better hear from us. */
+/** Less than the client's own 30 s, so that it gets an answer. */
 const answerMilliseconds = 25_000;
-/** Many more connections than callers have: a stranger can open them, at some kilobytes each. */
+/** Many more than callers need: any client can open connections, at some kilobytes each. */
 const connectionLimits = { total: 256, perAddress: 64 };
 
-/** Rejects with a sentence for the user when a file cannot be used or the port not be had. */
+/** Rejects with a sentence for the operator if a file or the port cannot be used. */
 export async function serveWebhook(
   settings: WebhookSettings,
   proxy: WebhookProxy,
@@ -46,10 +46,10 @@ export async function serveWebhook(
   const files = keepFiles(settings, clock, log);
   const server = createServer({
     ...files.current(),
-    // Whether the certificate will do is ours to say, with a 401 instead of a broken connection.
+    // An invalid certificate gets a 401 instead of a broken connection.
     requestCert: settings.client !== undefined,
     rejectUnauthorized: false,
-    // Callers are in the same network. A connection without a handshake for longer is an idle one.
+    // Callers are in the same network, so a longer handshake is an idle connection.
     handshakeTimeout: 3_000,
     headersTimeout: 5_000,
     requestTimeout: 15_000,
@@ -68,9 +68,9 @@ export async function serveWebhook(
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<HttpAnswer | undefined> {
     const socket = request.socket as TLSSocket;
     const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
-    const why = await strangeness(settings, { authorization: request.headers.authorization, certificate });
+    const why = await authenticateCaller(settings, { authorization: request.headers.authorization, certificate });
     if (why !== undefined) {
-      const due = lineLimit('stranger');
+      const due = lineLimit('unauthenticated');
       if (due !== undefined) log.info({ why, remote: socket.remoteAddress, ...due }, 'webhook: caller turned away');
       answered('unauthenticated');
       const headers = { 'www-authenticate': 'Bearer', connection: 'close' };
@@ -133,7 +133,7 @@ export async function serveWebhook(
   };
 }
 
-/** All of it; undefined when the client broke off. What it says of its length is believed only when that is too much. */
+/** The whole body; undefined if the client broke off. Content-Length is used only to refuse early. */
 function readBody(request: IncomingMessage): Promise<Buffer | 'too large' | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxObjectBytes) return Promise.resolve('too large');
   return new Promise((resolve) => {
@@ -143,7 +143,7 @@ function readBody(request: IncomingMessage): Promise<Buffer | 'too large' | unde
       length += chunk.length;
       if (length <= maxObjectBytes) return void chunks.push(chunk);
       chunks.length = 0;
-      resolve('too large'); // what still comes is thrown away until the answer is out
+      resolve('too large'); // further data is discarded until the answer is sent
     });
     request.on('end', () => resolve(Buffer.concat(chunks)));
     request.on('error', () => resolve(undefined));

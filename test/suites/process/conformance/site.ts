@@ -5,7 +5,7 @@ import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
 import { serveHttp } from '../../../../dev/csr-api/node-http.ts';
 import { openSignService } from '../../../../dev/serve/sign-service.ts';
-import { tooLarge } from '../../../../lambdas/sign/handler.ts';
+import { tooLarge } from '../../../../adapters/lambda/answers.ts';
 import type { Wrap } from './broken-handler.ts';
 
 export interface RunningSite {
