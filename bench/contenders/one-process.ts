@@ -37,7 +37,7 @@ const endpoint: SigningEndpoint = {
     const decoded = decodeRequestObject(object);
     if (!decoded.ok) return { kind: 'invalid' };
     const ports = { ledger, locks, authority: async () => authority, now: () => Date.now(), randomBytes };
-    const outcome = await issue(decoded.object, cluster, ports);
+    const outcome = await issue(decoded.value, cluster, ports);
     return outcome.kind === 'ignored' || outcome.kind === 'invalid' ? { kind: outcome.kind } : outcome;
   },
   // The requests of these phases are approved already.

@@ -158,8 +158,8 @@ function approvedObject(): object {
 
 function decodeObject(text: string): RequestObject {
   const decoded = decodeRequestObject(JSON.parse(text));
-  if (!decoded.ok) throw new Error(decoded.message);
-  return decoded.object;
+  if (!decoded.ok) throw new Error(decoded.problem.message);
+  return decoded.value;
 }
 
 function templateOf(

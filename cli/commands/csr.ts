@@ -70,10 +70,10 @@ async function loadRequest(
   const isFile = source === '-' || io.fileExists(source) || /[/\\]|\.(json|ya?ml|pem|csr)$/i.test(source);
   const raw = isFile ? fromText(await readText(source, io), source, flags) : await fromCluster(source, flags, io);
   const decoded = decodeRequestObject(raw);
-  if (decoded.ok) return { object: decoded.object, certificate: certificateOf(raw) };
+  if (decoded.ok) return { object: decoded.value, certificate: certificateOf(raw) };
   throw new CommandFailure(
     exitCodes.refused,
-    `${source}: ${decoded.message}`,
+    `${source}: ${decoded.problem.message}`,
     'the signer answers such an object with HTTP 400',
   );
 }

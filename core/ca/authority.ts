@@ -2,6 +2,8 @@
 import { checkCaCertificate } from '../x509/ca-certificate.ts';
 import { CertificateUnreadableError } from '../x509/read-certificate.ts';
 import type { Authority } from '../x509/leaf-certificate.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import type { CaConfiguration } from '../configuration/model/cluster.ts';
 import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
@@ -39,11 +41,13 @@ export interface CaKey {
   signer(algorithm: SignatureAlgorithm): Signer;
 }
 
-/** `Missing`: it has not been made. The others: the stored CA must not be used before an operator has looked at it. */
+/** `Missing`: it was not made yet. The others: the stored CA must not be used before an operator has looked at it. */
 export type CaFault = 'Missing' | 'OtherKey' | 'AlgorithmMismatch' | 'CertificateMismatch';
-export type LoadedCa =
-  | { readonly ok: true; readonly authority: Authority }
-  | { readonly ok: false; readonly why: CaFault; readonly message: string };
+export interface CaProblem {
+  readonly why: CaFault;
+  readonly message: string;
+}
+export type LoadedCa = Result<Authority, CaProblem>;
 
 /** The stored CA, checked against its key. Throws when the store or the key cannot be asked. */
 export async function loadAuthority(ca: CaConfiguration, key: CaKey, store: CaStore): Promise<LoadedCa> {
@@ -68,10 +72,13 @@ export function authorityFrom(
     return fault('CertificateMismatch', `the certificate of CA ${ca.name} cannot be used: ${faults.join('; ')}`);
   const { certificate } = record;
   const signer = key.signer(ca.signatureAlgorithm);
-  return { ok: true, authority: { name: ca.name, certificate, intermediates: [], signer } };
+  return success({ name: ca.name, certificate, intermediates: [], signer });
 }
 
-export function algorithmFault(ca: CaConfiguration, algorithms: readonly string[]): LoadedCa | undefined {
+export function algorithmFault(
+  ca: CaConfiguration,
+  algorithms: readonly string[],
+): Result<never, CaProblem> | undefined {
   if (algorithms.includes(ca.signatureAlgorithm)) return undefined;
   return fault('AlgorithmMismatch', `the key of CA ${ca.name} does not sign with ${ca.signatureAlgorithm}`);
 }
@@ -85,6 +92,6 @@ function certificateFaults(certificate: Uint8Array, spki: Uint8Array): readonly 
   }
 }
 
-function fault(why: CaFault, message: string): LoadedCa & { readonly ok: false } {
-  return { ok: false, why, message };
+function fault(why: CaFault, message: string): Result<never, CaProblem> {
+  return failure({ why, message });
 }

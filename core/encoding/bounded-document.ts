@@ -1,6 +1,6 @@
 /**
- * Untrusted JSON or YAML: a requester's object, a cluster-info ConfigMap, a kubeconfig. Reading takes time proportional to the
- * length, for any text:
+ * Untrusted JSON or YAML: a requester's object, a cluster-info ConfigMap, a kubeconfig. For any text, reading takes time
+ * proportional to its length:
  *
  *   JSON first        JSON.parse is linear; the caller caps the bytes it reads
  *   YAML, capped      at 64 KiB, without the library's check for duplicate keys, which compares each key with all others

@@ -1,40 +1,39 @@
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
+
+/** Checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
+export const maxObjectBytes = 1_572_864;
 /** Kubernetes objects are some ten levels deep; managedFields adds a few. */
 const maxDepth = 100;
 
-export type DecodedBody =
-  | { readonly ok: true; readonly json: unknown }
-  | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
+/** `message` names the field and never quotes content. */
+export interface BodyProblem {
+  readonly message: string;
+  readonly tooLarge?: true;
+}
 
-export const objectTooLarge = {
-  ok: false,
-  tooLarge: true,
-  message: 'the request object is larger than 1.5 MiB',
-} as const;
+export const objectTooLarge: BodyProblem = { message: 'the request object is larger than 1.5 MiB', tooLarge: true };
 
-/** Bytes to JSON. Messages never quote the body: JSON.parse's own do, so they are not passed on. */
-export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): DecodedBody {
-  if (body.length > maxBytes) return objectTooLarge;
-  const text = utf8Text(body);
-  if (text === undefined) return { ok: false, message: 'body is not UTF-8' };
-  // JSON.parse takes any depth; JSON.stringify of what came out would then overflow the stack, after signing.
-  if (nestedDeeperThan(maxDepth, text)) return { ok: false, message: `body is nested deeper than ${maxDepth} levels` };
+/** Bytes to JSON. JSON.parse's own messages quote the body and are not passed on. */
+export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): Result<unknown, BodyProblem> {
+  if (body.length > maxBytes) return failure(objectTooLarge);
+  let text: string;
   try {
-    return { ok: true, json: JSON.parse(text) };
+    // Strict: a replacement character would be treated as if the requester had sent it. A byte order mark is not JSON.
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
-    return { ok: false, message: 'body is not JSON' };
+    return failure({ message: 'body is not UTF-8' });
+  }
+  // JSON.parse takes any depth; JSON.stringify of its result would overflow the stack, after signing.
+  if (nestedDeeperThan(maxDepth, text)) return failure({ message: `body is nested deeper than ${maxDepth} levels` });
+  try {
+    return success(JSON.parse(text) as unknown);
+  } catch {
+    return failure({ message: 'body is not JSON' });
   }
 }
 
-/** Strict: a replacement character would be treated as if the requester had sent it. A byte order mark is not JSON. */
-function utf8Text(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Where the string that begins at `start` has its closing quote: the next one that an even number of backslashes precede. */
+/** Position of the quote that closes the string at `start`: the next one after an even number of backslashes. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let first = end;
@@ -56,6 +55,3 @@ function nestedDeeperThan(limit: number, text: string): boolean {
   }
   return false;
 }
-
-/** Caps checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
-export const maxObjectBytes = 1_572_864;

@@ -1,6 +1,10 @@
 /**
- * PEM in a profile stricter than RFC 7468 §3: only the expected blocks, in order, each at most once. Everything else
- * (explanatory text, headers, blanks inside base64, several blocks of one label) is refused, because readers disagree about it.
+ * PEM (RFC 7468) in two profiles:
+ *
+ *   strict    decodePem, for requests: only the expected blocks, in order, each at most once. Explanatory text, headers, blanks
+ *             inside base64 and a second block of a label are refused, because readers disagree about them.
+ *   lenient   pemBlocks, for bundles and files of operators: other blocks and the text around blocks are skipped, as in Go and
+ *             OpenSSL.
  */
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
@@ -10,18 +14,13 @@ export interface PemBlock {
   readonly content: Uint8Array;
 }
 
-interface OpenBlock {
-  readonly label: string;
-  readonly lines: string[];
-}
-
 const boundary = /^-----(BEGIN|END) ([ -~]*)-----$/;
 
 /** `labels` in the permitted order; the first block is required. */
 export function decodePem(text: Uint8Array, labels: readonly string[]): Result<readonly PemBlock[], string> {
   const [first = ''] = labels;
   const blocks: PemBlock[] = [];
-  let open: OpenBlock | undefined;
+  let open: { readonly label: string; readonly lines: string[] } | undefined;
   let remaining = labels;
   // One byte is one character: what is not ASCII matches no pattern below.
   for (const ended of Buffer.from(text).toString('latin1').split('\n')) {
@@ -64,11 +63,16 @@ function unexpected(label: string, labels: readonly string[], blocks: readonly P
 
 /** Whole lines of base64, padding only at the end, unused bits zero (RFC 4648 §3.5). Line lengths are free. */
 function decodeBase64(lines: readonly string[]): Uint8Array | undefined {
-  // Buffer's own decoder skips what it does not know, so what it read must be what was written.
+  // Buffer's decoder skips unknown characters, so its result is encoded again and compared.
   if (lines.includes('')) return undefined;
   const text = lines.join('');
   const content = Buffer.from(text, 'base64');
   return content.toString('base64') === text ? new Uint8Array(content) : undefined;
+}
+
+/** The text of each block of this label, as it stands. Its content is not checked. */
+export function pemBlocks(text: string, label: string): readonly string[] {
+  return text.match(new RegExp(`-----BEGIN ${label}-----[^-]+-----END ${label}-----\\r?\\n?`, 'g')) ?? [];
 }
 
 /** As Go and OpenSSL write it: 64 characters a line, LF. */

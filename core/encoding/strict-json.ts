@@ -12,12 +12,12 @@ import type { Result } from '../outcome/result.ts';
 export function readJsonObject(bytes: Uint8Array): Result<JsonObject, string> {
   const body = decodeBody(bytes);
   if (!body.ok) return failure('is not JSON');
-  if (!isObject(body.json)) return failure('is not a JSON object');
+  if (!isObject(body.value)) return failure('is not a JSON object');
   if (hasDuplicateKeys(Buffer.from(bytes).toString('utf8'))) return failure('has a key twice');
-  return success(body.json);
+  return success(body.value);
 }
 
-/** An evidence block by its closed schema. An unknown key is refused because the sender may rely on it. */
+/** An evidence block with a closed schema. An unknown key is refused because the sender may rely on it. */
 export function readEvidence<Required extends string, Optional extends string = never>(
   data: Uint8Array,
   schema: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },

@@ -1,7 +1,7 @@
 /**
- * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret
- * in kube-system that is both. Words for people are kubeadm's wherever kubeadm has words for it, since those are the ones
- * that can be searched for; only the token itself, which kubeadm repeats, is left out.
+ * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret in kube-system
+ * that holds both. Messages are kubeadm's where it has one, because those can be searched for. Unlike kubeadm's, they never
+ * repeat the token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Instant } from '../ports/instant.ts';
@@ -23,9 +23,8 @@ export const tokenSecretType = 'bootstrap.kubernetes.io/token';
 /** The group kubeadm's bindings are for. */
 export const defaultTokenGroup = 'system:bootstrappers:kubeadm:default-node-token';
 export const tokenUsages = ['signing', 'authentication'] as const;
-export type TokenUsage = (typeof tokenUsages)[number];
 
-/** What a token was made for, when that decides how long it lives (Cluster API's proposal, "Changes to token rotation"). */
+/** The object for which a token was made, if it decides the token's lifetime (Cluster API's proposal, "Changes to token rotation"). */
 export interface TokenOwner {
   readonly kind: 'machine' | 'pool';
   readonly namespace: string;
@@ -43,16 +42,13 @@ export interface TokenRecord {
   readonly owner?: TokenOwner;
 }
 
-/** On the Secret. A label, because reconciling lists by it; annotations, because a name may be longer than a label may. */
+/** On the Secret: a label, because reconciling lists by it; annotations, because a name may be longer than a label. */
 export const ownerLabel = 'countersign.dev/token-for';
 const ownerNamespaceAnnotation = 'countersign.dev/token-for-namespace';
 const ownerNameAnnotation = 'countersign.dev/token-for-name';
 
-const tokenPattern = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;
-const groupPattern = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
-
 export function parseBootstrapToken(text: string): Result<BootstrapToken, string> {
-  const [, id, secret] = tokenPattern.exec(text) ?? [];
+  const [, id, secret] = /^([a-z0-9]{6})\.([a-z0-9]{16})$/.exec(text) ?? [];
   if (id === undefined || secret === undefined)
     return failure(`the bootstrap token was not of the form "${bootstrapTokenForm}"`);
   return success({ id, secret });
@@ -76,7 +72,7 @@ export function generateBootstrapToken(randomBytes: (count: number) => Uint8Arra
   const characters: string[] = [];
   while (characters.length < 22)
     for (const byte of randomBytes(32)) {
-      // 252 is 7 times 36: the bytes above it would make the first four characters likelier than the others.
+      // 252 is 7 times 36: larger bytes would make the first four characters likelier than the others.
       const character = byte < 252 ? alphabet[byte % 36] : undefined;
       if (character !== undefined && characters.length < 22) characters.push(character);
     }
@@ -84,7 +80,6 @@ export function generateBootstrapToken(randomBytes: (count: number) => Uint8Arra
   return { id: text.slice(0, 6), secret: text.slice(6) };
 }
 
-/** kubeadm's words for usages it does not know. */
 export function usageProblem(usages: readonly string[]): string | undefined {
   const unknown = usages.filter((usage) => !(tokenUsages as readonly string[]).includes(usage));
   return unknown.length === 0
@@ -93,13 +88,13 @@ export function usageProblem(usages: readonly string[]): string | undefined {
 }
 
 export function groupProblem(groups: readonly string[]): string | undefined {
-  const bad = groups.find((group) => !groupPattern.test(group));
+  const bad = groups.find((group) => !/^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/.test(group));
   return bad === undefined
     ? undefined
     : `bootstrap group ${quoted(bad)} is invalid (must match \\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\\z)`;
 }
 
-/** The Secret the API server, the bootstrap signer and the token cleaner all look at. */
+/** The Secret that the API server, the bootstrap signer and the token cleaner read. */
 export function secretOfToken({ token, description, expires, usages, groups, owner }: TokenRecord): JsonObject {
   const data: Record<string, string> = {
     'token-id': token.id,
@@ -121,16 +116,19 @@ export function secretOfToken({ token, description, expires, usages, groups, own
     kind: 'Secret',
     metadata: { name: tokenSecretName(token.id), namespace: 'kube-system', ...owned },
     type: tokenSecretType,
-    data: Object.fromEntries(Object.entries(data).map(([key, value]) => [key, base64(value)])),
+    data: Object.fromEntries(
+      Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'utf8').toString('base64')]),
+    ),
   };
 }
 
-/** Read as kubeadm and the API server read it; whatever one of them would not take is a problem. */
+/** Read as kubeadm and the API server read it. What one of them would refuse is a problem. */
 export function tokenOfSecret(object: object): Result<TokenRecord, string> {
   const secret = objectOf(object);
   const metadata = objectOf(secret['metadata']);
   const name = textOr(metadata['name']);
-  const data = new Map(Object.entries(objectOf(secret['data'])).map(([key, value]) => [key, fromBase64(value)]));
+  const encoded = Object.entries(objectOf(secret['data']));
+  const data = new Map(encoded.map(([key, value]) => [key, Buffer.from(textOr(value), 'base64').toString('utf8')]));
   const id = data.get('token-id') ?? '';
   if (secret['type'] !== tokenSecretType) return failure(`${name} is no Secret of type ${tokenSecretType}`);
   if (id === '') return failure(`bootstrap Token Secret has no token-id data: ${name}`);
@@ -184,14 +182,6 @@ export function isSignedBy(token: BootstrapToken, content: string, signature: st
 /** Whole seconds, as kubeadm writes it. */
 export function rfc3339(instant: Instant): string {
   return new Date(instant).toISOString().replace(/\.\d{3}Z$/, 'Z');
-}
-
-function base64(text: string): string {
-  return Buffer.from(text, 'utf8').toString('base64');
-}
-
-function fromBase64(value: unknown): string {
-  return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : '';
 }
 
 function textOr(value: unknown): string {

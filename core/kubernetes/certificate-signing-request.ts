@@ -1,4 +1,7 @@
+import type { BodyProblem } from '../encoding/json-body.ts';
 import { isObject } from '../encoding/json-object.ts';
+import { failure, success } from '../outcome/result.ts';
+import type { Result } from '../outcome/result.ts';
 import { maxRequestBytes } from '../x509/certificate-request.ts';
 
 /**
@@ -7,8 +10,8 @@ import { maxRequestBytes } from '../x509/certificate-request.ts';
  * Source: k8s.io/api/certificates/{v1,v1beta1}, Kubernetes' CSR documentation.
  */
 
-/** Groups, and usages. Windows, whose directories give people the most groups, puts no more than 1 024 into a token. */
-export const maxListEntries = 1_024;
+/** Of groups and of usages. Windows directories, which have the most groups, put at most 1 024 into a token. */
+const maxListEntries = 1_024;
 /**
  * The relay works on objects up to this size and refuses larger ones itself (docs/watch-relay.md). Honest objects have a
  * few KB; the largest spec.request has 171 KiB in base64. What the relay adds still fits into the API server's limits:
@@ -42,8 +45,8 @@ export interface RequestObject {
 }
 
 /**
- * Bytes of a name in a URL. Requesters choose names, and the API server stores some that no URL can carry: it reads 1 MiB
- * of URL and headers, proxies and load balancers before it often 8 KiB.
+ * Bytes of a name in a URL. Requesters choose names, and the API server stores names that are too long for a URL: it reads
+ * 1 MiB of URL and headers, but proxies and load balancers often read 8 KiB.
  */
 const maxNameBytes = 4_096;
 
@@ -59,12 +62,7 @@ const nodeNameExtra = 'authentication.kubernetes.io/node-name';
 /** Default usages of a v1beta1 request (pkg/apis/certificates/v1beta1/defaults.go); an empty list is not defaulted. */
 const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
 
-export type DecodedObject =
-  | { readonly ok: true; readonly object: RequestObject }
-  | { readonly ok: false; readonly message: string; readonly tooLarge?: true };
-
-/** `json` is what JSON.parse gave. The message names the field that is wrong, never its content. */
-export function decodeRequestObject(json: unknown): DecodedObject {
+export function decodeRequestObject(json: unknown): Result<RequestObject, BodyProblem> {
   if (!isObject(json)) return wrong('body is not a JSON object');
   const { apiVersion, kind, metadata, spec } = json;
   if (apiVersion !== 'certificates.k8s.io/v1' && apiVersion !== 'certificates.k8s.io/v1beta1')
@@ -90,13 +88,13 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   const encoded = spec['request'];
   if (typeof encoded !== 'string' || encoded === '') return wrong('spec.request is missing');
   if (encoded.length > Math.ceil(maxRequestBytes / 3) * 4)
-    return { ...wrong('spec.request is too large'), tooLarge: true };
+    return wrong('spec.request is too large', { tooLarge: true });
   const request = decodeBase64(encoded);
   if (request === undefined) return wrong('spec.request is not base64');
 
   for (const field of ['usages', 'groups'] as const)
     if (Array.isArray(spec[field]) && spec[field].length > maxListEntries)
-      return { ...wrong(`spec.${field} has more than ${maxListEntries} entries`), tooLarge: true };
+      return wrong(`spec.${field} has more than ${maxListEntries} entries`, { tooLarge: true });
   const usages = optionalStrings(spec['usages'] ?? (apiVersion === 'certificates.k8s.io/v1beta1' ? betaUsages : null));
   if (usages === undefined) return wrong('spec.usages is not a list of strings');
   const groups = optionalStrings(spec['groups']);
@@ -115,38 +113,35 @@ export function decodeRequestObject(json: unknown): DecodedObject {
   const certificate = status['certificate'] ?? '';
   if (typeof certificate !== 'string') return wrong('status.certificate is not a string');
 
-  return {
-    ok: true,
-    object: {
-      apiVersion,
-      name,
-      uid,
-      ...(typeof signerName === 'string' && signerName !== '' ? { signerName } : {}),
-      request,
-      usages,
-      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
-      username,
-      groups,
-      requesterNodes,
-      conditions,
-      hasCertificate: certificate !== '',
-    },
-  };
+  return success({
+    apiVersion,
+    name,
+    uid,
+    ...(typeof signerName === 'string' && signerName !== '' ? { signerName } : {}),
+    request,
+    usages,
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    username,
+    groups,
+    requesterNodes,
+    conditions,
+    hasCertificate: certificate !== '',
+  });
 }
 
-function wrong(message: string): { ok: false; message: string } {
-  return { ok: false, message };
+function wrong(message: string, size?: { readonly tooLarge: true }): Result<never, BodyProblem> {
+  return failure({ message, ...size });
 }
 
 /**
- * What the API server takes for the name of a request (ValidatePathSegmentName): one path segment, spaces and all. Any
- * stricter rule would leave an approved request without an answer.
+ * The names that the API server accepts (ValidatePathSegmentName): one path segment, spaces included. A stricter rule would
+ * leave an approved request without an answer.
  */
 function isObjectName(value: unknown): value is string {
   return typeof value === 'string' && /^[^/%]{1,1024}$/s.test(value) && value !== '.' && value !== '..';
 }
 
-/** The API server makes UIDs itself. Printable and bounded: they key the ledger and stand in logs. */
+/** The API server makes UIDs. They must be printable and short, because they are keys of the ledger and appear in logs. */
 function isUid(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?$/.test(value);
 }
@@ -180,7 +175,7 @@ function decodeConditions(value: unknown): readonly Condition[] | undefined {
   return conditions;
 }
 
-/** RFC 4648 §4 with padding and nothing else: Buffer's own decoder skips what it does not know. */
+/** RFC 4648 §4 with padding and nothing else: Buffer's own decoder skips unknown characters. */
 function decodeBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');

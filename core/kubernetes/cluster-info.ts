@@ -3,10 +3,10 @@
  * network can change it in transit, so nothing in it is trusted before the token's signature and the pins are verified
  * (kubernetes cmd/kubeadm/app/discovery/token, util/pubkeypin).
  */
-import { createHash } from 'node:crypto';
 import { certificateFacts, CertificateUnreadableError } from '../x509/read-certificate.ts';
+import { sha256 } from '../encoding/digest.ts';
 import { readBoundedDocument } from '../encoding/bounded-document.ts';
-import { decodePem, toPem } from '../encoding/pem.ts';
+import { decodePem, pemBlocks, toPem } from '../encoding/pem.ts';
 import { isObject, objectOf } from '../encoding/json-object.ts';
 import type { JsonObject } from '../encoding/json-object.ts';
 import { quoted } from '../outcome/printable-text.ts';
@@ -58,9 +58,7 @@ export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, strin
   if (!document.ok) return document;
   const { clusters, contexts, 'current-context': current = '' } = objectOf(document.value);
   const named = (list: unknown, name: unknown): JsonObject | undefined =>
-    Array.isArray(list)
-      ? list.map((item) => (isObject(item) ? item : undefined)).find((entry) => (entry?.['name'] ?? '') === name)
-      : undefined;
+    Array.isArray(list) ? list.map(objectOf).find((entry) => (entry['name'] ?? '') === name) : undefined;
   const context = objectOf(named(contexts, current ?? '')?.['context']);
   const entry = named(clusters, '') ?? named(clusters, context['cluster']);
   const cluster = entry?.['cluster'];
@@ -86,39 +84,34 @@ export function authorityData(kubeconfig: string): string {
   return [...found].map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8')).join('\n');
 }
 
-/** Every certificate of a PEM bundle. Other blocks and text between them are skipped, as in Go. */
+/** Every certificate of a PEM bundle. */
 export function caCertificates(bundle: string): Result<readonly CaCertificate[], string> {
-  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const blocks = pemBlocks(bundle, 'CERTIFICATE');
   if (blocks.length === 0) return failure('data does not contain any valid RSA or ECDSA certificates');
   const found: CaCertificate[] = [];
   for (const text of blocks) {
     const decoded = decodePem(Buffer.from(text), ['CERTIFICATE']);
     if (!decoded.ok) return failure(`a certificate ${decoded.problem}`);
-    const certificate = describe(decoded.value[0]?.content ?? new Uint8Array());
-    if (!certificate.ok) return certificate;
-    found.push(certificate.value);
+    const der = decoded.value[0]?.content ?? new Uint8Array();
+    try {
+      const { subject, spki } = certificateFacts(der);
+      found.push({ pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) });
+    } catch (error) {
+      if (error instanceof CertificateUnreadableError) return failure(`a certificate: ${error.message}`);
+      throw error;
+    }
   }
   return success(found);
 }
 
-function describe(der: Uint8Array): Result<CaCertificate, string> {
-  try {
-    const { subject, spki } = certificateFacts(der);
-    return success({ pem: toPem('CERTIFICATE', der), subject, pin: spkiPin(spki) });
-  } catch (error) {
-    if (error instanceof CertificateUnreadableError) return failure(`a certificate: ${error.message}`);
-    throw error;
-  }
-}
-
-/** RFC 7469 §2.4's idea, written as kubeadm writes it: a CA that is renewed with the same key keeps its hash. */
+/** As in RFC 7469 §2.4, in kubeadm's form: a CA that is renewed with the same key keeps its hash. */
 export function spkiPin(spki: Uint8Array): string {
-  return `sha256:${createHash('sha256').update(spki).digest('hex')}`;
+  return `sha256:${sha256(spki).toString('hex')}`;
 }
 
 /**
- * Only the pinned certificates: a bundle with the pinned CA and an attacker's CA must not make the attacker's CA trusted, because
- * anyone with the token can sign such a bundle.
+ * Only the pinned certificates. Every holder of the token can sign a bundle with the pinned CA and an attacker's CA, and the
+ * attacker's must not become trusted.
  */
 export function pinnedOf(
   certificates: readonly CaCertificate[],

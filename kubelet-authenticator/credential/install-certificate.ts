@@ -1,9 +1,10 @@
 /** Checks the certificate that was issued, writes it to the cache, and removes what is no longer needed. */
+import { pemBlocks } from '../../core/encoding/pem.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { codeOf, removeWork, writeCredential } from '../files/cache.ts';
-import { checkCredential, splitPem } from '../files/check-credential.ts';
+import { checkCredential } from '../files/check-credential.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { removeBootstrapToken } from '../request/login.ts';
 import type { Attempt } from './attempt.ts';
@@ -13,7 +14,7 @@ import { expectationOf } from './credential.ts';
 export function installCertificate({ spec, state }: Attempt, pem: string): Result<Credential, string> {
   const { settings, slot, wanted, provider, dependencies } = spec;
   const { now, log } = dependencies;
-  const stored = { certificatePem: splitPem(pem).join(''), keyPem: state.keyPem, issuedAt: now() };
+  const stored = { certificatePem: pemBlocks(pem, 'CERTIFICATE').join(''), keyPem: state.keyPem, issuedAt: now() };
   const checked = checkCredential(stored, expectationOf(settings, slot, dependencies, wanted.names));
   if (!checked.ok) return failure(`the certificate that was issued cannot be used: it ${checked.problem.why}`);
   const credential = checked.value;

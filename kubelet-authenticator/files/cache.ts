@@ -12,6 +12,7 @@
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pemBlocks } from '../../core/encoding/pem.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { checkOwnDirectory, checkOwnPlace, readCacheFile, UnsafeFileError } from './own-files.ts';
 
@@ -114,9 +115,8 @@ function encodeCredential({ certificatePem, keyPem, issuedAt }: StoredCredential
 }
 
 function decodeCredential(text: string): Result<StoredCredential, string> {
-  const blocks = text.match(/-----BEGIN ([A-Z ]+)-----\n[A-Za-z0-9+/=\n]+-----END \1-----\n/g) ?? [];
-  const certificates = blocks.filter((block) => block.startsWith('-----BEGIN CERTIFICATE-----'));
-  const [keyPem, ...more] = blocks.filter((block) => block.startsWith('-----BEGIN PRIVATE KEY-----'));
+  const certificates = pemBlocks(text, 'CERTIFICATE');
+  const [keyPem, ...more] = pemBlocks(text, 'PRIVATE KEY');
   if (keyPem === undefined || more.length > 0 || certificates.length === 0)
     return { ok: false, problem: 'holds no certificate with its key' };
   const [line = ''] = text.split('\n', 1);

@@ -5,6 +5,7 @@
  * Loaded by every call of the kubelet: imports only `node:crypto`.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { pemBlocks } from '../../core/encoding/pem.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { StoredCredential } from './cache.ts';
 
@@ -49,7 +50,7 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
   let fits: boolean;
   try {
     const key = createPrivateKey(stored.keyPem);
-    chain = splitPem(stored.certificatePem).map((pem) => new X509Certificate(pem));
+    chain = pemBlocks(stored.certificatePem, 'CERTIFICATE').map((pem) => new X509Certificate(pem));
     fits = chain[0]?.checkPrivateKey(key) === true;
   } catch {
     return no('cannot be read');
@@ -106,11 +107,7 @@ function isIssuedBy(
 
 /** The certificates of a bundle. Throws if one is malformed. */
 export function readBundle(pem: string): readonly X509Certificate[] {
-  return splitPem(pem).map((block) => new X509Certificate(block));
-}
-
-export function splitPem(pem: string): readonly string[] {
-  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\r?\n?/g) ?? [];
+  return pemBlocks(pem, 'CERTIFICATE').map((block) => new X509Certificate(block));
 }
 
 function oneLine(name: string): string {

@@ -126,15 +126,16 @@ type Call =
 /** `{"request": <CertificateSigningRequest>, "context"?: {"machine"?: …}}`, and nothing else. */
 function decodeCall(bytes: Uint8Array): Call {
   const body = decodeBody(bytes, maxCallBytes);
-  if (!body.ok) return body;
-  if (!isObject(body.json)) return { ok: false, message: 'body is not a JSON object' };
-  const { request, context, ...others } = body.json;
+  if (!body.ok) return { ok: false, ...body.problem };
+  if (!isObject(body.value)) return { ok: false, message: 'body is not a JSON object' };
+  const { request, context, ...others } = body.value;
   if (Object.keys(others).length > 0) return { ok: false, message: 'body has keys other than request and context' };
   const decoded = decodeRequestObject(request);
-  if (!decoded.ok) return { ...decoded, message: `request: ${decoded.message}`, json: request };
+  if (!decoded.ok)
+    return { ok: false, ...decoded.problem, message: `request: ${decoded.problem.message}`, json: request };
   const narrowed = decodeContext(context);
   if (!narrowed.ok) return { ok: false, message: narrowed.problem, json: request };
-  return { ok: true, json: request, object: decoded.object, context: narrowed.value };
+  return { ok: true, json: request, object: decoded.value, context: narrowed.value };
 }
 
 /** The parts of an outcome that may be logged. */

@@ -153,8 +153,8 @@ function unknownCa(name: string, { cluster, cas }: CaPorts): string {
 }
 
 function caAnswer(name: string, loaded: LoadedCa & { readonly created: boolean }): CaAnswer {
-  if (!loaded.ok) return { ok: false, name, why: loaded.why, message: loaded.message };
-  const { certificate, signer } = loaded.authority;
+  if (!loaded.ok) return { ok: false, name, ...loaded.problem };
+  const { certificate, signer } = loaded.value;
   return {
     ok: true,
     name,

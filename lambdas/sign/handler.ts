@@ -126,8 +126,8 @@ async function sign(
   let error: unknown;
   try {
     const body = decodeBody(bytes);
-    if (body.ok) json = body.json;
-    outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body);
+    if (body.ok) json = body.value;
+    outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body.problem);
   } catch (thrown) {
     // Temporary: nothing was disclosed, and the next delivery resumes from the record.
     error = thrown;
@@ -153,9 +153,9 @@ function logFieldsOf(outcome: SignOutcome): Partial<CallLogEntry> {
 
 async function signObject(json: unknown, cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<SignOutcome> {
   const decoded = decodeRequestObject(json);
-  if (!decoded.ok) return rejected(decoded);
+  if (!decoded.ok) return rejected(decoded.problem);
   const attestations = ports.attestations?.(cluster.name);
-  return issue(decoded.object, cluster, {
+  return issue(decoded.value, cluster, {
     ...(attestations === undefined
       ? {}
       : { attestations: { ...attestations, attest: () => attestations.attest(json as JsonObject) } }),

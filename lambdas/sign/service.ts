@@ -42,8 +42,8 @@ export function createSignService(
     const [ca, keyArn] = [cluster.cas.get(name), caKeys.get(name)];
     if (ca === undefined || keyArn === undefined) throw new MisconfigurationError(`there is no key for CA ${name}`);
     const loaded = await loadAuthority(ca, kmsKey(kms, keyArn), store);
-    if (!loaded.ok) throw new MisconfigurationError(loaded.message);
-    return loaded.authority;
+    if (!loaded.ok) throw new MisconfigurationError(loaded.problem.message);
+    return loaded.value;
   }
 
   const known = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });

@@ -42,10 +42,10 @@ export function ourSigner(authority: CorpusAuthority, options: SignerOptions): O
     close,
     async ask(json, nowSeconds) {
       const decoded = decodeRequestObject(json);
-      if (!decoded.ok && decoded.tooLarge === true)
-        return { kind: 'refused', codes: ['RequestTooLarge'], message: decoded.message };
-      if (!decoded.ok) throw new Error(`not an object of the API server's: ${decoded.message}`);
-      const outcome = await issue(decoded.object, cluster, {
+      if (!decoded.ok && decoded.problem.tooLarge === true)
+        return { kind: 'refused', codes: ['RequestTooLarge'], message: decoded.problem.message };
+      if (!decoded.ok) throw new Error(`not an object of the API server's: ${decoded.problem.message}`);
+      const outcome = await issue(decoded.value, cluster, {
         ledger,
         locks: noLocks,
         authority: () => Promise.resolve(ours),

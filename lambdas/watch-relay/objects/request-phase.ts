@@ -27,17 +27,17 @@ export function classify(json: JsonObject, bytes = 0): RequestPhase {
   const longName = name.length > maxNameLength;
   let decoded = decodeRequestObject(longName ? withName(json, name.slice(0, maxNameLength)) : json);
   // Too large to sign is the sign function's refusal, with its own words. All we need to know is whether it is approved.
-  if (!decoded.ok && decoded.tooLarge === true)
+  if (!decoded.ok && decoded.problem.tooLarge === true)
     decoded = decodeRequestObject(withoutContent(withName(json, name.slice(0, maxNameLength))));
-  if (!decoded.ok) return { kind: 'malformed', message: decoded.message };
-  const object = { ...decoded.object, name };
+  if (!decoded.ok) return { kind: 'malformed', message: decoded.problem.message };
+  const object = { ...decoded.value, name };
   const oversized = longName || bytes > maxRelayedBytes;
-  const why = triage(decoded.object);
+  const why = triage(decoded.value);
   // An Approved condition that says otherwise is somebody's decision, whatever it means.
-  const undecided = !decoded.object.conditions.some(({ type }) => type === 'Approved');
-  if (why === 'NotApproved' && undecided && !decoded.object.hasCertificate)
+  const undecided = !decoded.value.conditions.some(({ type }) => type === 'Approved');
+  if (why === 'NotApproved' && undecided && !decoded.value.hasCertificate)
     return { kind: 'pending', object, oversized };
-  if (why !== undefined) return { kind: 'settled', why, uid: decoded.object.uid };
+  if (why !== undefined) return { kind: 'settled', why, uid: decoded.value.uid };
   return { kind: 'approved', object, oversized };
 }
 

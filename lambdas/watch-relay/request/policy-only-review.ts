@@ -13,7 +13,8 @@ import { readAndCheckRequest } from '../../../core/read-and-check-request.ts';
 
 export function reviewByPolicy(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
   const whole = decodeRequestObject(json);
-  if (!whole.ok && whole.tooLarge === true) return denied([violation('RequestTooLarge', whole.message)]);
+  if (!whole.ok && whole.problem.tooLarge === true)
+    return denied([violation('RequestTooLarge', whole.problem.message)]);
   const checked = readAndCheckRequest(object, new Map([[object.signerName ?? '', profile]]), undefined);
   if (checked.kind === 'ignored') return { decision: 'ignore', reason: checked.why };
   if (checked.violations !== undefined) return denied(checked.violations);

@@ -55,12 +55,12 @@ export function createWebhookProxy(cluster: string, ports: WebhookPorts): Webhoo
     const wrongType = wrongContentType(new Map([['content-type', call.contentType ?? '']]));
     if (wrongType !== undefined) return wrongType;
     const body = decodeBody(call.body);
-    if (!body.ok) return unreadable(body);
-    const posted = decodeRequestObject(body.json);
-    if (!posted.ok) return unreadable(posted);
-    const { name, uid } = posted.object;
+    if (!body.ok) return unreadable(body.problem);
+    const posted = decodeRequestObject(body.value);
+    if (!posted.ok) return unreadable(posted.problem);
+    const { name, uid } = posted.value;
     try {
-      return await forward(body.json as JsonObject, { name, uid }, ports, signal);
+      return await forward(body.value as JsonObject, { name, uid }, ports, signal);
     } catch (error) {
       // The API server or the endpoint is unreachable, or the client is gone.
       const detail = errorMessage(error).slice(0, 300);

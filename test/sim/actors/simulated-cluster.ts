@@ -144,7 +144,7 @@ export function createLives(cluster: SimulatedCluster): (name: string) => Life {
 /** Of what cannot be read at all there is none. */
 function digestOf(json: JsonObject, cluster: string): string {
   const decoded = decodeRequestObject(json);
-  return decoded.ok ? requestDigest(cluster, decoded.object, decoded.object.signerName ?? '') : '';
+  return decoded.ok ? requestDigest(cluster, decoded.value, decoded.value.signerName ?? '') : '';
 }
 
 function uidFrom(random: Random): string {

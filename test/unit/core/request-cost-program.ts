@@ -29,8 +29,8 @@ const { ledger, close } = openEmbeddedLedger(':memory:');
 /** What the sign function does for it: `issued`, or the code of the refusal. */
 async function sign(json: ApprovedObject): Promise<string> {
   const decoded = decodeRequestObject(json);
-  if (!decoded.ok) return decoded.tooLarge === true ? 'RequestTooLarge' : decoded.message;
-  const outcome = await issue(decoded.object, cluster, {
+  if (!decoded.ok) return decoded.problem.tooLarge === true ? 'RequestTooLarge' : decoded.problem.message;
+  const outcome = await issue(decoded.value, cluster, {
     ledger,
     locks: noLocks,
     authority: () => Promise.resolve(authority),
@@ -44,8 +44,8 @@ async function sign(json: ApprovedObject): Promise<string> {
 function relay(json: ApprovedObject): string {
   const decoded = decodeRequestObject(json);
   const profile = cluster.profiles.get(worstSigner);
-  if (!decoded.ok || profile === undefined) return decoded.ok ? 'no profile' : decoded.message;
-  return reviewByPolicy(profile, json, decoded.object).decision;
+  if (!decoded.ok || profile === undefined) return decoded.ok ? 'no profile' : decoded.problem.message;
+  return reviewByPolicy(profile, json, decoded.value).decision;
 }
 
 const counts: Record<string, number> = {};

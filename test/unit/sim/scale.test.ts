@@ -39,7 +39,7 @@ async function realCalls(tries: readonly Try[]): Promise<readonly (readonly stri
     },
     status: { conditions: [{ type: 'Approved', status: 'True' }] },
   });
-  if (!decoded.ok) throw new Error(decoded.message);
+  if (!decoded.ok) throw new Error(decoded.problem.message);
   const told: string[][] = [];
   for (const { at, fails = [] } of tries) {
     const calls: string[] = [];
@@ -63,7 +63,7 @@ async function realCalls(tries: readonly Try[]): Promise<readonly (readonly stri
     if (simulated === undefined) throw new Error('there is a CA');
     const sign = noted('sign', async (tbs: Uint8Array) => ({ bytes: simulated.sign(tbs) }));
     const authority = authorityWith(simulated, sign);
-    const end = await issue(decoded.object, cluster, {
+    const end = await issue(decoded.value, cluster, {
       ledger,
       locks: noLocks,
       authority: async () => authority,

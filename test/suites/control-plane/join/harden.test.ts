@@ -422,6 +422,6 @@ async function failWhatIsApproved(plane: ControlPlane, signal: AbortSignal): Pro
 function decoded(item: object): RequestObject {
   const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
   const request = decodeRequestObject({ ...kind, ...item });
-  if (!request.ok) throw new Error(request.message);
-  return request.object;
+  if (!request.ok) throw new Error(request.problem.message);
+  return request.value;
 }

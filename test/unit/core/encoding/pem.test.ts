@@ -1,6 +1,6 @@
 import { fc } from '../../../harness/determinism/properties.ts';
 import { describe, expect, test } from 'vitest';
-import { decodePem, toPem } from '../../../../core/encoding/pem.ts';
+import { decodePem, pemBlocks, toPem } from '../../../../core/encoding/pem.ts';
 import { pemBlock } from '../../../harness/x509/requests.ts';
 
 const labels = ['ONE', 'TWO', 'THREE'];
@@ -80,6 +80,13 @@ test('what toPem writes comes back, and is what the reference writes', () => {
     }),
     { numRuns: 100 },
   );
+});
+
+test('pemBlocks finds the blocks of one label and skips everything else', () => {
+  const unended = '-----BEGIN ONE-----\nQUFB\n';
+  expect(pemBlocks(`# first\n${one}subject=x\n${two}\n${one.trimEnd()}`, 'ONE')).toEqual([one, one.trimEnd()]);
+  expect(pemBlocks(`${two}${unended}`, 'ONE')).toEqual([]);
+  expect(pemBlocks(unended + one, 'ONE')).toEqual([one]);
 });
 
 test('a body of many short lines costs no stack', () => {

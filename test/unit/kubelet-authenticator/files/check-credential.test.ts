@@ -6,7 +6,6 @@ import {
   nodeSubject,
   noNames,
   renewalMoment,
-  splitPem,
 } from '../../../../kubelet-authenticator/files/check-credential.ts';
 import {
   createTestAuthority,
@@ -68,13 +67,6 @@ describe('a certificate out of the cache', () => {
     expect(check({}, { now: Date.now() + 25 * hour })).toMatchObject({ problem: { keyPem: good.keyPem } });
     expect(check({}, { subject: nodeSubject('n2') })).toMatchObject({ ok: false, problem: { keyPem: undefined } });
     expect(check({ keyPem: another.keyPem })).toMatchObject({ ok: false, problem: { keyPem: undefined } });
-  });
-
-  test('splits a bundle whatever stands around its blocks', () => {
-    const text = `# one\n${good.certificatePem}\nsubject=x\n${another.certificatePem}`;
-    expect(splitPem(text).map((pem) => new X509Certificate(pem).fingerprint256)).toEqual(
-      [good, another].map(({ certificatePem }) => new X509Certificate(certificatePem).fingerprint256),
-    );
   });
 });
 

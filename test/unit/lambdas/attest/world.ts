@@ -145,8 +145,8 @@ function attested(cluster: ClusterConfiguration, provider: string, options: Worl
 
 function decoded(object: object): RequestObject {
   const read = decodeRequestObject(object);
-  if (!read.ok) throw new Error(read.message);
-  return read.object;
+  if (!read.ok) throw new Error(read.problem.message);
+  return read.value;
 }
 
 export interface Asked {

@@ -221,8 +221,8 @@ function spkiOf({ key }: Ask): Uint8Array {
 
 function digestOf({ object }: Answered, { cluster }: Step): string {
   const read = decodeRequestObject(object);
-  if (!read.ok || read.object.signerName === undefined) throw new Error('not a request');
-  return requestDigest(cluster, read.object, read.object.signerName);
+  if (!read.ok || read.value.signerName === undefined) throw new Error('not a request');
+  return requestDigest(cluster, read.value, read.value.signerName);
 }
 
 function mayBe(pattern: string, name: string): boolean {

@@ -215,10 +215,10 @@ test('lock: spec.extra that that is no map of lists is invalid', async () => {
   };
   for (const fine of [undefined, null, {}, { other: ['x'] }, { [name]: [] }]) {
     const read = decoded(fine);
-    expect(read.ok && read.object.requesterNodes).toEqual([]);
+    expect(read.ok && read.value.requesterNodes).toEqual([]);
   }
   const one = decoded({ [name]: ['n1'] });
-  expect(one.ok && one.object.requesterNodes).toEqual(['n1']);
+  expect(one.ok && one.value.requesterNodes).toEqual(['n1']);
   for (const wrong of ['x', [], 7, { [name]: 'n1' }, { [name]: [7] }])
     expect(decoded(wrong)).toMatchObject({ ok: false });
 });

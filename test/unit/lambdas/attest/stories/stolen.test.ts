@@ -310,12 +310,12 @@ async function restarted(scene: Scene) {
 /** As whoever may write the attestations table. */
 async function forge({ store }: AttestedSite, object: object): Promise<void> {
   const decoded = decodeRequestObject(object);
-  if (!decoded.ok) throw new Error(decoded.message);
-  const { uid } = decoded.object;
+  if (!decoded.ok) throw new Error(decoded.problem.message);
+  const { uid } = decoded.value;
   const [now, nodeName, identity] = [platform.now(), 'cp-1', 'aws#aws/111122223333/eu-central-1/i-0123456789abcdef0'];
   const verdict = {
     uid,
-    requestDigest: requestDigest('prod', decoded.object, signers.client),
+    requestDigest: requestDigest('prod', decoded.value, signers.client),
     signerName: signers.client,
     decision: 'approve',
     annotations: {},
