@@ -4,6 +4,7 @@ import { GetPublicKeyCommand, SignCommand } from '@aws-sdk/client-kms';
 import type { KMSClient, KMSClientConfig } from '@aws-sdk/client-kms';
 import type { CaKey, CaPublicKey } from '../../core/ca/authority.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
+import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm, Signer } from '../../core/ports/signer.ts';
 
 /**
@@ -14,19 +15,6 @@ export const kmsClientConfig = {
   maxAttempts: 1,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
 } as const satisfies KMSClientConfig;
-
-/** KMS's algorithm names. In KMS each curve has one digest. */
-const hashes: Readonly<Record<SignatureAlgorithm, 'sha256' | 'sha384' | 'sha512'>> = {
-  ECDSA_SHA_256: 'sha256',
-  ECDSA_SHA_384: 'sha384',
-  ECDSA_SHA_512: 'sha512',
-  RSASSA_PKCS1_V1_5_SHA_256: 'sha256',
-  RSASSA_PKCS1_V1_5_SHA_384: 'sha384',
-  RSASSA_PKCS1_V1_5_SHA_512: 'sha512',
-  RSASSA_PSS_SHA_256: 'sha256',
-  RSASSA_PSS_SHA_384: 'sha384',
-  RSASSA_PSS_SHA_512: 'sha512',
-};
 
 /** `keyArn`: not an alias or a key ID. It is recorded with each certificate, and must always name the same key. */
 export function kmsKey(client: KMSClient, keyArn: string): CaKey {
@@ -44,7 +32,7 @@ export function kmsSigner(client: KMSClient, keyArn: string, algorithm: Signatur
     async sign(tbs) {
       const command = new SignCommand({
         KeyId: keyArn,
-        Message: createHash(hashes[algorithm]).update(tbs).digest(),
+        Message: createHash(signatureDigests[algorithm]).update(tbs).digest(),
         MessageType: 'DIGEST',
         SigningAlgorithm: algorithm,
       });

@@ -8,19 +8,18 @@ import {
   machineEntryFrom,
   verdictFrom,
 } from '../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../core/attestation/records/stored-records.ts';
-import type { Lock } from '../../core/ports/locks.ts';
+import type { Plain } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './attestation-items.ts';
-import type { DynamoDbAttestationsOptions } from './attestations.ts';
-import { attestationsTable, tableError } from './table.ts';
+import { attestationsTable, mapTableErrors } from './table.ts';
 import { newToken, transactGet, transactWrite } from './transactions.ts';
+import type { TransactionOptions } from './transactions.ts';
 import { attributeFrom, itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
-export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): AttestationAdmin {
+export function dynamoDbAttestationAdmin(options: TransactionOptions): AttestationAdmin {
   const { client, tableName, randomBytes } = options;
   const writes = writesOf(tableName);
 
@@ -28,20 +27,15 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
   async function* scan(kind: string): AsyncGenerator<Item> {
     let from: Item | undefined;
     do {
-      const { Items: items = [], LastEvaluatedKey: next } = await client
-        .send(
-          new ScanCommand({
-            TableName: tableName,
-            ConsistentRead: true,
-            FilterExpression: 'begins_with(#pk, :kind)',
-            ExpressionAttributeNames: { '#pk': attestationsTable.partitionKey },
-            ExpressionAttributeValues: { ':kind': { S: `${kind}#` } },
-            ...(from === undefined ? {} : { ExclusiveStartKey: from }),
-          }),
-        )
-        .catch((error: unknown) => {
-          throw tableError(error);
-        });
+      const command = new ScanCommand({
+        TableName: tableName,
+        ConsistentRead: true,
+        FilterExpression: 'begins_with(#pk, :kind)',
+        ExpressionAttributeNames: { '#pk': attestationsTable.partitionKey },
+        ExpressionAttributeValues: { ':kind': { S: `${kind}#` } },
+        ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+      });
+      const { Items: items = [], LastEvaluatedKey: next } = await mapTableErrors(() => client.send(command));
       yield* items;
       from = next;
     } while (from !== undefined);
@@ -70,13 +64,11 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
       for await (const verdict of list('verdict', verdictFrom)) if (verdict.expiresAt > now) yield verdict;
     },
     async *listAudit() {
-      const items: AuditItem[] = [];
-      for await (const item of list('audit', auditItemFrom)) items.push(item);
+      const items = await all(list('audit', auditItemFrom));
       yield* items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     },
     async listMachines() {
-      const entries: MachineEntry[] = [];
-      for await (const item of scan('machine')) entries.push(...entriesIn(item));
+      const entries = (await all(scan('machine'))).flatMap(entriesIn);
       return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     },
     async reset(record, audit) {
@@ -113,9 +105,7 @@ export function dynamoDbAttestationAdmin(options: DynamoDbAttestationsOptions): 
       return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
     async listLocks() {
-      const locks: Lock[] = [];
-      for await (const item of scan('lock')) locks.push(lockFrom(plainFrom(item)));
-      return oldestFirst(locks);
+      return oldestFirst(await all(list('lock', lockFrom)));
     },
     async lock(lock, audit) {
       const answer = await change(
@@ -154,4 +144,10 @@ function entriesIn(item: Item): readonly MachineEntry[] {
       ? [machineEntryFrom({ ...(about as Plain), name: name.slice(patternPrefix.length) })]
       : [],
   );
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
 }

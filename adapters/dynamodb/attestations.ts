@@ -2,8 +2,8 @@
  * The records of attestation in a DynamoDB table. Every write is one transaction with the conditions that
  * core/ports/attestation-store.ts defines; every read of several items that belong together is one transaction too.
  */
-import { BatchGetItemCommand, GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { DynamoDBClient, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { BatchGetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { identityRecordFrom, lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
 import type {
   AttestationStore,
@@ -11,53 +11,36 @@ import type {
   ClaimWrite,
   IdentityRecord,
   Lookup,
-  LookupResult,
   Verdict,
 } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
+import { holderOf, lookUp } from '../../core/attestation/look-up.ts';
+import type { StoredItems } from '../../core/attestation/look-up.ts';
 import { lockOfMachine, subjectsOf } from '../../core/attestation/locks.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
-import { nameMatches } from '../../core/policy/patterns.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { cleanUpAt, isOf, isStillActive, keys, patternPrefix, timeToLive, writesOf } from './attestation-items.ts';
 import type { Condition } from './attestation-items.ts';
-import { attestationsTable, tableError } from './table.ts';
-import { newToken, transactGet, transactWrite } from './transactions.ts';
+import { attestationsTable, mapTableErrors } from './table.ts';
+import { newToken, readItem, transactGet, transactWrite } from './transactions.ts';
+import type { TransactionOptions } from './transactions.ts';
 import { itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
-export interface DynamoDbAttestationsOptions {
-  /** Made with `ledgerClientConfig`: the SDK may repeat these writes too. */
-  readonly client: DynamoDBClient;
-  readonly tableName: string;
-  readonly randomBytes: (count: number) => Uint8Array;
-}
-
-/** If a node name changes hands between two reads, it is read again, this often. */
+/** If a node name passes to another machine between two reads, it is read again, this often. */
 const mostReads = 4;
 
-export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): AttestationStore {
+export function dynamoDbAttestations(options: TransactionOptions): AttestationStore {
   const { client, tableName, randomBytes } = options;
   const writes = writesOf(tableName);
 
-  async function get(key: Item): Promise<Item | undefined> {
-    try {
-      return (await client.send(new GetItemCommand({ TableName: tableName, Key: key, ConsistentRead: true }))).Item;
-    } catch (error) {
-      throw tableError(error);
-    }
-  }
+  const get = (key: Item) => readItem(options, key);
 
   /** Each item as it is now, in the order of the keys; not of one moment. */
   async function getEach(wanted: readonly Item[]): Promise<readonly (Item | undefined)[]> {
-    let answer;
-    try {
-      const RequestItems = { [tableName]: { Keys: [...wanted], ConsistentRead: true } };
-      answer = await client.send(new BatchGetItemCommand({ RequestItems }));
-    } catch (error) {
-      throw tableError(error);
-    }
+    const RequestItems = { [tableName]: { Keys: [...wanted], ConsistentRead: true } };
+    const answer = await mapTableErrors(() => client.send(new BatchGetItemCommand({ RequestItems })));
     if ((answer.UnprocessedKeys?.[tableName]?.Keys ?? []).length > 0) throw new ThrottledError('the table is busy');
     const found = new Map((answer.Responses?.[tableName] ?? []).map((item) => [named(item)[0], item]));
     return wanted.map((key) => found.get(named(key)[0]));
@@ -75,7 +58,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
       holder = identity === undefined ? undefined : keys.identity(identity);
       if (holder === undefined || asked.has(named(holder)[0])) return read;
     }
-    throw new ThrottledError('a node name changes hands faster than it can be read');
+    throw new ThrottledError('a node name passes to other machines faster than it can be read');
   }
 
   return {
@@ -88,7 +71,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
       return item === undefined ? undefined : recordFrom(item, identity);
     },
     async findNode(nodeName) {
-      return holderIn(await readWithHolder(nodeName, []), nodeName);
+      return holderOf(nodeName, itemsIn(await readWithHolder(nodeName, [])));
     },
     async recall(uid, count, now) {
       const [verdict, refused] = await getEach([keys.verdict(uid), keys.refused(count)]);
@@ -114,11 +97,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
         ExpressionAttributeNames: { '#refusals': 'refusals', '#ttl': attestationsTable.timeToLive },
         ExpressionAttributeValues: { ':one': { N: '1' }, ':ttl': cleanUpAt(count.from) },
       };
-      try {
-        await client.send(new UpdateItemCommand(update));
-      } catch (error) {
-        throw tableError(error);
-      }
+      await mapTableErrors(() => client.send(new UpdateItemCommand(update)));
     },
     async findLock(subject) {
       const item = await get(keys.lock(subject));
@@ -126,7 +105,8 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
     },
     async lookup(question) {
       checkLookup(question);
-      return seenIn(await readWithHolder(question.nodeName, keysOf(question)), question);
+      const read = await readWithHolder(question.nodeName, keysOf(question));
+      return lookUp(question, { ...itemsIn(read, question.now), entries: entriesIn(read, question) });
     },
     async claim(claim, now) {
       checkClaim(claim);
@@ -135,7 +115,7 @@ export function dynamoDbAttestations(options: DynamoDbAttestationsOptions): Atte
       if (answer.kind === 'written') return answer;
       const [standing] = answer.failed;
       if (standing === undefined) return { kind: 'changed' };
-      // This very call has written before, and its answer was lost.
+      // This call has written before, and its answer was lost.
       if (standing['writer']?.S === token) return { kind: 'written' };
       return { kind: 'verdict', found: verdictFrom(plainFrom(standing)) } satisfies ClaimWrite;
     },
@@ -208,32 +188,29 @@ function keysOf(question: Lookup): readonly Item[] {
   ];
 }
 
-function seenIn(read: (key: Item) => Item | undefined, question: Lookup): LookupResult {
-  const { now, identity, nodeName, once, addresses, machines } = question;
-  const item = identity === undefined ? undefined : read(keys.identity(identity));
-  const lock = identity === undefined ? undefined : read(keys.lock(lockOfMachine(identity)));
-  const holder = holderIn(read, nodeName);
-  const patterns = Object.keys(machines.length === 0 ? {} : (read(keys.patterns) ?? {}))
-    .filter((name) => name.startsWith(patternPrefix))
-    .map((name) => name.slice(patternPrefix.length));
+function itemsIn(read: (key: Item) => Item | undefined, now: Instant = 0): Omit<StoredItems, 'entries'> {
+  const owner = (key: Item): string | undefined => read(key)?.['identity']?.S;
   return {
-    ...(item === undefined || identity === undefined ? {} : { identity: recordFrom(item, identity) }),
-    ...(lock === undefined || identity === undefined ? {} : { lock: lockOn(lock, lockOfMachine(identity)) }),
-    ...(holder === undefined || holder.identity === identity ? {} : { holder }),
-    once: once.map(({ kind, id }) => spentBy(read(keys.once(kind, id)), now)),
-    addresses: addresses.map((address) => read(keys.address(address))?.['identity']?.S),
-    listed:
-      exactNames(question).some((name) => read(keys.machine(name)) !== undefined) ||
-      machines.some((name) => patterns.some((pattern) => nameMatches(pattern, name))),
+    identity(identity) {
+      const item = read(keys.identity(identity));
+      return item === undefined ? undefined : recordFrom(item, identity);
+    },
+    lock(subject) {
+      const item = read(keys.lock(subject));
+      return item === undefined ? undefined : lockOn(item, subject);
+    },
+    holder: (nodeName) => owner(keys.node(nodeName)),
+    spentBy: ({ kind, id }) => spentBy(read(keys.once(kind, id)), now),
+    owner: (address) => owner(keys.address(address)),
   };
 }
 
-function holderIn(read: (key: Item) => Item | undefined, nodeName: string): IdentityRecord | undefined {
-  const identity = read(keys.node(nodeName))?.['identity']?.S;
-  if (identity === undefined) return undefined;
-  const item = read(keys.identity(identity));
-  if (item === undefined) throw new TypeError('a node name belongs to a machine without a record');
-  return recordFrom(item, identity);
+function entriesIn(read: (key: Item) => Item | undefined, question: Lookup): readonly string[] {
+  const patterns = Object.keys(question.machines.length === 0 ? {} : (read(keys.patterns) ?? {}));
+  return [
+    ...exactNames(question).filter((name) => read(keys.machine(name)) !== undefined),
+    ...patterns.filter((name) => name.startsWith(patternPrefix)).map((name) => name.slice(patternPrefix.length)),
+  ];
 }
 
 function spentBy(item: Item | undefined, now: Instant): string | undefined {

@@ -1,31 +1,25 @@
 /**
  * The CA certificates of one cluster, in its certificates table:
  *
- *     ca#<name>                  which certificate is this CA's, for good
+ *     ca#<name>                  which certificate is this CA's; never changes
  *     ca#<name>#<fingerprint>    that certificate (SHA-256 of its DER, hex)
  *
- * Both are written in one transaction on the condition that neither is there, and neither is ever written again.
+ * Both are written in one transaction, only if neither exists, and neither is ever written again.
  */
-import { GetItemCommand, TransactionCanceledException, TransactWriteItemsCommand } from '@aws-sdk/client-dynamodb';
-import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { TransactionCanceledException, TransactWriteItemsCommand } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { CaRecord, CaStore } from '../../core/ca/authority.ts';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { bytes, integer, text } from '../../core/encoding/stored-fields.ts';
 import { certificatesTable, expiryPartition, itemKey, tableError } from './table.ts';
-
-type Item = Record<string, AttributeValue>;
+import { readItem } from './transactions.ts';
+import { itemFrom, plainFrom } from './values.ts';
+import type { Item } from './values.ts';
 
 export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaStore {
   const { partitionKey } = certificatesTable;
-
-  async function get(...names: string[]): Promise<Item | undefined> {
-    const key = { [partitionKey]: { S: itemKey('ca', ...names) } };
-    const command = new GetItemCommand({ TableName: tableName, Key: key, ConsistentRead: true });
-    try {
-      return (await client.send(command)).Item;
-    } catch (error) {
-      throw tableError(error);
-    }
-  }
+  const keyOf = (...names: string[]): Item => ({ [partitionKey]: { S: itemKey('ca', ...names) } });
+  const get = (...names: string[]) => readItem({ client, tableName }, keyOf(...names));
 
   return {
     async find(name) {
@@ -37,26 +31,20 @@ export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaSt
     },
     async add(record) {
       const { fingerprintSha256: fingerprint, serial, notAfter } = certificateFacts(record.certificate);
-      const put = (key: string, item: Item) => ({
+      const put = (key: Item, fields: object) => ({
         Put: {
           TableName: tableName,
-          Item: { [partitionKey]: { S: key }, ...item },
+          Item: { ...key, ...itemFrom(fields) },
           ConditionExpression: `attribute_not_exists(${partitionKey})`,
         },
       });
+      const { name, keyId: caKeyId, certificate: cert, createdAt } = record;
+      const expiry = expiryPartition(notAfter, serial);
       const command = new TransactWriteItemsCommand({
-        // The SDK adds a token, by which a repetition after a lost answer is known for one: it succeeds like the first.
+        // The SDK adds a token, so that a repetition after a lost answer succeeds like the first call.
         TransactItems: [
-          put(itemKey('ca', record.name), { fingerprint: { S: fingerprint } }),
-          put(itemKey('ca', record.name, fingerprint), {
-            name: { S: record.name },
-            caKeyId: { S: record.keyId },
-            cert: { B: record.certificate },
-            createdAt: { N: String(record.createdAt) },
-            serial: { S: serial },
-            notAfter: { N: String(notAfter) },
-            expiry: { S: expiryPartition(notAfter, serial) },
-          }),
+          put(keyOf(name), { fingerprint }),
+          put(keyOf(name, fingerprint), { name, caKeyId, cert, createdAt, serial, notAfter, expiry }),
         ],
       });
       try {
@@ -70,7 +58,7 @@ export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaSt
   };
 }
 
-/** As opposed to a transaction that met another one, which says nothing of what is there. */
+/** Unlike a conflict with another transaction, which does not tell whether the CA exists. */
 function isTaken(error: unknown): boolean {
   return (
     error instanceof TransactionCanceledException &&
@@ -78,10 +66,14 @@ function isTaken(error: unknown): boolean {
   );
 }
 
-/** An item that is not what this program writes is a fault, never a guess. */
+/** An item that this program did not write throws. */
 function recordFrom(item: Item, name: string): CaRecord {
-  const [keyId, certificate, createdAt] = [item['caKeyId']?.S, item['cert']?.B, Number(item['createdAt']?.N)];
-  if (item['name']?.S !== name || keyId === undefined || certificate === undefined || !Number.isSafeInteger(createdAt))
-    throw new TypeError(`the item of CA ${name} cannot be read`);
-  return { name, keyId, certificate, createdAt };
+  const plain = plainFrom(item);
+  if (text(plain, 'name') !== name) throw new TypeError(`the item of CA ${name} is of another CA`);
+  return {
+    name,
+    keyId: text(plain, 'caKeyId'),
+    certificate: bytes(plain, 'cert'),
+    createdAt: integer(plain, 'createdAt'),
+  };
 }

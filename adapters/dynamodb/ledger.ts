@@ -1,19 +1,12 @@
 /**
- * The ledger of one cluster in its DynamoDB table. Each method is one call, conditional on what the record must be, and
- * asks for the record that stands in the way (ReturnValuesOnConditionCheckFailure), so that a lost race needs no second
- * read.
+ * The ledger of one cluster in its DynamoDB table. Each method is one conditional call. If the condition fails, the call
+ * returns the existing record (ReturnValuesOnConditionCheckFailure), so that a lost race needs no second read.
  *
- * The SDK sends a call again when its answer is lost. The second one then fails its own condition: against what the
- * first one wrote. Every write therefore leaves a token of its call in the record, and a condition that fails against
- * the token of the same call means: written. A second call of the caller has another token and gets the usual answer.
+ * The SDK repeats a call whose answer is lost, and the repetition then fails its own condition. So every write stores a
+ * token of its call in the record: if the condition fails against a record with the same token, the call has written.
  */
-import {
-  ConditionalCheckFailedException,
-  GetItemCommand,
-  PutItemCommand,
-  UpdateItemCommand,
-} from '@aws-sdk/client-dynamodb';
-import type { DynamoDBClient, DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type {
   CertificateLedger,
   FreshKey,
@@ -22,27 +15,23 @@ import type {
   LedgerWrite,
   OpenWrite,
 } from '../../core/ports/certificate-ledger.ts';
-import { certificatesTable, expiryPartition, itemKey, tableError } from './table.ts';
-import { newToken, transactWrite } from './transactions.ts';
+import { issuingRecordFrom } from '../../core/issuing-record.ts';
+import { certificatesTable, expiryPartition, itemKey, mapTableErrors } from './table.ts';
+import { newToken, readItem, transactWrite } from './transactions.ts';
+import type { TransactionOptions } from './transactions.ts';
+import { itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
 /**
- * For the client that is given to the ledger. Its writes bear repetition, so the SDK may: a lost connection or a hot
- * partition is gone a moment later. A call ends after 9 s at worst: two of them and a signature fit into the function's
- * 25 s.
+ * For the client that is passed to the ledger. The SDK may repeat its writes (see above). A call ends after at most 9 s, so
+ * two calls and a signature fit into the function's 25 s.
  */
 export const ledgerClientConfig = {
   maxAttempts: 3,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
 } as const satisfies DynamoDBClientConfig;
 
-export interface DynamoDbLedgerOptions {
-  readonly client: DynamoDBClient;
-  readonly tableName: string;
-  readonly randomBytes: (count: number) => Uint8Array;
-}
-
-export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedger {
+export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   const { client, tableName, randomBytes } = options;
   const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
 
@@ -69,20 +58,22 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
   function open(intent: Intent): Promise<LedgerWrite>;
   function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+    const { uid, notAfter, serial } = intent;
     const token = newToken(randomBytes);
+    const begun = { state: 'intent', attempt: 1, expiry: expiryPartition(notAfter, serial) };
     const put = {
       TableName: tableName,
-      Item: { ...keyOf(intent.uid), ...itemOf(intent), writer: { S: token } },
+      Item: { ...keyOf(uid), ...itemFrom({ ...intent, ...begun }), writer: { S: token } },
       ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey})`,
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
     };
-    if (freshKey === undefined) return write(intent.uid, token, () => client.send(new PutItemCommand(put)));
+    if (freshKey === undefined) return write(uid, token, () => client.send(new PutItemCommand(put)));
     const answer = await transactWrite(options, token, [{ Put: put }, keyMark(freshKey, intent)]);
     if (answer.kind === 'written') return answer;
     const [standing] = answer.failed;
     if (standing === undefined) return { kind: 'keyUsed' };
     if (standing['writer']?.S === token) return { kind: 'written' };
-    return { kind: 'found', found: recordFrom(standing, intent.uid) };
+    return { kind: 'found', found: recordFrom(standing, uid) };
   }
 
   /** An existing mark never changes, so that it has an identity from the start or never: NULL means none. */
@@ -108,8 +99,7 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
 
   return {
     async find(uid) {
-      const command = new GetItemCommand({ TableName: tableName, Key: keyOf(uid), ConsistentRead: true });
-      const { Item: item } = await mapTableErrors(() => client.send(command));
+      const item = await readItem(options, keyOf(uid));
       return item === undefined ? undefined : recordFrom(item, uid);
     },
     open,
@@ -136,7 +126,7 @@ export function dynamoDbLedger(options: DynamoDbLedgerOptions): CertificateLedge
   };
 }
 
-/** The caller changes a record that it has not opened. */
+/** The caller changes a record that does not exist. */
 class NoRecordError extends Error {
   override readonly name = 'NoRecordError';
 }
@@ -153,70 +143,8 @@ async function write(uid: string, token: string, send: () => Promise<unknown>): 
   }
 }
 
-async function mapTableErrors<T>(send: () => Promise<T>): Promise<T> {
-  try {
-    return await send();
-  } catch (error) {
-    throw tableError(error);
-  }
-}
-
-function itemOf(intent: Intent): Item {
-  const { requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
-  return {
-    uid: { S: intent.uid },
-    requestDigest: { S: requestDigest },
-    state: { S: 'intent' },
-    caKeyId: { S: caKeyId },
-    tbs: { B: tbs },
-    serial: { S: serial },
-    notAfter: { N: String(notAfter) },
-    expiry: { S: expiryPartition(notAfter, serial) },
-    openedAt: { N: String(openedAt) },
-    leaseUntil: { N: String(leaseUntil) },
-    attempt: { N: '1' },
-    ...(identity === undefined ? {} : { identity: { S: identity } }),
-  };
-}
-
-/** An item that is not what this program writes is a fault, never a guess. */
+/** An item that this program did not write throws. */
 function recordFrom(item: Item, uid: string): IssuingRecord {
-  const state = text(item, 'state');
-  if (state !== 'intent' && state !== 'issued' && state !== 'expired')
-    throw new TypeError(`the ledger holds an unknown state for ${uid}`);
-  if (text(item, 'uid') !== uid) throw new TypeError(`the ledger holds another record under the key of ${uid}`);
-  const { cert, identity, kmsRequestId } = item;
-  return {
-    uid,
-    requestDigest: text(item, 'requestDigest'),
-    state,
-    caKeyId: text(item, 'caKeyId'),
-    tbs: bytes(item, 'tbs'),
-    serial: text(item, 'serial'),
-    notAfter: integer(item, 'notAfter'),
-    openedAt: integer(item, 'openedAt'),
-    attempt: integer(item, 'attempt'),
-    leaseUntil: integer(item, 'leaseUntil'),
-    ...(identity === undefined ? {} : { identity: text(item, 'identity') }),
-    ...(cert === undefined ? {} : { certificate: bytes(item, 'cert') }),
-    ...(kmsRequestId === undefined ? {} : { kmsRequestId: text(item, 'kmsRequestId') }),
-  };
-}
-
-function text(item: Item, attribute: string): string {
-  const value = item[attribute]?.S;
-  if (value === undefined) throw new TypeError(`ledger attribute ${attribute} is not a string`);
-  return value;
-}
-
-function integer(item: Item, attribute: string): number {
-  const value = Number(item[attribute]?.N);
-  if (!Number.isSafeInteger(value)) throw new TypeError(`ledger attribute ${attribute} is not an integer`);
-  return value;
-}
-
-function bytes(item: Item, attribute: string): Uint8Array {
-  const value = item[attribute]?.B;
-  if (value === undefined) throw new TypeError(`ledger attribute ${attribute} is not bytes`);
-  return value;
+  const { cert: certificate, ...record } = plainFrom(item);
+  return issuingRecordFrom({ ...record, certificate }, uid);
 }

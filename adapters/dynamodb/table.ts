@@ -25,7 +25,7 @@
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 
-/** As the table is made: names here and in the infrastructure must be the same. */
+/** The infrastructure makes the tables with these names. */
 export const certificatesTable = {
   partitionKey: 'pk',
   indexes: {
@@ -42,7 +42,7 @@ export const certificatesTable = {
 /** What attestation remembers, and the locks of every cluster. */
 export const attestationsTable = {
   partitionKey: 'pk',
-  /** Seconds since 1970, on verdicts and spent proofs only. It cleans up: what has expired counts as none before that. */
+  /** Seconds since 1970, on verdicts and spent evidence only. DynamoDB deletes such items later than they expire. */
   timeToLive: 'ttl',
 } as const;
 
@@ -58,7 +58,7 @@ export function expiryPartition(notAfter: Instant, serial: string): string {
   return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
 }
 
-/** Errors of the table itself and of the account, both gone when fewer calls are made. */
+/** Errors of the table and of the account that end when fewer calls are made. */
 const throttling = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',
@@ -66,7 +66,15 @@ const throttling = new Set([
   'ThrottledException',
 ]);
 
-/** In our words: slow down, an operator is needed, or neither and passed on. A failed condition is the caller's matter. */
+export async function mapTableErrors<T>(send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    throw tableError(error);
+  }
+}
+
+/** Throttling → ThrottledError; other 4xx, which an operator must correct → MisconfigurationError; the rest unchanged. */
 export function tableError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { $metadata } = error as { readonly $metadata?: { readonly httpStatusCode?: number } };

@@ -1,14 +1,14 @@
 /**
- * Transactions, and the three ways in which one ends: done; not done because a condition does not hold; not done because
- * it met another one on the way, which says nothing about what is there and is tried again.
+ * Transactions. One ends in three ways: written; not written because a condition does not hold; not written because of a
+ * conflict with another transaction, and then it is tried again.
  *
- * The SDK sends a call again when its answer is lost. ClientRequestToken tells DynamoDB that it is the same one, which
- * then is done once and answered twice. DynamoDB remembers a token for ten minutes, and not every stand-in for it does,
- * so each writing transaction also leaves its token in one of its items (`writer`): a condition that fails against our
- * own token means that we have written.
+ * The SDK repeats a call whose answer is lost. With the same ClientRequestToken, DynamoDB writes once and answers twice. It
+ * remembers a token for ten minutes, and not every emulator does, so each writing transaction also stores its token in one
+ * of its items (`writer`): a condition that fails against the same token means that this call has written.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
+  GetItemCommand,
   TransactGetItemsCommand,
   TransactionCanceledException,
   TransactionInProgressException,
@@ -16,10 +16,11 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { CancellationReason, DynamoDBClient, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { ThrottledError } from '../../core/ports/errors.ts';
-import { tableError } from './table.ts';
+import { mapTableErrors, tableError } from './table.ts';
 import type { Item } from './values.ts';
 
 export interface TransactionOptions {
+  /** Made with `ledgerClientConfig`: the SDK may repeat these writes. */
   readonly client: DynamoDBClient;
   readonly tableName: string;
   readonly randomBytes: (count: number) => Uint8Array;
@@ -33,11 +34,20 @@ export type TransactionWrite =
 const mostTries = 6;
 const firstPauseMilliseconds = 20;
 
+/** One item, as it is now. */
+export async function readItem(
+  { client, tableName }: Pick<TransactionOptions, 'client' | 'tableName'>,
+  key: Item,
+): Promise<Item | undefined> {
+  const command = new GetItemCommand({ TableName: tableName, Key: key, ConsistentRead: true });
+  return (await mapTableErrors(() => client.send(command))).Item;
+}
+
 export function newToken(randomBytes: (count: number) => Uint8Array): string {
   return Buffer.from(randomBytes(16)).toString('base64url');
 }
 
-/** Writes all or nothing. `token` is of this call alone: a caller's second call brings another. */
+/** Writes all or nothing. `token` belongs to this call only. */
 export async function transactWrite(
   { client, randomBytes }: TransactionOptions,
   token: string,
@@ -74,28 +84,29 @@ async function persist<T>(randomBytes: (count: number) => Uint8Array, send: () =
     try {
       return await send();
     } catch (error) {
-      if (!metAnother(error)) throw tableError(error);
-      if (tries === mostTries) throw new ThrottledError('others write the same items of the table', { cause: error });
-      // Of random length, or two that met would meet again.
+      if (!isConflict(error)) throw tableError(error);
+      if (tries === mostTries)
+        throw new ThrottledError('other transactions write the same items of the table', { cause: error });
+      // Of random length, since two transactions that wait equally long would conflict again.
       const chance = (randomBytes(1)[0] ?? 0) / 256;
       await pause(firstPauseMilliseconds * 2 ** (tries - 1) * chance);
     }
   }
 }
 
-/** The failed conditions of a cancelled transaction, also if other items of it met another transaction. */
+/** The failed conditions of a cancelled transaction, also if other items of it were in conflict. */
 function failedConditions(error: unknown): readonly (Item | undefined)[] | undefined {
   const reasons = reasonsOf(error);
   if (!reasons.some(({ Code: code }) => code === 'ConditionalCheckFailed')) return undefined;
   return reasons.map(({ Code: code, Item: item }) => (code === 'ConditionalCheckFailed' ? (item ?? {}) : undefined));
 }
 
-const passing = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
+const temporary = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
-/** Nothing was done, and it may be tried again as it is: under the same token it is still the same transaction. */
-function metAnother(error: unknown): boolean {
+/** Nothing was written, and the transaction may be repeated with the same token. */
+function isConflict(error: unknown): boolean {
   if (error instanceof TransactionInProgressException) return true;
-  return reasonsOf(error).some(({ Code: code }) => code !== undefined && passing.has(code));
+  return reasonsOf(error).some(({ Code: code }) => code !== undefined && temporary.has(code));
 }
 
 function reasonsOf(error: unknown): readonly CancellationReason[] {

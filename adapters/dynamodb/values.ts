@@ -1,9 +1,9 @@
-/** Plain values (text, whole numbers, booleans, lists, objects) as DynamoDB writes them, and back. */
+/** Plain values (text, whole numbers, booleans, bytes, lists, objects) as DynamoDB writes them, and back. */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 
 export type Item = Record<string, AttributeValue>;
 
-/** What is undefined is left out. */
+/** Without fields that are undefined. */
 export function itemFrom(record: object): Item {
   const defined = Object.entries(record).filter(([, value]) => value !== undefined);
   return Object.fromEntries(defined.map(([name, value]) => [name, attributeFrom(value)]));
@@ -13,6 +13,7 @@ export function attributeFrom(value: unknown): AttributeValue {
   if (typeof value === 'string') return { S: value };
   if (typeof value === 'number') return { N: String(value) };
   if (typeof value === 'boolean') return { BOOL: value };
+  if (value instanceof Uint8Array) return { B: value };
   if (Array.isArray(value)) return { L: value.map(attributeFrom) };
   if (typeof value === 'object' && value !== null) return { M: itemFrom(value) };
   throw new TypeError(`a table takes no ${typeof value}`);
@@ -26,7 +27,8 @@ function valueFrom(attribute: AttributeValue): unknown {
   if (attribute.S !== undefined) return attribute.S;
   if (attribute.N !== undefined) return Number(attribute.N);
   if (attribute.BOOL !== undefined) return attribute.BOOL;
+  if (attribute.B !== undefined) return attribute.B;
   if (attribute.L !== undefined) return attribute.L.map(valueFrom);
   if (attribute.M !== undefined) return plainFrom(attribute.M);
-  throw new TypeError('an attribute of the table is of a type that nothing here writes');
+  throw new TypeError('an attribute of the table has a type that this program does not write');
 }

@@ -7,8 +7,8 @@ import {
   machineEntryFrom,
   verdictFrom,
 } from '../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../core/attestation/records/stored-records.ts';
-import type { AttestationAdmin, ChangeWrite } from '../../core/ports/attestation-store.ts';
+import type { Plain } from '../../core/encoding/stored-fields.ts';
+import type { AttestationAdmin, AuditItem, ChangeWrite } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import type { IdentityStatements } from './identity-statements.ts';
@@ -28,10 +28,19 @@ export function embeddedAttestationAdmin(
   const putLock = database.prepare('INSERT INTO lock (subject, lock) VALUES (?, ?)');
   const deleteLock = database.prepare('DELETE FROM lock WHERE subject = ?');
 
-  /** Reads what is there when it is asked for, and gives it piece by piece. */
+  /** Reads all rows at the first item. */
   async function* list<T>(sql: string, from: (plain: Plain) => T, ...values: SqlValue[]): AsyncIterable<T> {
     for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
   }
+
+  /** Writes the audit item too, unless `work` returns what stands in the way. */
+  const change = (audit: AuditItem, work: () => 'missing' | 'changed' | undefined): Promise<ChangeWrite> =>
+    inTurn(() => {
+      const obstacle = work();
+      if (obstacle !== undefined) return { kind: obstacle };
+      records.audit(audit);
+      return { kind: 'written' };
+    });
 
   return {
     listIdentities: () => list('SELECT record AS json FROM identity', identityRecordFrom),
@@ -42,43 +51,37 @@ export function embeddedAttestationAdmin(
       return rows.map((row) => recordOf(row, machineEntryFrom));
     },
     async reset(record, audit) {
-      return inTurn((): ChangeWrite => {
+      return change(audit, () => {
         const found = records.still(record);
-        if (found === undefined) return { kind: records.find(record.identity) === undefined ? 'missing' : 'changed' };
+        if (found === undefined) return records.find(record.identity) === undefined ? 'missing' : 'changed';
         const { identity, nodeName } = found;
         deleteIdentity.run(identity);
-        // A retired machine's name is another's by now.
+        // The name of a retired machine belongs to another machine by now.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
-        records.audit(audit);
-        return { kind: 'written' };
+        return undefined;
       });
     },
     async adopt(record, audit) {
       checkAdoption(record);
-      return inTurn((): ChangeWrite => {
+      return change(audit, () => {
         const { identity, nodeName, addresses } = record;
         const taken = addresses.some((address) => records.owner(address) !== undefined);
-        if (taken || records.find(identity) !== undefined || records.holder(nodeName) !== undefined)
-          return { kind: 'changed' };
+        if (taken || records.find(identity) !== undefined || records.holder(nodeName) !== undefined) return 'changed';
         records.create(record);
         for (const address of new Set(addresses)) records.occupy(address, identity);
-        records.audit(audit);
-        return { kind: 'written' };
+        return undefined;
       });
     },
     async allowMachine(entry, audit) {
-      return inTurn((): ChangeWrite => {
+      return change(audit, () => {
         putMachine.run(entry.name, JSON.stringify(entry));
-        records.audit(audit);
-        return { kind: 'written' };
+        return undefined;
       });
     },
     async removeMachine(name, audit) {
-      return inTurn((): ChangeWrite => {
-        if (deleteMachine.run(name).changes === 0) return { kind: 'missing' };
-        records.audit(audit);
-        return { kind: 'written' };
+      return change(audit, () => {
+        return deleteMachine.run(name).changes === 0 ? 'missing' : undefined;
       });
     },
     async listLocks() {
@@ -86,22 +89,20 @@ export function embeddedAttestationAdmin(
       return oldestFirst(rows.map((row) => recordOf(row, lockFrom)));
     },
     async lock(lock, audit) {
-      return inTurn((): ChangeWrite => {
+      return change(audit, () => {
         const subjects = subjectsOf(lock);
-        if (subjects.some((subject) => findLock.get(subject) !== undefined)) return { kind: 'changed' };
+        if (subjects.some((subject) => findLock.get(subject) !== undefined)) return 'changed';
         for (const subject of subjects) putLock.run(subject, JSON.stringify(lock));
-        records.audit(audit);
-        return { kind: 'written' };
+        return undefined;
       });
     },
     async unlock(lock, audit) {
-      return inTurn((): ChangeWrite => {
+      return change(audit, () => {
         const subjects = subjectsOf(lock);
         const isIt = (row: Row | undefined): boolean => row !== undefined && recordOf(row, lockFrom).id === lock.id;
-        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return { kind: 'missing' };
+        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return 'missing';
         for (const subject of subjects) deleteLock.run(subject);
-        records.audit(audit);
-        return { kind: 'written' };
+        return undefined;
       });
     },
   };

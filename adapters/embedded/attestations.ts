@@ -9,19 +9,11 @@ import type { IdentityStatements } from './identity-statements.ts';
 import type { InTurn, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
-import type {
-  AttestationAdmin,
-  AttestationStore,
-  Claim,
-  ClaimWrite,
-  IdentityRecord,
-  Lookup,
-  LookupResult,
-} from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AttestationStore, Claim, ClaimWrite } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
-import { lockOfMachine } from '../../core/attestation/locks.ts';
+import { holderOf, lookUp } from '../../core/attestation/look-up.ts';
+import type { StoredItems } from '../../core/attestation/look-up.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
-import { nameMatches } from '../../core/policy/patterns.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedAttestationAdmin } from './attestation-admin.ts';
@@ -150,27 +142,14 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     return row === undefined ? undefined : lockFrom(plain(row, 'lock'));
   };
   const spentBy = (kind: string, id: string, now: Instant) => text(selectOnce.get(kind, id, now), 'request_sha256');
-  const findHolder = (nodeName: string): IdentityRecord | undefined => {
-    const identity = records.holder(nodeName);
-    if (identity === undefined) return undefined;
-    const record = records.find(identity);
-    if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
-    return record;
-  };
-
-  function lookup({ now, identity, nodeName, once, addresses, machines }: Lookup): LookupResult {
-    const record = identity === undefined ? undefined : records.find(identity);
-    const lock = identity === undefined ? undefined : findLock(lockOfMachine(identity));
-    const holder = findHolder(nodeName);
-    return {
-      ...(record === undefined ? {} : { identity: record }),
-      ...(lock === undefined ? {} : { lock }),
-      ...(holder === undefined || holder.identity === identity ? {} : { holder }),
-      once: once.map(({ kind, id }) => spentBy(kind, id, now)),
-      addresses: addresses.map(records.owner),
-      listed: machines.length > 0 && selectMachines.all().some((row) => isListed(String(row['name']), machines)),
-    };
-  }
+  const items = (now: Instant): StoredItems => ({
+    identity: records.find,
+    lock: findLock,
+    holder: records.holder,
+    spentBy: ({ kind, id }) => spentBy(kind, id, now),
+    owner: records.owner,
+    entries: selectMachines.all().map((row) => String(row['name'])),
+  });
 
   /** Every condition of the claim but no-verdict. */
   function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
@@ -216,7 +195,8 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
   return {
     findVerdict: async (uid, now) => findVerdict(uid, now),
     findIdentity: async (identity) => records.find(identity),
-    findNode: async (nodeName) => snapshot(() => findHolder(nodeName)),
+    findNode: async (nodeName) =>
+      snapshot(() => holderOf(nodeName, { holder: records.holder, identity: records.find })),
     async recall(uid, { requester, from }, now) {
       const verdict = findVerdict(uid, now);
       const refusals = Number(selectRefusals.get(requester, from)?.['refusals'] ?? 0);
@@ -237,7 +217,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     findLock: async (subject) => findLock(subject),
     async lookup(question) {
       checkLookup(question);
-      return snapshot(() => lookup(question));
+      return snapshot(() => lookUp(question, items(question.now)));
     },
     async claim(claim, now) {
       checkClaim(claim);
@@ -251,9 +231,4 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
       });
     },
   };
-}
-
-/** Without `*` an entry is exactly a name; a name is never a pattern. */
-function isListed(entry: string, machines: readonly string[]): boolean {
-  return machines.some((name) => nameMatches(entry, name));
 }

@@ -18,25 +18,26 @@ import { caValidity, checkCaCertificate } from '../../core/x509/ca-certificate.t
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
 import { serialFrom, serialOctets } from '../../core/x509/validity.ts';
+import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm } from '../../core/ports/signer.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
-import { embeddedSigner, generateKey, publicKeyInfo, signatureAlgorithms } from './signer.ts';
+import { embeddedSigner, generateKey, publicKeyInfo } from './signer.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** The steps of writing, in the order they are taken; a test lets each of them fail. */
+/** The steps of writing, in order; a test makes each of them fail. */
 export interface CaFiles {
   makeFolder(path: string): Promise<unknown>;
   makeTemporaryFolder(prefix: string): Promise<string>;
-  /** On the disk when it returns; fails when the file exists. */
+  /** Returns when the file is on the disk; fails if it exists. */
   writeNew(path: string, content: string, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
-  /** Makes names in this folder survive a power cut. */
+  /** Makes the names in this folder survive a power cut. */
   syncFolder(path: string): Promise<void>;
   remove(path: string): Promise<void>;
 }
 
-/** No usable CA is there. `Missing`: none was made. `Damaged`: what is there does not fit together. */
+/** There is no usable CA. `Missing`: it was never made. `Damaged`: its files do not fit together. */
 export class CaUnusableError extends Error {
   override readonly name = 'CaUnusableError';
   readonly why: 'Missing' | 'Damaged';
@@ -46,12 +47,12 @@ export class CaUnusableError extends Error {
   }
 }
 
-/** A new CA that is gone with the process. */
+/** A new CA in memory only. */
 export async function temporaryCa(ca: CaConfiguration, origin: CaOrigin): Promise<Authority> {
   return (await newCa(ca, origin)).authority;
 }
 
-/** Makes the CA unless it is there: then it is given as it is, whatever `ca` says by now. */
+/** Makes the CA unless it exists. An existing CA is returned as it is, even if `ca` has changed since. */
 export async function createEmbeddedCa(
   dir: string,
   ca: CaConfiguration,
@@ -77,12 +78,12 @@ export async function createEmbeddedCa(
       0o644,
     );
     await files.syncFolder(draft);
-    // Until here a crash leaves a draft nobody looks at, with a key that certified nothing. After the rename the CA is
-    // there, complete.
+    // Until here a crash leaves a draft that is never read, with a key that certified nothing. After the rename the CA is
+    // complete.
     await files.rename(draft, join(dir, ca.name));
   } catch (error) {
     await files.remove(draft).catch(() => undefined);
-    // Renaming onto a folder that is not empty fails: another process was first, and its CA is the one.
+    // Renaming onto a folder that is not empty fails: another process made the CA first, and that CA counts.
     const others = await loadUnlessMissing(dir, ca.name);
     if (others !== undefined) return { created: false, authority: others };
     throw error;
@@ -92,18 +93,15 @@ export async function createEmbeddedCa(
   return { created: true, authority };
 }
 
-/** No CA's name has a dot in it, and nobody keeps anything of his own under such a name. */
+/** The name of a CA contains no dot, so no CA has this name. */
 function draftPrefix(name: string): string {
   return `.${name}.draft-`;
 }
 
-/**
- * Only where the CA is there. Then any draft of it has lost, also one that another process fills at this moment: it
- * fails now instead of at its rename, and takes the CA that is there.
- */
+/** Once the CA exists, every draft of it is obsolete. A process that still fills one fails now, and loads the existing CA. */
 async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<void> {
   const entries = (await readdir(dir).catch(() => [])).filter((entry) => entry.startsWith(draftPrefix(name)));
-  // The key in it certified nothing. If it cannot be removed, the next start tries again.
+  // The key in a draft certified nothing. If a draft cannot be removed, the next start tries again.
   for (const entry of entries) await files.remove(join(dir, entry)).catch(() => undefined);
 }
 
@@ -111,7 +109,7 @@ async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<
 export async function loadEmbeddedCa(dir: string, name: string): Promise<Authority> {
   refuseInsideLambda('the embedded CA', process.env);
   const folder = folderOf(dir, name);
-  // First, because a folder that another process renames into place between two reads has all of its files.
+  // Checked first: a folder that another process renames into place between two reads has all of its files.
   if (await isEmpty(folder)) throw new CaUnusableError('Missing', `there is no CA in ${folder}`);
   const signatureAlgorithm = algorithmIn(await read(folder, 'authority.json'), folder);
   const [keyPem, certificatePem] = [await read(folder, 'key.pem'), await read(folder, 'certificate.pem')];
@@ -123,7 +121,7 @@ export async function loadEmbeddedCa(dir: string, name: string): Promise<Authori
     return { name, certificate, intermediates: [], signer: embeddedSigner(key, signatureAlgorithm) };
   } catch (error) {
     // Messages of node:crypto about a key say which structure is wrong, never what stands in it.
-    throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${messageOf(error)}`);
+    throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${errorMessage(error)}`);
   }
 }
 
@@ -155,7 +153,7 @@ async function newCa(
   return { authority: { name: ca.name, certificate, intermediates: [], signer }, privateKey };
 }
 
-/** Names come from the configuration, where they are DNS labels; this is the place where another would do harm. */
+/** Names in the configuration are DNS labels; another name could leave the folder here. */
 function folderOf(dir: string, name: string): string {
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) throw new Error('a CA name is a DNS label');
   return join(dir, name);
@@ -165,12 +163,12 @@ async function read(folder: string, file: string): Promise<string> {
   try {
     return await readFile(join(folder, file), 'utf8');
   } catch (error) {
-    const what = (error as { code?: unknown }).code === 'ENOENT' ? `no ${file}` : messageOf(error);
+    const what = (error as { code?: unknown }).code === 'ENOENT' ? `no ${file}` : errorMessage(error);
     throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${what}`);
   }
 }
 
-/** Absent, or with nothing in it that a new CA could replace. */
+/** Absent or empty, so that a new CA replaces nothing. */
 async function isEmpty(folder: string): Promise<boolean> {
   try {
     return (await readdir(folder)).length === 0;
@@ -182,16 +180,12 @@ async function isEmpty(folder: string): Promise<boolean> {
 function algorithmIn(json: string, folder: string): SignatureAlgorithm {
   try {
     const { version, signatureAlgorithm } = JSON.parse(json) as { version?: unknown; signatureAlgorithm?: unknown };
-    const known = signatureAlgorithms.find((algorithm) => algorithm === signatureAlgorithm);
-    if (version === 1 && known !== undefined) return known;
+    if (version === 1 && Object.hasOwn(signatureDigests, String(signatureAlgorithm)))
+      return signatureAlgorithm as SignatureAlgorithm;
   } catch {
-    // Not JSON: said below.
+    // Not JSON: the same error.
   }
   throw new CaUnusableError('Damaged', `the CA in ${folder} has an authority.json this program does not understand`);
-}
-
-function messageOf(error: unknown): string {
-  return errorMessage(error);
 }
 
 const realFiles: CaFiles = {

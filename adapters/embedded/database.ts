@@ -5,7 +5,7 @@
  * what stood there when it decided, also when several processes share the file. WAL with synchronous=FULL: the commit
  * is on the disk before the method returns. Writes that come together share one commit, so one wait for the disk.
  */
-import type { Plain } from '../../core/attestation/records/stored-records.ts';
+import type { Plain } from '../../core/encoding/stored-fields.ts';
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue } from 'node:sqlite';

@@ -11,6 +11,7 @@ import type {
   LedgerWrite,
   OpenWrite,
 } from '../../core/ports/certificate-ledger.ts';
+import { issuingRecordFrom } from '../../core/issuing-record.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { groupCommits, openDatabase } from './database.ts';
 import type { DatabaseKind, Row, SqlValue } from './database.ts';
@@ -78,7 +79,11 @@ export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds
 }
 
 function ledgerOver(database: DatabaseSync): CertificateLedger {
-  const select = database.prepare('SELECT * FROM issuing WHERE uid = ?');
+  const select = database.prepare(
+    `SELECT uid, request_digest AS requestDigest, state, ca_key_id AS caKeyId, tbs, serial, not_after AS notAfter,
+       opened_at AS openedAt, attempt, lease_until AS leaseUntil, identity, certificate, kms_request_id AS kmsRequestId
+     FROM issuing WHERE uid = ?`,
+  );
   const insert = database.prepare(
     `INSERT INTO issuing
        (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until, identity)
@@ -109,13 +114,13 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     if (statement.run(...values).changes === 1) return { kind: 'written' };
     const row = select.get(uid);
     if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
-    return { kind: 'found', found: recordFrom(row) };
+    return { kind: 'found', found: recordFrom(row, uid) };
   }
   function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
     return inTurn(() => writeNow(uid, statement, ...values));
   }
 
-  /** Marks the key; false when it is another's already. */
+  /** Marks the key; false if another request used it before. */
   function takeKey({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): boolean {
     const mark = keyOf.get(spkiSha256);
     if (mark === undefined) {
@@ -132,9 +137,9 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
     return inTurn((): OpenWrite => {
       if (freshKey !== undefined) {
-        // Looked at first: a UID that has a record keeps its answer, and marks no key.
+        // Read first: a UID that has a record keeps its answer and marks no key.
         const row = select.get(uid);
-        if (row !== undefined) return { kind: 'found', found: recordFrom(row) };
+        if (row !== undefined) return { kind: 'found', found: recordFrom(row, uid) };
         if (!takeKey(freshKey, intent)) return { kind: 'keyUsed' };
       }
       return writeNow(uid, insert, ...begun);
@@ -144,7 +149,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   return {
     async find(uid) {
       const row = select.get(uid);
-      return row === undefined ? undefined : recordFrom(row);
+      return row === undefined ? undefined : recordFrom(row, uid);
     },
     open,
     async takeOver(uid, attempt, leaseUntil) {
@@ -162,41 +167,6 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   };
 }
 
-function recordFrom(row: Row): IssuingRecord {
-  const state = row['state'];
-  if (state !== 'intent' && state !== 'issued' && state !== 'expired')
-    throw new Error('the ledger holds an unknown state');
-  return {
-    uid: text(row, 'uid'),
-    requestDigest: text(row, 'request_digest'),
-    state,
-    caKeyId: text(row, 'ca_key_id'),
-    tbs: bytes(row, 'tbs'),
-    serial: text(row, 'serial'),
-    notAfter: integer(row, 'not_after'),
-    openedAt: integer(row, 'opened_at'),
-    attempt: integer(row, 'attempt'),
-    leaseUntil: integer(row, 'lease_until'),
-    ...(row['identity'] === null ? {} : { identity: text(row, 'identity') }),
-    ...(row['certificate'] === null ? {} : { certificate: bytes(row, 'certificate') }),
-    ...(row['kms_request_id'] === null ? {} : { kmsRequestId: text(row, 'kms_request_id') }),
-  };
-}
-
-function text(row: Row, column: string): string {
-  const value = row[column];
-  if (typeof value !== 'string') throw new Error(`ledger column ${column} is not text`);
-  return value;
-}
-
-function integer(row: Row, column: string): number {
-  const value = row[column];
-  if (typeof value !== 'number') throw new Error(`ledger column ${column} is not an integer`);
-  return value;
-}
-
-function bytes(row: Row, column: string): Uint8Array {
-  const value = row[column];
-  if (!(value instanceof Uint8Array)) throw new Error(`ledger column ${column} is not bytes`);
-  return value;
+function recordFrom(row: Row, uid: string): IssuingRecord {
+  return issuingRecordFrom(Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)), uid);
 }

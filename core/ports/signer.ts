@@ -18,14 +18,36 @@ export interface Signature {
   readonly requestId?: string;
 }
 
-/** What a CA key signs with; fixed when the CA is made. RFC 5758, RFC 8017. */
-export type SignatureAlgorithm =
-  | 'ECDSA_SHA_256'
-  | 'ECDSA_SHA_384'
-  | 'ECDSA_SHA_512'
-  | 'RSASSA_PKCS1_V1_5_SHA_256'
-  | 'RSASSA_PKCS1_V1_5_SHA_384'
-  | 'RSASSA_PKCS1_V1_5_SHA_512'
-  | 'RSASSA_PSS_SHA_256'
-  | 'RSASSA_PSS_SHA_384'
-  | 'RSASSA_PSS_SHA_512';
+/** What a CA key signs with (RFC 5758, RFC 8017), and the digest of it. Fixed when the CA is made. */
+export const signatureDigests = {
+  ECDSA_SHA_256: 'sha256',
+  ECDSA_SHA_384: 'sha384',
+  ECDSA_SHA_512: 'sha512',
+  RSASSA_PKCS1_V1_5_SHA_256: 'sha256',
+  RSASSA_PKCS1_V1_5_SHA_384: 'sha384',
+  RSASSA_PKCS1_V1_5_SHA_512: 'sha512',
+  RSASSA_PSS_SHA_256: 'sha256',
+  RSASSA_PSS_SHA_384: 'sha384',
+  RSASSA_PSS_SHA_512: 'sha512',
+} as const;
+
+export type SignatureAlgorithm = keyof typeof signatureDigests;
+
+const rsaAlgorithms = [
+  'RSASSA_PKCS1_V1_5_SHA_256',
+  'RSASSA_PKCS1_V1_5_SHA_384',
+  'RSASSA_PKCS1_V1_5_SHA_512',
+  'RSASSA_PSS_SHA_256',
+  'RSASSA_PSS_SHA_384',
+  'RSASSA_PSS_SHA_512',
+] as const;
+
+/** By kind of key; the first is the default. A curve goes with one digest: the only pairs KMS offers. */
+export const algorithmsOfKey = {
+  'P-256': ['ECDSA_SHA_256'],
+  'P-384': ['ECDSA_SHA_384'],
+  'P-521': ['ECDSA_SHA_512'],
+  'RSA-2048': rsaAlgorithms,
+  'RSA-3072': rsaAlgorithms,
+  'RSA-4096': rsaAlgorithms,
+} as const satisfies Readonly<Record<string, readonly SignatureAlgorithm[]>>;

@@ -1,7 +1,6 @@
 /**
- * What the attestation store keeps, read back: both stores hold records as plain values (JSON in one, attributes in the
- * other) and read them through here. A record that is not what this program writes is a fault and throws: a guess here
- * would decide who somebody is.
+ * Decodes what the attestation stores keep as plain values (JSON in one, attributes in the other). A record that this program
+ * did not write throws: a guess here would decide which machine is which.
  */
 import type {
   AuditItem,
@@ -14,8 +13,8 @@ import type {
 import type { Lock } from '../../ports/locks.ts';
 import { isRefusalCode } from '../../outcome/outcome.ts';
 import type { Violation, Violations } from '../../outcome/outcome.ts';
-
-export type Plain = Readonly<Record<string, unknown>>;
+import { flag, integer, list, object, oneOf, optional, text, texts, unreadable } from '../../encoding/stored-fields.ts';
+import type { Plain } from '../../encoding/stored-fields.ts';
 
 /**
  * Addresses that one machine may hold at most, and so be asked for in one request. A claim may end one record and begin
@@ -141,58 +140,4 @@ function annotations(plain: Plain, name: string): Readonly<Record<string, string
       return [key, value];
     }),
   );
-}
-
-/** Absent stays absent; present it must be of its type. */
-function optional<Name extends string, T>(
-  name: Name,
-  read: (plain: Plain, name: string) => T,
-  plain: Plain,
-): { readonly [each in Name]?: T } {
-  return (plain[name] === undefined ? {} : { [name]: read(plain, name) }) as { readonly [each in Name]?: T };
-}
-
-function oneOf<const T extends string>(plain: Plain, name: string, values: readonly T[]): T {
-  const found = values.find((value) => value === plain[name]);
-  if (found === undefined) throw unreadable(name);
-  return found;
-}
-
-function text(plain: Plain, name: string): string {
-  const value = plain[name];
-  if (typeof value !== 'string') throw unreadable(name);
-  return value;
-}
-
-function texts(plain: Plain, name: string): readonly string[] {
-  const values = list(plain, name);
-  if (!values.every((value) => typeof value === 'string')) throw unreadable(name);
-  return values;
-}
-
-function integer(plain: Plain, name: string): number {
-  const value = plain[name];
-  if (typeof value !== 'number' || !Number.isSafeInteger(value)) throw unreadable(name);
-  return value;
-}
-
-function flag(plain: Plain, name: string): boolean {
-  const value = plain[name];
-  if (typeof value !== 'boolean') throw unreadable(name);
-  return value;
-}
-
-function list(plain: Plain, name: string): readonly unknown[] {
-  const value = plain[name];
-  if (!Array.isArray(value)) throw unreadable(name);
-  return value as readonly unknown[];
-}
-
-function object(value: unknown, name: string): Plain {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable(name);
-  return value as Plain;
-}
-
-function unreadable(name: string): TypeError {
-  return new TypeError(`the stored ${name} cannot be read`);
 }

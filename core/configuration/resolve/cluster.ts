@@ -5,10 +5,11 @@
 import type { Place } from '../model/place.ts';
 import { checkApproval, resolveAttestation, resolveProfileAttestation, resolveRequester } from './attestation.ts';
 import { clusterShape } from '../schema/cluster.ts';
-import type { CaInput, ClusterInput, KeySpec, ProfileInput, WrittenCluster } from '../schema/cluster.ts';
+import type { CaInput, ClusterInput, ProfileInput, WrittenCluster } from '../schema/cluster.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../model/cluster.ts';
 import { resolveCustomRules } from './custom-profile.ts';
 import { checkLogins } from './login.ts';
+import { algorithmsOfKey } from '../../ports/signer.ts';
 import type { SignatureAlgorithm } from '../../ports/signer.ts';
 import type { Profile } from '../../policy/profile.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
@@ -63,29 +64,10 @@ export function resolveCluster(name: string, input: ClusterInput, at: Place): Cl
   return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
 }
 
-const rsaAlgorithms = [
-  'RSASSA_PKCS1_V1_5_SHA_256',
-  'RSASSA_PKCS1_V1_5_SHA_384',
-  'RSASSA_PKCS1_V1_5_SHA_512',
-  'RSASSA_PSS_SHA_256',
-  'RSASSA_PSS_SHA_384',
-  'RSASSA_PSS_SHA_512',
-] as const;
-
-/** The first is the default. A curve goes with one digest: the only pairs KMS offers. */
-const algorithmsOf: Readonly<Record<KeySpec, readonly [SignatureAlgorithm, ...SignatureAlgorithm[]]>> = {
-  'P-256': ['ECDSA_SHA_256'],
-  'P-384': ['ECDSA_SHA_384'],
-  'P-521': ['ECDSA_SHA_512'],
-  'RSA-2048': rsaAlgorithms,
-  'RSA-3072': rsaAlgorithms,
-  'RSA-4096': rsaAlgorithms,
-};
-
 /** `at`: the CA. */
 export function resolveCa(name: string, { validity, ...input }: CaInput, at: Place): CaConfiguration {
-  const algorithms = algorithmsOf[input.keySpec];
-  const signatureAlgorithm = input.signatureAlgorithm ?? algorithms[0];
+  const algorithms: readonly SignatureAlgorithm[] = algorithmsOfKey[input.keySpec];
+  const signatureAlgorithm = input.signatureAlgorithm ?? algorithmsOfKey[input.keySpec][0];
   if (!algorithms.includes(signatureAlgorithm))
     at('signatureAlgorithm').error(`a ${input.keySpec} key signs with ${algorithms.join(', ')}`);
   // The issuer name cannot be changed later, and a default would be the same for two clusters.

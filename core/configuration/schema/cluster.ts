@@ -5,6 +5,8 @@
  * Every key is optional in the shape, because `defaults` and the clusters complete one another; what a whole cluster
  * must have, and how values must fit together, is checked in core/configuration/resolve/cluster.ts.
  */
+import { signatureDigests } from '../../ports/signer.ts';
+import type { SignatureAlgorithm } from '../../ports/signer.ts';
 import { z } from 'zod';
 import { clusterAttestation, profileAttestation } from './attestation.ts';
 import { deploymentShape } from './deployment.ts';
@@ -44,17 +46,7 @@ const ca = z.strictObject({
     .default('P-256')
     .describe('Kind of the CA key. Every Kubernetes client verifies P-256.'),
   signatureAlgorithm: z
-    .enum([
-      'ECDSA_SHA_256',
-      'ECDSA_SHA_384',
-      'ECDSA_SHA_512',
-      'RSASSA_PKCS1_V1_5_SHA_256',
-      'RSASSA_PKCS1_V1_5_SHA_384',
-      'RSASSA_PKCS1_V1_5_SHA_512',
-      'RSASSA_PSS_SHA_256',
-      'RSASSA_PSS_SHA_384',
-      'RSASSA_PSS_SHA_512',
-    ])
+    .enum(Object.keys(signatureDigests) as SignatureAlgorithm[])
     .exactOptional()
     .describe('What the CA key signs with. Default: the one that fits the key (SHA-256 for RSA, PKCS #1).'),
   subject: distinguishedName.prefault({}).describe('Name of the CA.'),

@@ -7,7 +7,7 @@ import { EC2Client } from '@aws-sdk/client-ec2';
 import { KMSClient } from '@aws-sdk/client-kms';
 import { afterAll, describe, test, vi } from 'vitest';
 import { dynamoDbAttestations } from '../../../adapters/dynamodb/attestations.ts';
-import type { DynamoDbAttestationsOptions } from '../../../adapters/dynamodb/attestations.ts';
+import type { TransactionOptions } from '../../../adapters/dynamodb/transactions.ts';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { connectEc2, ec2ClientConfig, ec2Endpoint } from '../../../adapters/aws/ec2.ts';
 import { kmsClientConfig, kmsSigner } from '../../../adapters/aws/kms-signer.ts';
@@ -49,7 +49,7 @@ describe.concurrent('the end of silence', () => {
     await server.close();
   });
 
-  const asked: readonly (readonly [string, (options: DynamoDbAttestationsOptions) => Promise<unknown>])[] = [
+  const asked: readonly (readonly [string, (options: TransactionOptions) => Promise<unknown>])[] = [
     ['a record', (options) => dynamoDbLedger(options).find('u')],
     ['a node name, in a transaction', (options) => dynamoDbAttestations(options).findNode('n')],
   ];

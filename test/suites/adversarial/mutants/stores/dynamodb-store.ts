@@ -55,12 +55,6 @@ const changes = [
       "if (standing === undefined) return { kind: 'changed' };",
       "if (standing === undefined) return { kind: 'verdict', found: claim.verdict };",
     ],
-    [
-      'the requester is reported as another holder',
-      'holder === undefined || holder.identity === identity ? {}',
-      'holder === undefined ? {}',
-    ],
-    ['patterns are names', 'nameMatches(pattern, name)', 'pattern === name'],
     ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
     [
       'a name’s holder is not read with it',

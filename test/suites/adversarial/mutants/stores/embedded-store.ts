@@ -67,17 +67,6 @@ const changes = [
     ],
     ['verdicts are not kept', 'putVerdict.run(verdict.uid, verdict.expiresAt, JSON.stringify(verdict));', ''],
     ['a claim writes no audit item', 'for (const item of audit) records.audit(item);', ''],
-    [
-      'the requester is reported as another holder',
-      'holder === undefined || holder.identity === identity ? {}',
-      'holder === undefined ? {}',
-    ],
-    ['patterns are names', 'nameMatches(entry, name)', 'entry === name'],
-    [
-      'an empty question is on the list',
-      'listed: machines.length > 0 && selectMachines.all()',
-      'listed: machines.length === 0 || selectMachines.all()',
-    ],
     ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
     [
       'what is observed is written over anything',
@@ -91,6 +80,16 @@ const changes = [
       'WHERE requester = ? AND beginning = ?',
       'WHERE ? IS NOT NULL AND beginning = ?',
     ],
+  ),
+  ...changesOf(
+    'core/attestation/look-up.ts',
+    [
+      'the requester is reported as another holder',
+      'holder === undefined || holder.identity === identity ? {}',
+      'holder === undefined ? {}',
+    ],
+    ['patterns are names', 'nameMatches(entry, name)', 'entry === name'],
+    ['an empty question is on the list', 'listed: items.entries', 'listed: machines.length === 0 || items.entries'],
   ),
   ...changesOf('adapters/embedded/identity-statements.ts', [
     'a record is taken for the one before the reset',
@@ -119,12 +118,7 @@ const changes = [
     ['an adoption takes a name', ' || records.holder(nodeName) !== undefined', ''],
     ['an adoption takes an address', 'if (taken || ', 'if ('],
     ['an adoption brings a key', '      checkAdoption(record);\n', ''],
-    [
-      'a reset writes no audit item',
-      'records.freeAddresses(identity);\n        records.audit(audit);',
-      'records.freeAddresses(identity);',
-    ],
-    ['a removal writes no audit item', "kind: 'missing' };\n        records.audit(audit);", "kind: 'missing' };"],
+    ['an admin change writes no audit item', '      records.audit(audit);\n', ''],
     [
       'what is not there can be removed',
       'deleteMachine.run(name).changes === 0',

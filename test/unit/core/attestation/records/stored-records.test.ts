@@ -6,7 +6,7 @@ import {
   providerAndName,
   verdictFrom,
 } from '../../../../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../../../../core/attestation/records/stored-records.ts';
+import type { Plain } from '../../../../../core/encoding/stored-fields.ts';
 
 const record: Plain = {
   identity: 'aws#i',

@@ -1,0 +1,44 @@
+import type { IdentityRecord, Lookup, LookupResult, OnceKey } from '../ports/attestation-store.ts';
+import type { Lock, LockSubject } from '../ports/locks.ts';
+import { nameMatches } from '../policy/patterns.ts';
+import { lockOfMachine } from './locks.ts';
+
+/** What one consistent read of a store holds; undefined where it has no item. */
+export interface StoredItems {
+  identity(identity: string): IdentityRecord | undefined;
+  lock(subject: LockSubject): Lock | undefined;
+  /** The identity that holds the node name. */
+  holder(nodeName: string): string | undefined;
+  /** SHA-256 of the spec.request that spent the evidence, unless the item has expired. */
+  spentBy(once: OnceKey): string | undefined;
+  /** The identity that uses the address. */
+  owner(address: string): string | undefined;
+  /** Entries of the list of machines: at least those that can match one of `Lookup.machines`. */
+  readonly entries: readonly string[];
+}
+
+export function lookUp({ identity, nodeName, once, addresses, machines }: Lookup, items: StoredItems): LookupResult {
+  const record = identity === undefined ? undefined : items.identity(identity);
+  const lock = identity === undefined ? undefined : items.lock(lockOfMachine(identity));
+  const holder = holderOf(nodeName, items);
+  return {
+    ...(record === undefined ? {} : { identity: record }),
+    ...(lock === undefined ? {} : { lock }),
+    ...(holder === undefined || holder.identity === identity ? {} : { holder }),
+    once: once.map((key) => items.spentBy(key)),
+    addresses: addresses.map((address) => items.owner(address)),
+    // An entry without `*` is exactly one name. A name is never a pattern.
+    listed: items.entries.some((entry) => machines.some((name) => nameMatches(entry, name))),
+  };
+}
+
+export function holderOf(
+  nodeName: string,
+  { holder, identity }: Pick<StoredItems, 'holder' | 'identity'>,
+): IdentityRecord | undefined {
+  const name = holder(nodeName);
+  if (name === undefined) return undefined;
+  const record = identity(name);
+  if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
+  return record;
+}
