@@ -2,10 +2,8 @@
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { awsFailure } from './aws-failure.ts';
 
-interface AwsPlace {
-  /** Default: as for the aws command line. */
-  readonly region?: string;
-}
+/** Default region: as for the aws command line. */
+type AwsPlace = { readonly region?: string };
 
 const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 

@@ -8,7 +8,7 @@ import { maxInputBytes } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
 
 export interface ClusterFlags {
-  readonly config?: string;
+  readonly config?: string | undefined;
   readonly cluster?: string;
 }
 
@@ -46,8 +46,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
   }
   const { clusters } = await readConfiguration(file, io);
   const names = [...clusters.keys()];
-  const only = names.length === 1 ? names[0] : undefined;
-  const name = wanted ?? only;
+  const name = wanted ?? (names.length === 1 ? names[0] : undefined);
   if (name === undefined)
     throw new CommandFailure(
       exitCodes.usage,
@@ -63,8 +62,7 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
 /** Reads and checks the file. Warnings go to standard error, problems end the command. */
 export async function readConfiguration(file: string, io: Io): Promise<Configuration> {
   const parsed = parseConfiguration(await readText(file, io), file);
-  if (!parsed.ok)
-    throw new CommandFailure(exitCodes.configuration, parsed.problems.map(problemText).join('\n'), undefined);
+  if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, parsed.problems.map(problemText).join('\n'));
   for (const warning of parsed.warnings) io.err(`warning: ${problemText(warning)}\n`);
   return parsed.configuration;
 }

@@ -10,8 +10,8 @@ import { unlessRefused } from './object-answers.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface ClusterAccessFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
 }
 
 const commandMilliseconds = 60_000;

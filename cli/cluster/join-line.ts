@@ -10,21 +10,16 @@ import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { ifFound } from './object-answers.ts';
 
-interface JoinPlace {
-  /** `host:port`. */
-  readonly endpoint: string;
-  readonly pins: readonly string[];
-  /** Possible problems that cannot be checked from here. */
-  readonly warnings: readonly string[];
-}
-
 const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 const tokenOnly = '-o token creates only a token, for kubelet-authenticator join --discovery-file';
 const reachMilliseconds = 5_000;
 const signatureMilliseconds = 10_000;
 
-/** Throws CommandFailure if a machine could not find the cluster or could not verify that it is the right one. */
-export async function findJoinPlace(cluster: ClusterClients, server: string | undefined): Promise<JoinPlace> {
+/**
+ * The endpoint (`host:port`), the pins of its CAs, and warnings of what cannot be checked from here. Throws CommandFailure if
+ * a machine could not find the cluster or could not verify that it is the right one.
+ */
+export async function findJoinPlace(cluster: ClusterClients, server: string | undefined) {
   const { kubeconfig = '' } = await clusterInfo(cluster);
   if (kubeconfig === '')
     throw new CommandFailure(

@@ -65,13 +65,18 @@ export async function allPages<T>(
   return items;
 }
 
-/** Whether a user may do something; undefined when this login may not ask. */
+/** Whether a user may do one of these things; undefined when no answer is yes and this login may not ask about all. */
 export async function isAllowed(
   { authorization }: ClusterClients,
   who: { readonly user: string; readonly groups: readonly string[] },
-  resourceAttributes: V1ResourceAttributes,
+  ...questions: readonly V1ResourceAttributes[]
 ): Promise<boolean | undefined> {
-  const spec = { user: who.user, groups: [...who.groups], resourceAttributes };
-  const answer = await unlessRefused(authorization.createSubjectAccessReview({ body: { spec } }));
-  return answer === undefined ? undefined : answer.status?.allowed === true;
+  let answer: boolean | undefined = false;
+  for (const resourceAttributes of questions) {
+    const spec = { user: who.user, groups: [...who.groups], resourceAttributes };
+    const review = await unlessRefused(authorization.createSubjectAccessReview({ body: { spec } }));
+    if (review?.status?.allowed === true) return true;
+    if (review === undefined) answer = undefined;
+  }
+  return answer;
 }

@@ -43,10 +43,7 @@ async function viewRelay(
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
   const rights = [];
   for (const { may, questions } of neededRights(signerNames))
-    rights.push({
-      may,
-      answer: await any(questions.map((question) => () => isAllowed(cluster, { user, groups }, question))),
-    });
+    rights.push({ may, answer: await isAllowed(cluster, { user, groups }, ...questions) });
   return {
     name,
     namespace,
@@ -54,7 +51,7 @@ async function viewRelay(
     ready: status?.readyReplicas ?? 0,
     available:
       status?.observedGeneration === generation &&
-      (status?.conditions ?? []).some((condition) => condition.type === 'Available' && condition.status === 'True'),
+      status?.conditions?.some((condition) => condition.type === 'Available' && condition.status === 'True') === true,
     rights,
     approves: rights.some(({ answer }) => answer === false)
       ? false
@@ -82,17 +79,6 @@ function neededRights(signerNames: readonly string[]) {
     requests('update', 'status'),
     ...signerNames.flatMap((name) => [signers('approve', name), signers('sign', name)]),
   ];
-}
-
-/** True at the first yes; undefined if no answer is yes and at least one is unknown. */
-async function any(questions: readonly (() => Promise<boolean | undefined>)[]): Promise<boolean | undefined> {
-  let answer: boolean | undefined = false;
-  for (const ask of questions) {
-    const given = await ask();
-    if (given === true) return true;
-    if (given === undefined) answer = undefined;
-  }
-  return answer;
 }
 
 export function canTakeOver({ ready, available, approves }: Relay): boolean {

@@ -45,9 +45,8 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
     usages: ['digital signature', 'client auth'],
     expirationSeconds: 600,
   };
-  const body = { metadata: { name }, spec };
   const created = await expected(
-    certificates.createCertificateSigningRequest({ body }),
+    certificates.createCertificateSigningRequest({ body: { metadata: { name }, spec } }),
     'the probe could not be created',
   );
   try {

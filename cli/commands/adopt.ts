@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { foundMachine, instanceFilters, placesOf } from '../../core/attestation/aws/fleet.ts';
 import { instanceOf } from '../../core/attestation/aws/instance-identity.ts';
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
@@ -7,7 +8,6 @@ import { planAdoptions, writeAdoption } from '../register/adoption.ts';
 import type { Adoption } from '../register/adoption.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { chooseCluster, configurationFile } from '../cluster/cluster-choice.ts';
-import { Option } from 'commander';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
@@ -64,24 +64,22 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
   const place = { ...flags, ...(flags.data === undefined ? { cluster: name } : {}) };
 
   const adoptions = await withRegister(place, io, async (open) => {
-    const machines =
-      identity === undefined
-        ? await allMachines(aws, nameRules(aws, flags.nameRule), io)
-        : await one(aws, identity, io);
+    const found =
+      identity === undefined ? allMachines(aws, nameRules(aws, flags.nameRule), io) : one(aws, identity, io);
+    const machines = await found.catch((error: unknown) => {
+      throw awsFailure('EC2', error);
+    });
     const records = await gather(open.register.listIdentities());
     const entries = aws.machines === 'listed' ? await open.register.listMachines() : undefined;
     const planned = planAdoptions(machines, { records, listed: entries?.map((entry) => entry.name) }, node);
     if (!yes || reason === undefined) return planned;
-    const by = await announceChange(open, place, io);
+    const who = await announceChange(open, { ...place, reason }, io);
     const done: Adoption[] = [];
     for (const each of planned)
       done.push(
-        await writeAdoption(each, {
-          open,
-          now: io.now(),
-          audit: (record) =>
-            auditItem({ action: 'adopt', subject: record.identity, nodeName: record.nodeName }, { by, reason }, io),
-        }),
+        await writeAdoption(each, open, io.now(), ({ identity: subject, nodeName }) =>
+          auditItem({ action: 'adopt', subject, nodeName }, who, io),
+        ),
       );
     return done;
   });
@@ -133,14 +131,10 @@ async function allMachines(
   const ec2 = await io.connectEc2();
   const filters = instanceFilters(aws);
   const found: FoundMachine[] = [];
-  try {
-    for (const place of placesOf(aws))
-      for await (const instance of ec2.listInstances(place, filters))
-        // The filter already selected by this, a moment ago.
-        if (instance.state === 'running') found.push(foundMachine(aws, place, instance, rules));
-  } catch (error) {
-    throw awsFailure('EC2', error);
-  }
+  for (const place of placesOf(aws))
+    for await (const instance of ec2.listInstances(place, filters))
+      // The filter selected by this too, but the state may have changed since.
+      if (instance.state === 'running') found.push(foundMachine(aws, place, instance, rules));
   return found.toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
 }
 
@@ -159,12 +153,7 @@ async function one(aws: AwsAttestation, identity: string, io: Io): Promise<reado
       `attestation.aws has no account ${named.account} in region ${named.region}`,
     );
   const ec2 = await io.connectEc2();
-  let instance;
-  try {
-    instance = await ec2.describeInstance(place, named.instanceId);
-  } catch (error) {
-    throw awsFailure('EC2', error);
-  }
+  const instance = await ec2.describeInstance(place, named.instanceId);
   if (instance === 'notFound')
     throw new CommandFailure(exitCodes.notFound, `EC2 knows no ${named.instanceId} in that account and region`);
   const machine = foundMachine(aws, place, instance);

@@ -65,12 +65,7 @@ async function validate(argument: string | undefined, output: string, io: Io): P
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);
     for (const problem of problems) io.err(`${problemText(problem)}\n`);
     if (parsed.ok)
-      io.out(
-        table([
-          ['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'],
-          ...signers.map(({ cluster, signerName, ca, approval }) => [cluster, signerName, ca, approval]),
-        ]),
-      );
+      io.out(table([['CLUSTER', 'SIGNER', 'CA', 'APPROVAL'], ...signers.map((signer) => Object.values(signer))]));
     else io.err(`${file}: ${problems.length} problem${problems.length === 1 ? '' : 's'}\n`);
   }
   return parsed.ok ? exitCodes.ok : exitCodes.configuration;
@@ -91,8 +86,8 @@ function signersOf({ clusters }: Configuration) {
 async function documents(argument: string | undefined, flags: ClusterFlags, io: Io): Promise<string> {
   const file = configurationFile(argument ?? flags.config, io);
   if (file === undefined || flags.cluster !== undefined) {
-    const chosen = await chooseCluster({ ...flags, ...(file === undefined ? {} : { config: file }) }, io);
-    return signerDocuments(chosen.cluster);
+    const { cluster } = await chooseCluster({ ...flags, config: file }, io);
+    return signerDocuments(cluster);
   }
   const clusters = [...(await readConfiguration(file, io)).clusters.values()];
   const titled = clusters.map((cluster) => `# Signers of cluster ${cluster.name}\n\n${signerDocuments(cluster)}`);

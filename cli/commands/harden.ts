@@ -22,7 +22,7 @@ import { closingText, notSeen, openWays, planText, viewText } from '../cluster/h
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
 import { allPages, expected, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
-import { json } from '../output/output.ts';
+import { json, printed } from '../output/output.ts';
 import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
 
@@ -52,7 +52,6 @@ const bypasses = [
     means: 'a client with a node’s certificate can renew it on any machine',
   },
 ] as const;
-type Bypass = (typeof bypasses)[number];
 
 export function clusterCommands(program: CliCommand, io: Io): void {
   const cluster = program.command('cluster').description('find and close ways to certificates that bypass the signer');
@@ -97,16 +96,15 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
       flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
     const lookAgain = async () => ({ ...whereabouts, ...(await look(cluster, probed, flags.signerName)) });
     const before = await lookAgain();
-    const asJson = flags.output === 'json';
+    const say = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));
+    say(viewText(before));
     if (flags.yes !== true) {
-      io.out(asJson ? json(withFindings(before)) : viewText(before));
-      if (flags.check === true) return verdict(before);
-      if (!asJson) io.out(planText(before));
-      return exitCodes.ok;
+      if (flags.check !== true) say(planText(before));
+      if (flags.output === 'json') io.out(json(withFindings(before)));
+      return flags.check === true ? verdict(before) : exitCodes.ok;
     }
-    if (!asJson) io.out(viewText(before));
     if (before.bindings.length > 0) mustBeReplaceable(before, flags.signerName);
-    const removed = await removeBindings(cluster, before.bindings, (text) => (asJson ? undefined : io.out(text)));
+    const removed = await removeBindings(cluster, before.bindings, say);
     let after = await lookAgain();
     // The API server's authorizer learns of a removed binding by a watch, so for a moment it may still say yes.
     for (let tries = 0; removed.length > 0 && tries < 10 && openWays(after).length > 0; tries += 1) {
@@ -114,7 +112,7 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
       after = await lookAgain();
     }
     const open = openWays(after);
-    io.out(asJson ? json({ ...withFindings(after), removed }) : closingText(after));
+    io.out(printed(flags.output, { ...withFindings(after), removed }, () => closingText(after)));
     return open.length === 0 ? exitCodes.ok : exitCodes.refused;
   });
 }
@@ -176,15 +174,10 @@ async function look(
 ): Promise<Omit<HardenView, keyof Whereabouts>> {
   const rights = [];
   for (const { who, subresource } of bypasses) {
-    const resource = {
-      group: 'certificates.k8s.io',
-      resource: 'certificatesigningrequests',
-      verb: 'create',
-      subresource,
-    };
-    const may = `create certificatesigningrequests/${subresource}`;
+    const [group, resource, verb] = ['certificates.k8s.io', 'certificatesigningrequests', 'create'];
     // kube-controller-manager sends version *, which RBAC ignores.
-    rights.push({ user: who.user, may, answer: await isAllowed(cluster, who, { ...resource, version: '*' }) });
+    const answer = await isAllowed(cluster, who, { group, version: '*', resource, subresource, verb });
+    rights.push({ user: who.user, may: `${verb} ${resource}/${subresource}`, answer });
   }
   return {
     controllerManager: withProbe(await viewControllerManager(cluster), probed),
@@ -206,7 +199,7 @@ function withProbe(view: ControllerManagerView, probed: SeenController | undefin
 async function bypassBindings({ rbac }: ClusterClients) {
   const all = await allPages((page) => rbac.listClusterRoleBinding({ ...page }), 'ClusterRoleBindings');
   return all.flatMap(({ metadata, roleRef, subjects = [] }) => {
-    const bypass: Bypass | undefined = bypasses.find(({ role }) => role === roleRef.name);
+    const bypass = bypasses.find(({ role }) => role === roleRef.name);
     if (bypass === undefined || subjects.length === 0) return [];
     const { name = '', uid = '', resourceVersion = '' } = metadata ?? {};
     const { role, means } = bypass;

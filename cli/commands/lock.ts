@@ -5,15 +5,14 @@ import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
-import { afterLockText, locksTable, shownLock, subjectText } from '../output/lock-text.ts';
-import { printed } from '../output/output.ts';
+import { printable } from '../../core/outcome/printable-text.ts';
+import { printed, table } from '../output/output.ts';
 import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
-import type { RegisterFlags } from '../register/place.ts';
-import { longText, shownAudit } from '../output/tofu-text.ts';
+import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
+import { instantText, longText, shownAudit } from '../output/tofu-text.ts';
 
-interface ChangeFlags extends RegisterFlags {
-  readonly reason: string;
+interface LockFlags extends ChangeFlags {
   readonly output: string;
 }
 
@@ -30,7 +29,7 @@ export function lockCommands(program: CliCommand, io: Io): void {
       "countersign lock aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 --cluster prod --reason 'disk copied'",
       'countersign lock worker-3 --data ./data/demo --reason test -o json',
     )
-    .runs((wanted: LockSubject, flags: ChangeFlags) => lock(wanted, flags, io));
+    .runs((wanted: LockSubject, flags: LockFlags) => lock(wanted, flags, io));
 
   addSubject(program.command('unlock'))
     .description('end a lock; exit code 4: it is not locked')
@@ -39,7 +38,7 @@ export function lockCommands(program: CliCommand, io: Io): void {
       'meanwhile stay refused; the node creates new ones.',
     )
     .examples("countersign unlock worker-3 --cluster prod --reason 'reinstalled, ticket 4711'")
-    .runs((wanted: LockSubject, flags: ChangeFlags) => unlock(wanted, flags, io));
+    .runs((wanted: LockSubject, flags: LockFlags) => unlock(wanted, flags, io));
 
   addRegisterOptions(program.command('locks'))
     .description('list what is locked')
@@ -58,6 +57,8 @@ function addSubject(command: CliCommand): CliCommand {
     .formats('table', 'json', 'yaml');
 }
 
+const listHint = 'countersign locks lists all';
+
 /** Refuses what no request could match: such a lock would appear to work and would refuse nothing. */
 function subject(text: string): LockSubject {
   if (text.includes('#')) {
@@ -68,9 +69,9 @@ function subject(text: string): LockSubject {
   throw new InvalidArgumentError('A node name has lower-case letters, digits, "-" and "."; without system:node:.');
 }
 
-async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<void> {
+async function lock(wanted: LockSubject, flags: LockFlags, io: Io): Promise<void> {
   const done = await withRegister(flags, io, async (open) => {
-    const by = await announceChange(open, flags, io);
+    const who = await announceChange(open, flags, io);
     return twice(async () => {
       const both = await withRecord(wanted, open);
       const found = await Promise.all(subjectsOf(both).map((each) => open.store.findLock(each)));
@@ -81,12 +82,8 @@ async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<vo
         ...(both.nodeName !== undefined && left.has(lockOfNode(both.nodeName)) ? { nodeName: both.nodeName } : {}),
         ...(both.identity !== undefined && left.has(lockOfMachine(both.identity)) ? { identity: both.identity } : {}),
       };
-      const audit = auditItem(
-        { ...about, action: 'lock', subject: about.identity ?? about.nodeName ?? '' },
-        { by, reason: flags.reason },
-        io,
-      );
-      const made: Lock = { ...about, id: audit.id, at: audit.at, by, reason: flags.reason };
+      const audit = auditItem({ ...about, action: 'lock', subject: about.identity ?? about.nodeName ?? '' }, who, io);
+      const made: Lock = { ...about, id: audit.id, at: audit.at, ...who };
       return (await open.register.lock(made, audit)).kind === 'written' ? made : 'changed';
     }, subjectText(wanted));
   });
@@ -96,25 +93,17 @@ async function lock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<vo
   if (done.nodeName === undefined || done.identity === undefined) io.err(`countersign: ${onlyText(done)}\n`);
 }
 
-async function unlock(wanted: LockSubject, flags: ChangeFlags, io: Io): Promise<void> {
+async function unlock(wanted: LockSubject, flags: LockFlags, io: Io): Promise<void> {
   const { ended, audit, remaining } = await withRegister(flags, io, async (open) => {
-    const by = await announceChange(open, flags, io);
+    const who = await announceChange(open, flags, io);
     const both = await withRecord(wanted, open);
     const done = await twice(async () => {
       const found = await open.store.findLock(wanted);
       if (found === undefined)
-        throw new CommandFailure(
-          exitCodes.notFound,
-          `${subjectText(wanted)} is not locked`,
-          'countersign locks lists all',
-        );
+        throw new CommandFailure(exitCodes.notFound, `${subjectText(wanted)} is not locked`, listHint);
       const { nodeName, identity } = found;
       const about = nodeName === undefined ? {} : { nodeName };
-      const item = auditItem(
-        { ...about, action: 'unlock', subject: identity ?? nodeName ?? '' },
-        { by, reason: flags.reason },
-        io,
-      );
+      const item = auditItem({ ...about, action: 'unlock', subject: identity ?? nodeName ?? '' }, who, io);
       return (await open.register.unlock(found, item)).kind === 'written' ? { ended: found, audit: item } : 'changed';
     }, subjectText(wanted));
     const others = subjectsOf(both).filter((each) => !subjectsOf(done.ended).includes(each));
@@ -152,4 +141,44 @@ function onlyText({ nodeName }: Lock): string {
   return nodeName === undefined
     ? 'no node name was locked: this machine has none on record, or it is already locked'
     : 'no machine was locked: none is on record under this node name, or it is already locked';
+}
+
+function subjectText(subject: LockSubject): string {
+  return subject.startsWith('node#')
+    ? `node ${longText(subject.slice('node#'.length))}`
+    : `machine ${longText(subject.slice('id#'.length))}`;
+}
+
+function shownLock({ id, nodeName, identity, at, by, reason }: Lock): object {
+  return { id, node: nodeName, identity, at: instantText(at), by, reason };
+}
+
+function locksTable(locks: readonly Lock[]): string {
+  return table([
+    ['NODE', 'MACHINE', 'SINCE', 'BY', 'REASON'],
+    ...locks.map(({ nodeName, identity, at, by, reason }) => [
+      nodeName === undefined ? '-' : printable(nodeName),
+      identity === undefined ? '-' : longText(identity),
+      instantText(at),
+      longText(by),
+      longText(reason),
+    ]),
+  ]);
+}
+
+/** A lock does not revoke certificates that were issued, so the operator reads here what to do about those. */
+function afterLockText({ nodeName }: Lock): string {
+  const node = nodeName === undefined ? '<its node name>' : longText(nodeName);
+  return `No new certificate: attest and sign refuse its requests. A signature under way may still end, within 25 seconds.
+
+Certificates that it has stay valid until they expire, since the API server reads no revocation lists. With them it can
+read the Secrets and ConfigMaps of the pods bound to it, get tokens for their service accounts, write its own Node and
+their status, and serve logs and exec. To end that:
+  1. stop the machine, or cut its network to the API servers
+  2. kubectl delete node ${node}     (its pods move; a kubelet that still runs registers again)
+  3. kubectl get csr | grep ${node}  (approve none of these; delete them)
+  4. deny its certificate: an AuthorizationConfiguration can, without a restart of the API server
+  5. replace the Secrets that its pods could read
+Each step with its commands: docs/lock.md
+`;
 }

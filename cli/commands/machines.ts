@@ -7,12 +7,8 @@ import type { Io } from '../runtime/io.ts';
 import { printed, table } from '../output/output.ts';
 import { auditItem, mandatoryReason } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
-import type { RegisterFlags } from '../register/place.ts';
+import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
 import { instantText, longText } from '../output/tofu-text.ts';
-
-interface ChangeFlags extends RegisterFlags {
-  readonly reason: string;
-}
 
 export function machinesCommands(program: CliCommand, io: Io): void {
   const machines = program
@@ -60,9 +56,9 @@ function entryName(text: string): string {
   return text;
 }
 
-async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<void> {
+async function allow(name: string, flags: ChangeFlags, io: Io): Promise<void> {
   await withRegister(flags, io, async (open) => {
-    const who = { by: await announceChange(open, flags, io), reason };
+    const who = await announceChange(open, flags, io);
     const audit = auditItem({ action: 'allow', subject: name }, who, io);
     const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
     if (write.kind !== 'written')
@@ -71,9 +67,9 @@ async function allow(name: string, { reason, ...flags }: ChangeFlags, io: Io): P
   });
 }
 
-async function remove(name: string, { reason, ...flags }: ChangeFlags, io: Io): Promise<void> {
+async function remove(name: string, flags: ChangeFlags, io: Io): Promise<void> {
   await withRegister(flags, io, async (open) => {
-    const who = { by: await announceChange(open, flags, io), reason };
+    const who = await announceChange(open, flags, io);
     const audit = auditItem({ action: 'remove', subject: name }, who, io);
     const write = await open.register.removeMachine(name, audit);
     if (write.kind !== 'written')

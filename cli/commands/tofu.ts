@@ -8,7 +8,7 @@ import type { Io, OpenRegister } from '../runtime/io.ts';
 import { printed } from '../output/output.ts';
 import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
-import type { RegisterFlags } from '../register/place.ts';
+import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
 import { auditTable, longText, recordsTable, recordText, shownAudit, shownRecord } from '../output/tofu-text.ts';
 
 interface ListFlags extends RegisterFlags {
@@ -22,9 +22,7 @@ interface OneFlags extends RegisterFlags {
   readonly output: string;
 }
 
-interface ChangeFlags extends OneFlags {
-  readonly reason: string;
-}
+type ResetFlags = OneFlags & ChangeFlags;
 
 export function tofuCommands(program: CliCommand, io: Io): void {
   const tofu = program
@@ -60,7 +58,7 @@ export function tofuCommands(program: CliCommand, io: Io): void {
       'A reset neither locks a machine nor ends a lock: see countersign lock and unlock.',
     )
     .examples("countersign tofu reset --cluster prod --node worker-3 --reason 'reinstalled, ticket 4711'")
-    .runs((flags: ChangeFlags) => reset(flags, io));
+    .runs((flags: ResetFlags) => reset(flags, io));
 
   addAdopt(tofu, io);
 }
@@ -100,15 +98,15 @@ async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
   return exitCodes.notFound;
 }
 
-async function reset(flags: ChangeFlags, io: Io): Promise<void> {
+async function reset(flags: ResetFlags, io: Io): Promise<void> {
   const wanted = oneOf(flags);
   const { record, audit } = await withRegister(flags, io, async (open) => {
-    const by = await announceChange(open, flags, io);
+    const who = await announceChange(open, flags, io);
     return twice(async () => {
       const record = await find(wanted, open);
       if (record === undefined) throw missing(wanted);
       const about = { action: 'reset', subject: record.identity, nodeName: record.nodeName, before: record } as const;
-      const audit = auditItem(about, { by, reason: flags.reason }, io);
+      const audit = auditItem(about, who, io);
       const write = await open.register.reset(record, audit);
       return write.kind === 'written' ? { record, audit } : 'changed';
     }, text(wanted));

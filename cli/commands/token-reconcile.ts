@@ -63,11 +63,7 @@ function managementOf(flags: ReconcileFlags): ClusterAccessFlags | undefined {
   const { managementKubeconfig, managementContext, kubeconfig } = flags;
   if (managementKubeconfig === undefined && managementContext === undefined) return undefined;
   // --management-context alone names another context of the same file.
-  const file = managementKubeconfig ?? kubeconfig;
-  return {
-    ...(file === undefined ? {} : { kubeconfig: file }),
-    ...(managementContext === undefined ? {} : { context: managementContext }),
-  };
+  return { kubeconfig: managementKubeconfig ?? kubeconfig, context: managementContext };
 }
 
 export function goDuration(text: string): number {

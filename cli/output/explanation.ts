@@ -2,9 +2,12 @@
  * A dry run of core/issue.ts for one request: each check in its order, with the value that it saw. It calls the same
  * functions, without the ledger and the key, so it does not know an earlier answer to the same UID.
  */
-import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
+import type { CaConfiguration, ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { ReadRequest } from '../../core/read-and-check-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
+import { encodeCaSubject } from '../../core/x509/ca-certificate.ts';
+import { certificateFacts, CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
+import { decodePem } from '../../core/encoding/pem.ts';
 import { validity } from '../../core/x509/validity.ts';
 import { refusalMessage, refusalReason } from '../../core/outcome/outcome.ts';
 import type { Violation } from '../../core/outcome/outcome.ts';
@@ -14,8 +17,6 @@ import type { Profile } from '../../core/policy/profile.ts';
 import { atMost, printable, printableUpTo } from '../../core/outcome/printable-text.ts';
 import { triage, triagePending } from '../../core/kubernetes/triage.ts';
 import { readRequest } from '../../core/read-and-check-request.ts';
-import { givenCertificate } from './given-certificate.ts';
-import type { GivenCertificate } from './given-certificate.ts';
 
 export interface Check {
   readonly check: string;
@@ -23,6 +24,20 @@ export interface Check {
   readonly result: 'pass' | 'fail' | 'wait';
   readonly seen: string;
   readonly violations: readonly Violation[];
+}
+
+/** What `status.certificate` of a request holds, by the issuer's name; no signature is verified. The ledger is the authority. */
+interface GivenCertificate {
+  /** `unknown`: the certificate is unreadable, or no countersign.yaml names the cluster's CA. */
+  readonly issuedBy: 'this CA' | 'another CA' | 'unknown';
+  /** Set if the certificate is readable. */
+  readonly facts?: {
+    readonly issuer: string;
+    readonly serial: string;
+    /** RFC 3339. */
+    readonly notBefore: string;
+    readonly notAfter: string;
+  };
 }
 
 export interface Explanation {
@@ -207,4 +222,26 @@ function lifetime(
 ): { notBefore: string; notAfter: string } {
   const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter: latestDate, now });
   return { notBefore: new Date(span.notBefore).toISOString(), notAfter: new Date(span.notAfter).toISOString() };
+}
+
+/** `encoded` as in the object: base64 of PEM, the leaf first. `ca`: the CA of the signer's profile. */
+function givenCertificate(encoded: string, ca: CaConfiguration | undefined): GivenCertificate {
+  const blocks = decodePem(Buffer.from(encoded, 'base64'), ['CERTIFICATE']);
+  const [leaf] = blocks.ok ? blocks.value : [];
+  try {
+    const facts = certificateFacts(leaf?.content ?? new Uint8Array());
+    const ours = ca !== undefined && Buffer.from(encodeCaSubject(ca.subject)).equals(facts.issuerName);
+    return {
+      issuedBy: ca === undefined ? 'unknown' : ours ? 'this CA' : 'another CA',
+      facts: {
+        issuer: facts.issuer,
+        serial: facts.serial,
+        notBefore: new Date(facts.notBefore).toISOString(),
+        notAfter: new Date(facts.notAfter).toISOString(),
+      },
+    };
+  } catch (error) {
+    if (error instanceof CertificateUnreadableError) return { issuedBy: 'unknown' };
+    throw error;
+  }
 }

@@ -16,7 +16,7 @@ export interface Adoption {
   readonly machine: FoundMachine;
 }
 
-export interface OnRecord {
+interface OnRecord {
   readonly records: readonly IdentityRecord[];
   /** The machine list; undefined if the cluster has none. */
   readonly listed: readonly string[] | undefined;
@@ -94,14 +94,13 @@ function standing(
   return undefined;
 }
 
-export interface Adopting {
-  readonly open: OpenRegister;
-  readonly now: Instant;
-  readonly audit: (record: IdentityRecord) => AuditItem;
-}
-
 /** Writes one adoption, or returns what another command wrote first. */
-export async function writeAdoption(adoption: Adoption, { open, now, audit }: Adopting): Promise<Adoption> {
+export async function writeAdoption(
+  adoption: Adoption,
+  open: OpenRegister,
+  now: Instant,
+  audit: (record: IdentityRecord) => AuditItem,
+): Promise<Adoption> {
   const { identity, nodeName, machine, decision } = adoption;
   if (decision !== 'adopt' || nodeName === undefined) return adoption;
   const { providerId, startedAt } = machine;

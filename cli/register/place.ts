@@ -3,6 +3,7 @@ import type { RegisterPlace, OpenRegister, Io } from '../runtime/io.ts';
 import { Option } from 'commander';
 import { printableUpTo } from '../../core/outcome/printable-text.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
+import type { Author } from '../runtime/reason.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
@@ -11,6 +12,11 @@ export interface RegisterFlags {
   readonly data?: string;
   readonly table?: string;
   readonly region?: string;
+}
+
+/** Flags of a command that changes the records. */
+export interface ChangeFlags extends RegisterFlags {
+  readonly reason: string;
 }
 
 const tableVariable = 'COUNTERSIGN_ATTESTATIONS_TABLE';
@@ -60,13 +66,13 @@ export async function withRegister<T>(
   }
 }
 
-/** Prints, before a change, which records change and who changes them. Returns the author for the audit item. */
-export async function announceChange(open: OpenRegister, flags: RegisterFlags, io: Io): Promise<string> {
+/** Prints, before a change, which records change and who changes them. Returns the author and the reason, for the audit item. */
+export async function announceChange(open: OpenRegister, flags: ChangeFlags, io: Io): Promise<Author> {
   const { kind: _, ...place } = registerPlace(flags, io);
   const by = await open.by();
   const where = Object.entries(place).flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`]));
   io.err(`countersign: ${[...where, `as ${by}`].map((word) => printableUpTo(300, word)).join(', ')}\n`);
-  return by;
+  return { by, reason: flags.reason };
 }
 
 export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> {

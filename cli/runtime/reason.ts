@@ -24,7 +24,7 @@ function reasonText(text: string): string {
   return reason;
 }
 
-export interface Change {
+interface Change {
   readonly action: AuditItem['action'];
   /** The identity, or the entry of the machine list. */
   readonly subject: string;
@@ -32,7 +32,10 @@ export interface Change {
   readonly before?: IdentityRecord;
 }
 
-export function auditItem(change: Change, { by, reason }: { by: string; reason: string }, io: Io): AuditItem {
+/** `by`: an ARN, or a user name of this machine. */
+export type Author = Pick<AuditItem, 'by' | 'reason'>;
+
+export function auditItem(change: Change, { by, reason }: Author, io: Io): AuditItem {
   const at = io.now();
   return { id: ulid(at, io.randomBytes(10)), at, by, reason, ...change };
 }
