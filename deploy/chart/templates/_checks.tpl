@@ -1,4 +1,4 @@
-{{/* What must fit together; the schema sees only one value at a time. Renders nothing. */}}
+{{/* Checks values against each other; the schema checks only single values. Renders nothing. */}}
 {{- define "relay.checks" -}}
 {{- $_ := required "endpoint.url: set it to output SignUrl (auth.method aws) or JwtSignUrl (token) of the cluster's stack" .Values.endpoint.url -}}
 {{- $_ := required "endpoint.cluster: set it to the cluster's name in countersign.yaml" .Values.endpoint.cluster -}}
@@ -17,15 +17,15 @@
 {{- fail "auth.aws.credentials: instanceRole needs hostNetwork: true, because pods must not reach the instance's metadata" -}}
 {{- end -}}
 {{- if and (eq $aws.credentials "instanceRole") (not (omit (default dict .Values.nodeSelector) "kubernetes.io/os" "kubernetes.io/arch")) -}}
-{{- fail "auth.aws.credentials: instanceRole needs a nodeSelector for the nodes that have the relay's role, such as node-role.kubernetes.io/control-plane: ''; ordinary nodes must have another role, or each of them could ask for certificates" -}}
+{{- fail "auth.aws.credentials: instanceRole needs a nodeSelector for the nodes that have the relay's role, such as node-role.kubernetes.io/control-plane: ''; ordinary nodes must have another role, or each of them could request certificates" -}}
 {{- end -}}
 {{- if and (eq $aws.credentials "injected") (not .Values.serviceAccount.annotations) -}}
-{{- fail "auth.aws.credentials: injected needs the annotation the webhook looks for in serviceAccount.annotations" -}}
+{{- fail "auth.aws.credentials: injected needs the webhook's annotation in serviceAccount.annotations" -}}
 {{- end -}}
 {{- else -}}
 {{- $_ := required "auth.token.audience: set it to access.jwt.audience of the cluster in countersign.yaml" .Values.auth.token.audience -}}
 {{- if $aws.callerRoleArn -}}
-{{- fail "auth.aws.callerRoleArn: is for auth.method: aws; with token it would say nothing" -}}
+{{- fail "auth.aws.callerRoleArn: is for auth.method: aws; with token it has no effect" -}}
 {{- end -}}
 {{- end -}}
 {{- $proxy := .Values.webhookProxy -}}
@@ -38,7 +38,7 @@
 {{- fail "webhookProxy: clientCa and clientSubject need each other" -}}
 {{- end -}}
 {{- if eq (int $proxy.port) (int .Values.metrics.port) -}}
-{{- fail "webhookProxy.port: is that of the metrics" -}}
+{{- fail "webhookProxy.port: is also metrics.port; choose another" -}}
 {{- end -}}
 {{- if and .Values.hostNetwork (or $proxy.from $proxy.fromCidrs) -}}
 {{- fail "webhookProxy.from: with hostNetwork no NetworkPolicy applies, and the proxy is on the node's loopback address" -}}
@@ -47,7 +47,7 @@
 {{- fail "webhookProxy: name the callers in from or fromCidrs; the NetworkPolicy admits only them" -}}
 {{- end -}}
 {{- else if or $proxy.tlsSecret $proxy.tokenSecret $proxy.clientCa $proxy.clientSubject $proxy.from $proxy.fromCidrs -}}
-{{- fail "webhookProxy: is not enabled, so what is set for it would say nothing" -}}
+{{- fail "webhookProxy: is not enabled, so its other values have no effect; set enabled: true or remove them" -}}
 {{- end -}}
 {{- if and .Values.hostNetwork .Values.metrics.from -}}
 {{- fail "metrics.from: with hostNetwork no NetworkPolicy applies, and metrics are on the node's loopback address" -}}

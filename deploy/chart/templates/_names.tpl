@@ -26,7 +26,7 @@ app.kubernetes.io/part-of: countersign
 {{- end -}}
 {{- end -}}
 
-{{/* Who may connect: peers named by namespace and pod labels, never by address. */}}
+{{/* NetworkPolicy peers that may connect, by namespace and pod labels, never by address. */}}
 {{- define "relay.peers" -}}
 {{- range . }}
 - namespaceSelector:
@@ -40,7 +40,7 @@ app.kubernetes.io/part-of: countersign
 {{- end }}
 {{- end -}}
 
-{{/* Where to: the given blocks, or everywhere but link-local addresses, where instances keep their credentials. */}}
+{{/* NetworkPolicy destinations: the given blocks, or all addresses except link-local ones, which serve the instance's credentials. */}}
 {{- define "relay.destinations" -}}
 {{- if . }}
 {{- range . }}
@@ -58,7 +58,7 @@ app.kubernetes.io/part-of: countersign
 {{- end }}
 {{- end -}}
 
-{{/* Other labels than the relay's, whose NetworkPolicy and PodDisruptionBudget must not take the job's pods for its own. */}}
+{{/* Not the relay's labels: its NetworkPolicy and PodDisruptionBudget must not select the job's pods. */}}
 {{- define "tokenReconcile.labels" -}}
 app.kubernetes.io/name: countersign-token-reconcile
 app.kubernetes.io/instance: {{ .Release.Name }}

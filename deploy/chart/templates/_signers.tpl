@@ -1,7 +1,7 @@
 {{/*
-Which signers the relay has: as JSON {"names": […], "approve": […], "review": true|false}. From signerNames, or from
-configuration, read as the relay reads it: a cluster's own keys before those of defaults. Not checked beyond what becomes
-a right; the relay reads the same file strictly and does not start with a wrong one.
+The relay's signers as JSON {"names": […], "approve": […], "review": true|false}, from signerNames or from
+configuration. As in the relay, a cluster's own keys override those of defaults. Only values that become a permission are
+checked here; the relay reads the same file strictly and does not start with an invalid one.
 */}}
 {{- define "relay.signers" -}}
 {{- $names := .Values.signerNames -}}
@@ -17,11 +17,11 @@ a right; the relay reads the same file strictly and does not start with a wrong 
 {{- $approval := mergeOverwrite dict (dig "approval" dict $defaults | deepCopy) (dig "approval" dict $cluster | deepCopy) -}}
 {{- $names = keys $profiles | sortAlpha -}}
 {{- range $name := $names -}}
-{{- /* `domain/*` in a role is the right to sign for all signers of the domain. */ -}}
-{{- if not (regexMatch "^[a-z0-9.-]+\\.[a-z0-9.-]+/[A-Za-z0-9._-]+$" $name) }}{{ fail (printf "configuration: %s is no signer name" $name) }}{{ end -}}
+{{- /* In a role, `domain/*` permits to sign for all signers of the domain. */ -}}
+{{- if not (regexMatch "^[a-z0-9.-]+\\.[a-z0-9.-]+/[A-Za-z0-9._-]+$" $name) }}{{ fail (printf "configuration: %s is not a signer name" $name) }}{{ end -}}
 {{- if eq (dig $name "manual" $approval) "approve" -}}
 {{- $approve = append $approve $name -}}
-{{- /* Whose requests are reviewed: docs/watch-relay.md, Approving. */ -}}
+{{- /* Which requesters need an access review: docs/watch-relay.md, Approving. */ -}}
 {{- $attestation := dig $name "attestation" dict $profiles -}}
 {{- $attested := or $attestation (hasPrefix "cluster.x-k8s.io/" $name) -}}
 {{- $proof := and $attested (ne (dig "mode" "enforce" $attestation) "audit") (dig "required" true $attestation) (not (dig "subjectAccessReview" false $attestation)) -}}

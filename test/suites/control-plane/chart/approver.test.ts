@@ -111,7 +111,7 @@ describe.skipIf(skip)('with a countersign.yaml', () => {
   test.each([
     ['that is no YAML', 'a: [', 'configuration: is not YAML'],
     ['without the cluster', 'version: 1\nclusters: { staging: {} }\n', 'configuration: has no cluster prod'],
-    ['for all signers of a domain', file('{ kubernetes.io/*: {} }', '{}'), 'kubernetes.io/* is no signer name'],
+    ['for all signers of a domain', file('{ kubernetes.io/*: {} }', '{}'), 'kubernetes.io/* is not a signer name'],
   ])('one %s is refused', async (_, text, message) => {
     const answer = await template(join(chart, 'examples/plain-manifests.yaml'), {
       values: { configuration: text },

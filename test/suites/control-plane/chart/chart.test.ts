@@ -375,7 +375,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'a caller role beside a token',
       'plain-manifests.yaml',
       { auth: { aws: { callerRoleArn: 'arn:aws:iam::111122223333:role/x' } } },
-      'with token it would say nothing',
+      'with token it has no effect',
     ],
     [
       'a token without audience',
@@ -412,7 +412,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'a proxy on the port of the metrics',
       'webhook-proxy.yaml',
       { webhookProxy: { port: 8080 } },
-      'is that of the metrics',
+      'is also metrics.port',
     ],
     ['a proxy half switched off', 'webhook-proxy.yaml', { webhookProxy: { enabled: false } }, 'is not enabled'],
     [

@@ -1,7 +1,7 @@
 /**
- * The plain manifests, for those who have no Helm: rendered from the chart, committed, and kept equal by a test.
+ * The plain manifests, for clusters without Helm: rendered from the chart and committed; a test compares them.
  *
- *   node test/suites/control-plane/chart/manifests.ts      writes deploy/manifests/ anew
+ *   node test/suites/control-plane/chart/manifests.ts      writes deploy/manifests/ again
  */
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -20,7 +20,7 @@ const files: Readonly<Record<string, Manifest>> = {
   'watch-relay-approver-rbac.yaml': {
     values: 'approver.yaml',
     show: ['rbac.yaml'],
-    note: `# Instead of watch-relay-rbac.yaml, for a relay that approves. Keep of the signers under \`approve\` those that it should.
+    note: `# Instead of watch-relay-rbac.yaml, for a relay that approves. Under \`approve\`, keep only the signers for which it approves.
 `,
   },
   'watch-relay-deployment.yaml': {
@@ -35,7 +35,7 @@ const files: Readonly<Record<string, Manifest>> = {
   },
 };
 
-/** File name → what it must hold. */
+/** File name → its content. */
 export async function manifests(): Promise<Map<string, string>> {
   const all = new Map<string, string>();
   for (const [file, { values, show, note = '' }] of Object.entries(files)) {
