@@ -1,8 +1,8 @@
-/** Reads answers: whatever an endpoint may have sent, nothing in it is taken for granted. */
+/** Reads the answers of an endpoint without assuming anything about their form. */
 import { X509Certificate } from 'node:crypto';
 
 export interface Answer {
-  /** `POST /sign`, for people. */
+  /** For reports: `POST /sign`. */
   readonly call: string;
   readonly status: number;
   readonly headers: { get(name: string): string | null };
@@ -10,7 +10,7 @@ export interface Answer {
   /** `undefined` when the body is not JSON. */
   readonly json: unknown;
   readonly reusedConnection: boolean | undefined;
-  /** Made by API Gateway, a Function URL or a load balancer: no rule about our answers applies to it. */
+  /** Created by API Gateway, a Function URL or a load balancer: rules about answers of the endpoint do not apply to it. */
   readonly byFrontDoor: boolean;
 }
 
@@ -22,7 +22,7 @@ export function parse(text: string): unknown {
   }
 }
 
-/** Any JSON as an object to look into; what is none has no fields. */
+/** Any JSON value as an object; a value that is not an object has no fields. */
 export function record(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
@@ -40,7 +40,7 @@ export function causesOf(json: unknown): readonly Cause[] {
     : [];
 }
 
-/** The `status.certificate` of an answer as it stands, or nothing. */
+/** The unchanged `status.certificate` of an answer; `undefined` if it has none. */
 export function certificateField(json: unknown): string | undefined {
   const field = record(record(json)['status'])['certificate'];
   return typeof field === 'string' ? field : undefined;
@@ -53,16 +53,16 @@ export function certificatesIn(pem: string): readonly X509Certificate[] {
   return (pem.match(block) ?? []).map((each) => new X509Certificate(each));
 }
 
-/** The chain of an issued answer, leaf first. `pem` has to have passed. */
+/** The chain of an issued answer, leaf first. Check `pem` must have passed. */
 export function chainOf({ json }: Answer): readonly [X509Certificate, ...X509Certificate[]] {
   const [leaf, ...more] = certificatesIn(Buffer.from(certificateField(json) ?? '', 'base64').toString('utf8'));
   if (leaf === undefined) throw new Error('no certificate in the answer');
   return [leaf, ...more];
 }
 
-/** What an answer that should have been another says for itself, in a line. */
+/** An unexpected answer in one line: its status and its message. */
 export function saidBy({ status, json, text }: Answer): string {
   const { message, Message } = record(json);
-  const said = typeof message === 'string' ? message : typeof Message === 'string' ? Message : text;
-  return `answered ${status}${said === '' ? '' : `: ${said.replaceAll(/\s+/g, ' ').slice(0, 160)}`}`;
+  const reason = typeof message === 'string' ? message : typeof Message === 'string' ? Message : text;
+  return `answered ${status}${reason === '' ? '' : `: ${reason.replaceAll(/\s+/g, ' ').slice(0, 160)}`}`;
 }

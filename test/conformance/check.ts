@@ -1,22 +1,22 @@
-/** What a check is, and what comes of one. */
+/** A check, and its result. */
 import type { World } from './world.ts';
 
 export interface Check {
-  /** Short, stable, kebab-case: reports, `--only`, `--skip` and docs/conformance.md name checks by it. */
+  /** Short, stable, kebab-case; used by reports, `--only`, `--skip` and docs/conformance.md. */
   readonly id: string;
-  /** The promise, as a sentence without a full stop. */
+  /** The rule, as a sentence without a full stop. */
   readonly rule: string;
-  /** Who made that promise: a page of ours, a client's source, an RFC. */
+  /** Where the rule is from: a page of this project, a client's source, an RFC. */
   readonly source: string;
-  /** Without these having passed there is nothing to look at, and another failure would only hide the first. */
+  /** Checks that must have passed: otherwise this one cannot run, or would only repeat their failure. */
   readonly needs?: readonly string[];
-  /** Throwing means: no answer came. */
+  /** Throws if the endpoint does not answer. */
   run(world: World): Promise<Finding>;
 }
 
 export type Finding =
   | { readonly problems: readonly string[]; readonly note?: string }
-  /** Why there was nothing to look at. */
+  /** Why the check could not run. */
   | { readonly skipped: string };
 
 export interface Result {
@@ -24,12 +24,12 @@ export interface Result {
   readonly rule: string;
   readonly source: string;
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** Of a failure all problems, of a skip the reason, of a pass what was looked at. */
+  /** All problems of a failure, the reason of a skip, what a passed check covered. */
   readonly detail: string;
   readonly milliseconds: number;
 }
 
-/** Problems with `where` in front, so that a check over many cases says which. */
+/** Problems with `where` in front, for checks over many cases. */
 export function at(where: string, problems: readonly string[]): readonly string[] {
   return problems.map((problem) => `${where}: ${problem}`);
 }

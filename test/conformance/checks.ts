@@ -1,4 +1,4 @@
-/** All checks, in the order they run. The order is part of the report: what others need comes first. */
+/** All checks, in the order in which they run and are reported: a check comes after those that it needs. */
 import type { Check } from './check.ts';
 import { everyAnswerChecks } from './checks/every-answer.ts';
 import { issuedChecks } from './checks/issued.ts';

@@ -1,6 +1,6 @@
 /**
- * The webhook behaviour of any endpoint, from outside: `npm run conformance -- <url>`, and for suites that have a
- * deployment at hand `runConformance`. docs/conformance.md
+ * Checks the webhook behaviour of an endpoint from outside: `npm run conformance -- <url>`, and `runConformance` for
+ * suites with a deployment. docs/conformance.md
  */
 import type { Check, Finding, Result } from './check.ts';
 import { checks as allChecks } from './checks.ts';
@@ -14,19 +14,19 @@ import type { World } from './world.ts';
 export interface ConformanceOptions {
   /** `https://…/v1/clusters/<name>`. */
   readonly base: string;
-  /** Carries calls, credentials included: the global `fetch`, or `httpClient(…).fetch`, which is the default. */
+  /** Sends the calls with their credentials: the global `fetch`, or `httpClient(…).fetch`, which is the default. */
   readonly fetch?: ConformanceFetch;
-  /** Which signers have to be served. Without it: those of the three the cluster has a profile for. */
+  /** Signers that the endpoint must serve. Default: those of the three that have a profile. */
   readonly signers?: readonly SignerName[];
-  /** Who asks kube-apiserver-client, where its profile names its requesters. */
+  /** Requester for kube-apiserver-client, where its profile names its requesters. */
   readonly requester?: Requester;
-  /** Ids of checks to run; what they need runs too. */
+  /** Ids of checks to run; the checks that they need run too. */
   readonly only?: readonly string[];
   readonly skip?: readonly string[];
-  /** Deliveries at once in `concurrent`. */
+  /** Simultaneous deliveries in check `concurrent`. */
   readonly concurrent?: number;
   readonly callMilliseconds?: number;
-  /** For everything; what has not run by then has failed. */
+  /** For the whole run; checks that have not run by then have failed. */
   readonly timeoutMilliseconds?: number;
   readonly onResult?: (result: Result) => void;
 }
@@ -34,12 +34,12 @@ export interface ConformanceOptions {
 export const defaults = {
   requester: { username: 'countersign-conformance', groups: ['system:authenticated'] },
   concurrent: 20,
-  // The webhook client's own patience.
+  // The timeout of the webhook client.
   callMilliseconds: 30_000,
   timeoutMilliseconds: 180_000,
 } as const;
 
-/** Runs every check, one after the other. Resolves whatever the endpoint does; a failure is a result. */
+/** Runs every check, one after the other. Never rejects because of the endpoint: a failure is a result. */
 export async function runConformance(options: ConformanceOptions): Promise<readonly Result[]> {
   const base = options.base.replace(/\/+$/, '');
   const wrong = baseProblem(base);
@@ -69,7 +69,7 @@ export async function runConformance(options: ConformanceOptions): Promise<reado
   }
 }
 
-/** Why this is no base URL of an endpoint, as a sentence for the user. */
+/** Why this is not the base URL of an endpoint, as a message for the user. */
 export function baseProblem(base: string): string | undefined {
   let url: URL;
   try {
@@ -82,14 +82,14 @@ export function baseProblem(base: string): string | undefined {
     return 'the URL must not carry credentials: use --header or --token-file';
   if (url.search !== '' || url.hash !== '') return `${base}: the URL must not have a query or fragment`;
   if (!/\/v1\/clusters\/[a-z0-9-]{1,63}\/?$/.test(url.pathname))
-    return `${base}: the URL has to end in /v1/clusters/<name>; /sign and the rest are added`;
+    return `${base}: the URL must end in /v1/clusters/<name>; /sign and the other paths are added`;
   return undefined;
 }
 
 function selected(only: readonly string[] | undefined): readonly Check[] {
   if (only === undefined) return allChecks;
   const wanted = new Set(only);
-  // From the end, so that what is needed by what is needed comes along.
+  // From the end, so that indirect needs are included.
   for (const { id, needs = [] } of allChecks.toReversed())
     if (wanted.has(id)) for (const need of needs) wanted.add(need);
   return allChecks.filter(({ id }) => wanted.has(id));
@@ -136,7 +136,7 @@ async function find(check: Check, world: World): Promise<Finding> {
   }
 }
 
-/** Node's own fetch hides the reason one level down. */
+/** Node's fetch has the reason in `cause`. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const inner = error.cause instanceof Error ? error.cause.message : '';
@@ -145,7 +145,7 @@ function messageOf(error: unknown): string {
 
 function judged(finding: Finding): Pick<Result, 'outcome' | 'detail'> {
   if ('skipped' in finding) return { outcome: 'skipped', detail: finding.skipped };
-  // Problems quote the endpoint: nothing it says may move a terminal's cursor.
+  // Problems quote the endpoint: its text must not control the terminal.
   if (finding.problems.length > 0)
     return { outcome: 'failed', detail: finding.problems.join('\n').replaceAll(/(?!\n)\p{Cc}/gu, '\uFFFD') };
   return { outcome: 'passed', detail: finding.note ?? '' };

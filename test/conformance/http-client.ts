@@ -1,6 +1,6 @@
 /**
- * One HTTP call at a time is all a check asks for; this is the client that also reaches emulators (another address, another
- * Host header), adds credentials, and tells whether a connection was used again, which `fetch` does not.
+ * The HTTP client of the checks. Unlike `fetch` it can use another address and Host header (for emulators), add
+ * credentials, and report whether a connection was reused.
  */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -19,21 +19,21 @@ export interface ConformanceResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
   arrayBuffer(): Promise<ArrayBuffer>;
-  /** Whether the call went over a connection that an earlier one had opened, where the client can tell. */
+  /** Whether the call used a connection of an earlier call; absent if the client cannot know. */
   readonly reusedConnection?: boolean;
 }
 
-/** The global `fetch` is one. */
+/** The global `fetch` satisfies this type. */
 export type ConformanceFetch = (url: string, request: ConformanceRequest) => Promise<ConformanceResponse>;
 
 export interface ClientOptions {
-  /** Sent with every call; values are credentials as often as not, and never shown. */
+  /** Sent with every call. Values may be credentials, and are never shown. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Instead of the URL's own, for endpoints whose name does not resolve here. */
+  /** Replaces the URL's host, for endpoints whose name does not resolve here. */
   readonly hostHeader?: string;
   /** Where to connect to instead of the URL's host and port. */
   readonly connect?: { readonly host: string; readonly port: number };
-  /** Credentials for one call, made of all that will be sent. */
+  /** Credential headers for one call, computed from everything that will be sent. */
   readonly authorize?: (call: AuthorizedCall) => Promise<Readonly<Record<string, string>>>;
 }
 
@@ -44,7 +44,7 @@ export interface AuthorizedCall {
   readonly body: Uint8Array | undefined;
 }
 
-/** An answer holds the object that was sent and a chain: no more than a few times the largest object. */
+/** An answer holds the object that was sent and a chain: at most a few times the largest object. */
 const maxAnswerBytes = 8 * 1_048_576;
 
 export function httpClient(options: ClientOptions = {}): {
@@ -69,7 +69,7 @@ export function httpClient(options: ClientOptions = {}): {
       method: request.method,
       host: options.connect?.host ?? hostname,
       port: options.connect?.port ?? (url.port === '' ? (secure ? 443 : 80) : Number(url.port)),
-      // The name in the URL is the one that has to be proven, wherever the connection goes; RFC 6066 §3 knows no addresses.
+      // The server must prove the name in the URL, wherever the connection goes. RFC 6066 §3 has no addresses.
       ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
       path: `${url.pathname}${url.search}`,
       headers: { ...plain, ...credentials, ...(request.body && { 'content-length': request.body.length }) },
@@ -91,7 +91,7 @@ export function httpClient(options: ClientOptions = {}): {
       try {
         return await call(address, request);
       } catch (error) {
-        // A server may close an idle connection in the moment we use it: nothing is wrong with either (RFC 9112 §9.3.1).
+        // A server may close an idle connection while the client uses it: this is allowed (RFC 9112 §9.3.1).
         if (!(error instanceof StaleConnectionError)) throw error;
         return call(address, request);
       }

@@ -1,8 +1,8 @@
-/** What kube-controller-manager refuses, and in which words: written down here, not taken from the code under test. */
+/** What kube-controller-manager refuses, and its messages: a separate list, not taken from the code under test. */
 import type { RequestSpec } from '../harness/x509/requests.ts';
 import type { ObjectChange, SignerName, SignerQuestion } from './questions.ts';
 
-/** What to ask of a signer, and the text with which the in-tree signer refuses that. */
+/** A request to a signer, and the message with which the in-tree signer refuses it. */
 export interface InTreeCase {
   readonly what: string;
   readonly change: (question: SignerQuestion) => ObjectChange;
@@ -29,7 +29,7 @@ const notNode: InTreeCase = {
   text: 'subject common name does not begin with system:node:',
 };
 
-/** Kubernetes 1.36.3, pkg/apis/certificates/helpers.go and pkg/controller/certificates/signer/signer.go: its own words. */
+/** Kubernetes 1.36.3, pkg/apis/certificates/helpers.go and pkg/controller/certificates/signer/signer.go: the exact messages. */
 export const inTree: Readonly<Record<SignerName, readonly InTreeCase[]>> = {
   'kubernetes.io/kube-apiserver-client-kubelet': [
     notNodes,
@@ -94,13 +94,13 @@ export const inTree: Readonly<Record<SignerName, readonly InTreeCase[]>> = {
   ],
 };
 
-/** Much at once, and every text of the in-tree signer that applies, in its order. */
+/** A request with many faults, and all messages of the in-tree signer about it, in its order. */
 export const manyFaults: Readonly<
   Record<SignerName, { readonly change: ObjectChange; readonly texts: readonly string[] }>
 > = {
   'kubernetes.io/kube-apiserver-client-kubelet': {
     change: {
-      request: { subject: { O: 'others', CN: 'nobody' }, sans: { dns: ['a.invalid'], ip: ['192.0.2.1'] } },
+      request: { subject: { O: 'others', CN: 'another' }, sans: { dns: ['a.invalid'], ip: ['192.0.2.1'] } },
       spec: { usages: ['client auth', 'code signing'] },
     },
     texts: [
@@ -113,7 +113,7 @@ export const manyFaults: Readonly<
   },
   'kubernetes.io/kubelet-serving': {
     change: {
-      request: { subject: { O: 'others', CN: 'nobody' }, sans: { email: ['a@b.invalid'] } },
+      request: { subject: { O: 'others', CN: 'another' }, sans: { email: ['a@b.invalid'] } },
       spec: { usages: ['server auth'] },
     },
     texts: [

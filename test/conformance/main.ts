@@ -64,14 +64,14 @@ async function run(settings: Settings, { out, err, colour }: Output): Promise<nu
   }
 }
 
-/** Nothing answers, or nobody lets us in: no check could say more than that, so none is run. */
+/** The endpoint does not answer, or refuses the caller. All checks would fail for this one reason, so none is run. */
 async function probe(base: string, fetch: ConformanceFetch): Promise<string | undefined> {
   const url = `${base.replace(/\/+$/, '')}/healthz`;
   try {
     const signal = AbortSignal.timeout(30_000);
     const { status } = await fetch(url, { method: 'GET', headers: {}, signal, redirect: 'manual' });
     return status === 401 || status === 403
-      ? `${url} answered ${status}: it takes no call of ours; see --header, --token-file and --sigv4`
+      ? `${url} answered ${status}: it refuses the caller; see --header, --token-file and --sigv4`
       : undefined;
   } catch (error) {
     return `${url}: no answer: ${error instanceof Error ? error.message || error.name : String(error)}`;
@@ -82,7 +82,7 @@ function authorizer(settings: Settings): ClientOptions['authorize'] {
   if (settings.sigv4) return signAws(settings);
   const { tokenFile } = settings;
   if (tokenFile === undefined) return undefined;
-  // Read for each call: a projected token is replaced while we run.
+  // Read for each call: a projected token may be replaced during the run.
   return async () => {
     const token = await readToken(tokenFile);
     if (typeof token !== 'string') throw new Error(token.problem);
@@ -91,7 +91,7 @@ function authorizer(settings: Settings): ClientOptions['authorize'] {
 }
 
 if (import.meta.main) {
-  // `… | head` closes the pipe: whoever reads has seen enough.
+  // `… | head` closes the pipe when it has read enough.
   process.stdout.on('error', () => process.exit(exitCodes.failed));
   process.exitCode = await main(process.argv.slice(2));
 }

@@ -6,29 +6,29 @@ import { signerNames } from './questions.ts';
 import type { SignerName } from './questions.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-export const helpText = `Checks from outside that an endpoint signs as the webhook protocol and docs/signing-api.md have it.
+export const helpText = `Checks from outside whether an endpoint follows the webhook protocol and docs/signing-api.md.
 
 Usage: npm run conformance -- URL [options]
 
-  URL                    of one cluster: https://…/v1/clusters/<name>; /sign and the rest are added
+  URL                    of one cluster: https://…/v1/clusters/<name>; /sign and the other paths are added
 
-  --header 'NAME: VALUE' send it with every call; repeat it for more
+  --header 'NAME: VALUE' send this header with every call; repeat it for more
   --token-file FILE      send 'Authorization: Bearer …', read from the file for each call
-  --sigv4                sign every call for AWS IAM, with the credentials the AWS SDK finds (AWS_PROFILE, …)
+  --sigv4                sign every call for AWS IAM, with the credentials that the AWS SDK finds (AWS_PROFILE, …)
   --role ARN             assume this role first, for example the stack's CallerRoleArn; implies --sigv4
-  --region REGION        for --sigv4 (default: AWS_REGION, or the one in the URL's host)
-  --host-header HOST     instead of the URL's own
-  --connect HOST:PORT    connect there, whatever the URL says
-  --signer NAME          this signer must be served; repeat it for more (default: those of the three that are)
+  --region REGION        for --sigv4 (default: AWS_REGION, or the region in the URL's host)
+  --host-header HOST     replaces the URL's host in the Host header
+  --connect HOST:PORT    connect to this address instead of the URL's
+  --signer NAME          the endpoint must serve this signer; repeat it for more (default: those of the three that it serves)
                          ${signerNames.join('\n                         ')}
-  --username NAME        who asks kube-apiserver-client (default: ${defaults.requester.username})
-  --group NAME           its groups; repeat it for more (default: ${defaults.requester.groups.join(', ')})
-  --only CHECK           this check and what it needs; repeat it for more
-  --skip CHECK           not this one; repeat it for more
-  --concurrent N         deliveries at once, 2 to 100 (default: ${defaults.concurrent})
-  --timeout SECONDS      for everything (default: ${defaults.timeoutMilliseconds / 1_000})
+  --username NAME        the requester for kube-apiserver-client (default: ${defaults.requester.username})
+  --group NAME           its group; repeat it for more (default: ${defaults.requester.groups.join(', ')})
+  --only CHECK           run this check and those that it needs; repeat it for more
+  --skip CHECK           do not run this check; repeat it for more
+  --concurrent N         simultaneous deliveries of one request, 2 to 100 (default: ${defaults.concurrent})
+  --timeout SECONDS      for the whole run (default: ${defaults.timeoutMilliseconds / 1_000})
   -o, --output table|json
-  --list                 the checks, and where each rule comes from
+  --list                 print the checks, and where each rule is from
   --help
 
 Examples:
@@ -38,10 +38,10 @@ Examples:
   npm run conformance -- https://def.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --token-file ./token
   npm run conformance -- http://x.lambda-url.us-east-1.localhost:4566/v1/clusters/demo --connect 127.0.0.1:4566
 
-It has some ten certificates signed, each valid for ten minutes (two for up to an hour), for names that begin with
-countersign-conformance; their keys are never written down. Each leaves a record in the endpoint's ledger.
+The endpoint signs some ten certificates, each valid for ten minutes (two for up to an hour), for names that begin with
+countersign-conformance. Their keys are never stored. Each certificate leaves a record in the endpoint's ledger.
 
-Exit codes: 0 all checks passed, 1 a check failed, 2 usage, or the endpoint cannot be reached or takes no call of ours.
+Exit codes: 0 all checks passed, 1 a check failed, 2 usage, or the endpoint cannot be reached or refuses the caller.
 More: docs/conformance.md
 `;
 
@@ -101,7 +101,7 @@ export function parseOptions(argv: readonly string[]): Parsed {
 
   const [base, ...more] = positionals;
   if (base === undefined) return wrong('the URL of a cluster is missing: https://…/v1/clusters/<name>');
-  if (more.length > 0) return wrong(`one URL at a time, and then ${more[0]}?`);
+  if (more.length > 0) return wrong(`only one URL is allowed; ${more[0]} is another argument`);
   const bad = baseProblem(base);
   if (bad !== undefined) return wrong(bad);
 
@@ -114,12 +114,12 @@ export function parseOptions(argv: readonly string[]): Parsed {
   const connect = flags.connect === undefined ? undefined : addressOf(flags.connect);
   if (connect === 'wrong') return wrong(`--connect ${flags.connect}: not HOST:PORT`);
   if (ways.includes(true) && overOpenNetwork(base, connect?.host))
-    return wrong('credentials go over https only, or to this machine');
+    return wrong('credentials are sent only over https, or to this machine');
 
   const signer = flags.signer?.find((name) => !isSigner(name));
   if (signer !== undefined) return wrong(`--signer ${signer}: not one of ${signerNames.join(', ')}`);
   const unknown = [...(flags.only ?? []), ...(flags.skip ?? [])].find((id) => !checks.some((check) => check.id === id));
-  if (unknown !== undefined) return wrong(`no check ${unknown}; --list shows all`);
+  if (unknown !== undefined) return wrong(`no check ${unknown}; --list shows all checks`);
   const concurrent = Number(flags.concurrent);
   if (!Number.isInteger(concurrent) || concurrent < 2 || concurrent > 100)
     return wrong(`--concurrent ${flags.concurrent}: not a number from 2 to 100`);
@@ -165,7 +165,7 @@ function headersOf(lines: readonly string[]): Readonly<Record<string, string>> |
   const headers: Record<string, string> = {};
   for (const line of lines) {
     const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+): *(\S.*)$/.exec(line) ?? [];
-    // The line is not shown: it may be a credential.
+    // The message does not show the line: it may be a credential.
     if (name === undefined || value === undefined) return undefined;
     headers[name.toLowerCase()] = value;
   }
@@ -178,7 +178,7 @@ function addressOf(text: string): { readonly host: string; readonly port: number
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
 }
 
-/** As kubectl and client-go have it: no credentials over plain http, where any router in between can read them. */
+/** Plain http to another machine, where every router on the way can read credentials. kubectl and client-go refuse it too. */
 function overOpenNetwork(base: string, connectHost: string | undefined): boolean {
   const url = new URL(base);
   const host = connectHost ?? url.hostname.replace(/^\[|\]$/g, '');

@@ -1,6 +1,6 @@
 /**
- * The requests that checks post. Whatever is signed of them is for names nobody has, for ten minutes, and for keys that
- * are forgotten at once: the checks may be run against an endpoint whose CA is trusted.
+ * The requests that the checks post. Their certificates are for names without an owner, valid for ten minutes, and for keys
+ * that are never stored, so the checks may run against an endpoint whose CA is trusted.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { makeRequest, newKey } from '../harness/x509/requests.ts';
@@ -14,7 +14,7 @@ export interface CsrObject {
   readonly status: Readonly<Record<string, unknown>>;
 }
 
-/** A request its signer permits, and what its certificate has to say. */
+/** A request that its signer permits, and the expected content of its certificate. */
 export interface SignerQuestion {
   readonly signerName: SignerName;
   readonly subject: SubjectSpec;
@@ -23,7 +23,7 @@ export interface SignerQuestion {
   readonly username: string;
   readonly groups: readonly string[];
   readonly expected: {
-    /** As node:crypto writes them. */
+    /** In the form of node:crypto. */
     readonly subject: string;
     readonly subjectAltNames: readonly string[];
     /** DER of KeyUsage, hex. */
@@ -42,7 +42,7 @@ export const signerNames = [
 ] as const;
 export type SignerName = (typeof signerNames)[number];
 
-/** Who asks for a client certificate: a profile may name its requesters. */
+/** The requester of a client certificate: a profile may name its requesters. */
 export interface Requester {
   readonly username: string;
   readonly groups: readonly string[];
@@ -72,7 +72,7 @@ export function questionFor(signerName: SignerName, requester: Requester): Signe
       return {
         signerName,
         subject: nodeSubject,
-        // Addresses for documentation: nobody has them (RFC 5737, RFC 3849).
+        // Addresses for documentation, which no host has (RFC 5737, RFC 3849).
         sans: { dns: [`${node}.invalid`, 'b.invalid'], ip: ['192.0.2.7', '2001:db8::7'] },
         usages: ['digital signature', 'key encipherment', 'server auth'],
         username: `system:node:${node}`,
@@ -95,7 +95,7 @@ export function questionFor(signerName: SignerName, requester: Requester): Signe
         subject: { O: 'countersign-conformance', CN: node },
         sans: {
           dns: [`${node}.invalid`],
-          email: ['nobody@countersign.invalid'],
+          email: ['user@countersign.invalid'],
           uri: ['spiffe://countersign.invalid/x'],
         },
         usages: ['client auth'],
@@ -104,7 +104,7 @@ export function questionFor(signerName: SignerName, requester: Requester): Signe
           subject: `O=countersign-conformance\nCN=${node}`,
           subjectAltNames: [
             `DNS:${node}.invalid`,
-            'email:nobody@countersign.invalid',
+            'email:user@countersign.invalid',
             'URI:spiffe://countersign.invalid/x',
           ],
           keyUsage: '',
@@ -116,7 +116,7 @@ export function questionFor(signerName: SignerName, requester: Requester): Signe
 
 export interface ObjectChange {
   readonly request?: RequestSpec;
-  /** Instead of a request made here. */
+  /** Replaces the request. */
   readonly pem?: string;
   readonly metadata?: object;
   readonly spec?: object;
@@ -128,7 +128,7 @@ export interface Asked {
   readonly made: MadeRequest;
 }
 
-/** An approved object as the API server gives it out, with what a careless answer would lose: see `unchanged`. */
+/** An approved object as the API server returns it, with values that a careless endpoint loses: see check `unchanged`. */
 export function ask(question: SignerQuestion, { request, pem, metadata, spec, status }: ObjectChange = {}): Asked {
   const made = makeRequest({
     key: newKey('P-256'),
@@ -162,7 +162,7 @@ export function ask(question: SignerQuestion, { request, pem, metadata, spec, st
         uid: 'a-user',
         groups: question.groups,
         extra: { 'authentication.kubernetes.io/credential-id': ['X509SHA256=00'], none: [] },
-        // Of a Kubernetes newer than the endpoint: it has to come back as well.
+        // A field of a newer Kubernetes: the answer must have it too.
         fieldOfALaterVersion: { list: [1, null, { deep: true }], nothing: null },
         ...spec,
       },
@@ -172,7 +172,7 @@ export function ask(question: SignerQuestion, { request, pem, metadata, spec, st
             type: 'Approved',
             status: 'True',
             reason: 'Conformance',
-            message: 'approved by nobody: no API server holds this object',
+            message: 'approved for conformance checks: no API server holds this object',
             lastUpdateTime: time,
             lastTransitionTime: time,
           },

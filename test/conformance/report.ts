@@ -1,4 +1,4 @@
-/** How results look: a line per check as it ends, the problems below it, and one line that sums up. */
+/** The report: a line for each check when it ends, with its problems below, and a summary. */
 import type { Result } from './check.ts';
 import { checks } from './checks.ts';
 
@@ -24,7 +24,7 @@ export function summary(results: readonly Result[]): string {
   return failed.length === 0 ? `${counts}\n` : `${counts}: ${failed.map(({ id }) => id).join(', ')}\n`;
 }
 
-/** `--list`, and the table of docs/conformance.md, which a test keeps equal. */
+/** The output of `--list` and the table of docs/conformance.md; a test compares them. */
 export function checkTable(): string {
   const cell = (text: string): string => text.replaceAll('|', '\\|');
   const rows = checks.map(({ id, rule, source }) => `| \`${id}\` | ${cell(rule)} | ${cell(source)} |`);

@@ -1,6 +1,6 @@
 /**
- * `--sigv4`, by AWS's own library over each call as it goes out. Not the relay's adapter: that signs one path, never a query,
- * and an endpoint that forgives a mistake of the relay's should not look right because the checks make the same one.
+ * `--sigv4`: AWS's own library signs each outgoing call. The relay's adapter is not used. It signs one path and never a query,
+ * and an endpoint that accepts a mistake of that adapter must not pass because the checks make the same mistake.
  */
 import { Sha256 } from '@aws-crypto/sha256-js';
 import { fromNodeProviderChain, fromTemporaryCredentials } from '@aws-sdk/credential-providers';
@@ -8,11 +8,11 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import type { AuthorizedCall, ClientOptions } from './http-client.ts';
 
 export interface SignAwsOptions {
-  /** Else AWS_REGION, else what the host says. */
+  /** Default: AWS_REGION, then the region in the host. */
   readonly region?: string;
-  /** Assumed first: the endpoint knows its callers by one role. */
+  /** Assumed first: the endpoint admits callers by their role. */
   readonly roleArn?: string;
-  /** Else what the AWS SDK finds. */
+  /** Default: the credentials that the AWS SDK finds. */
   readonly credentials?: AwsCredentials;
 }
 
@@ -28,24 +28,29 @@ export function signAws({
   roleArn,
   credentials: given,
 }: SignAwsOptions): NonNullable<ClientOptions['authorize']> {
-  const told = region ?? process.env['AWS_REGION'];
+  const fixedRegion = region ?? process.env['AWS_REGION'];
   const credentials =
     roleArn === undefined
       ? (given ?? fromNodeProviderChain())
       : fromTemporaryCredentials({
           ...(given === undefined ? {} : { masterCredentials: given }),
           params: { RoleArn: roleArn, RoleSessionName: 'countersign-conformance', DurationSeconds: 900 },
-          ...(told === undefined ? {} : { clientConfig: { region: told } }),
+          ...(fixedRegion === undefined ? {} : { clientConfig: { region: fixedRegion } }),
         });
   const signers = new Map<string, SignatureV4>();
 
   return async ({ method, url, headers, body }: AuthorizedCall) => {
     const host = headers['host'] ?? url.host;
     let signer = signers.get(host);
-    // One for all calls: it keeps the credentials until they end.
+    // One signer for all calls: it caches the credentials until they expire.
     if (signer === undefined) {
       const service = /\.lambda-url\./.test(host) ? 'lambda' : 'execute-api';
-      signer = new SignatureV4({ service, region: told ?? regionIn(host) ?? 'us-east-1', credentials, sha256: Sha256 });
+      signer = new SignatureV4({
+        service,
+        region: fixedRegion ?? regionIn(host) ?? 'us-east-1',
+        credentials,
+        sha256: Sha256,
+      });
       signers.set(host, signer);
     }
     const contentType = headers['content-type'];
@@ -55,7 +60,7 @@ export function signAws({
       hostname: url.hostname,
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
-      // Others may be changed on the way.
+      // Proxies may change other headers.
       headers: { host, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
       ...(body === undefined ? {} : { body }),
     });

@@ -1,4 +1,4 @@
-/** What checks work with: the endpoint behind a client that remembers every answer, and what several of them look at. */
+/** What checks work with: calls to the endpoint, all its answers, and requests that several checks share. */
 import type { X509Certificate } from 'node:crypto';
 import { causesOf, certificatesIn, parse, record } from './answers.ts';
 import type { Answer } from './answers.ts';
@@ -11,7 +11,7 @@ export interface WorldOptions {
   readonly base: string;
   readonly fetch: ConformanceFetch;
   readonly signers: readonly SignerName[];
-  /** Each of `signers` must be served, not only those the cluster has a profile for. */
+  /** The endpoint must serve each of `signers`, not only those with a profile. */
   readonly signersChosen: boolean;
   readonly requester: Requester;
   readonly concurrent: number;
@@ -21,14 +21,14 @@ export interface WorldOptions {
 
 export interface Call {
   readonly method?: string;
-  /** Behind the base; `/..` leads to another cluster's. */
+  /** Appended to the base; `/..` leads to another cluster. */
   readonly path?: string;
   readonly body?: string;
-  /** A front door may know better than to pass this call on. */
+  /** A front door may answer this call itself. */
   readonly frontDoorMayAnswer?: true;
 }
 
-/** A request each signer permits, and what was answered. */
+/** A request that its signer permits, and the answer. */
 export interface Issuance extends Asked {
   readonly question: SignerQuestion;
   readonly answer: Answer;
@@ -36,23 +36,23 @@ export interface Issuance extends Asked {
 
 export interface World {
   readonly options: WorldOptions;
-  /** Every answer so far, those of other checks too. */
+  /** Every answer so far, including those of other checks. */
   readonly answers: readonly Answer[];
   /** One call. */
   deliver(call: Call): Promise<Answer>;
-  /** POST …/sign; comes back while the endpoint is busy, as every client has to. */
+  /** POST …/sign; tries again while the endpoint is busy, as every client must. */
   sign(body: object | string): Promise<Answer>;
   get(path: string): Promise<Answer>;
-  /** One request for each signer the endpoint serves, asked once for all checks; never empty. */
+  /** One request for each signer that the endpoint serves, sent once for all checks; never empty. */
   issuances(): Promise<readonly Issuance[]>;
-  /** The first served signer, asked anew: a new name, a new key, a new UID. */
+  /** A new request for the first served signer: new name, key and UID. */
   question(): Promise<SignerQuestion>;
   questionFor(signerName: SignerName): SignerQuestion;
   serves(signerName: SignerName): Promise<boolean>;
   trustBundle(): Promise<readonly X509Certificate[]>;
 }
 
-/** Eight attempts, up to three seconds apart: a throttled endpoint gets some fifteen seconds to recover. */
+/** Eight tries, up to three seconds apart: a throttled endpoint has some fifteen seconds to recover. */
 const maxAttempts = 8;
 const maxPauseMilliseconds = 3_000;
 
@@ -62,7 +62,7 @@ export function createWorld(options: WorldOptions): World {
   async function deliver({ method = 'GET', path = '', body, frontDoorMayAnswer }: Call): Promise<Answer> {
     const response = await options.fetch(new URL(`${options.base}${path}`).href, {
       method,
-      // As client-go sends them.
+      // The headers of client-go.
       headers: {
         accept: 'application/json, */*',
         'user-agent': 'countersign-conformance',
@@ -106,7 +106,7 @@ export function createWorld(options: WorldOptions): World {
       all.push({ question, ...asked, answer: await sign(asked.object) });
     }
     const served = options.signersChosen ? all : all.filter(({ answer }) => !isUnknownSigner(answer));
-    // An endpoint that serves none is judged by what it answered to the first.
+    // If no signer is served, checks report the answer for the first one.
     return served.length > 0 ? served : all.slice(0, 1);
   });
 
@@ -136,7 +136,7 @@ function isUnknownSigner({ status, json }: Answer): boolean {
   return status === 409 && causesOf(json).some(({ reason }) => reason === 'UnknownSigner');
 }
 
-/** API Gateway and Function URLs say 429 and 503 in a form of their own, which cannot be changed. */
+/** API Gateway and Function URLs have their own form of 429 and 503, which cannot be changed. */
 function isThrottle(status: number, json: unknown): boolean {
   const ownForm = record(json)['kind'] === undefined && Object.keys(record(json)).length <= 2;
   return status === 429 || (status === 503 && ownForm && /^message$/i.test(Object.keys(record(json))[0] ?? ''));

@@ -1,4 +1,4 @@
-/** What holds for each answer of the whole run, and for the connection it came over: these checks come last. */
+/** Rules for every answer of the whole run and its connection: these checks come last. */
 import { certificatesIn, record } from '../answers.ts';
 import type { Answer } from '../answers.ts';
 import { unless } from '../check.ts';
@@ -6,7 +6,7 @@ import type { Check, Finding } from '../check.ts';
 import { ask } from '../questions.ts';
 import type { World } from '../world.ts';
 
-/** Looks at every answer of the endpoint itself; the same problem many times is told once, with its count. */
+/** Checks every answer of the endpoint itself; a repeated problem is reported once, with its count. */
 function every(world: World, look: (answer: Answer) => readonly string[]): Finding {
   const ours = world.answers.filter(({ byFrontDoor }) => !byFrontDoor);
   const counts = new Map<string, number>();
@@ -18,11 +18,11 @@ function every(world: World, look: (answer: Answer) => readonly string[]): Findi
   const others = world.answers.length - ours.length;
   return {
     problems: [...counts].map(([line, count]) => (count === 1 ? line : `${line} (${count} times)`)),
-    note: `${ours.length} answers${others > 0 ? `, and ${others} made by the front door, left out` : ''}`,
+    note: `${ours.length} answers${others > 0 ? `, and ${others} of the front door, which are not checked` : ''}`,
   };
 }
 
-/** Of our own statuses; whatever else comes is wrong by itself, and other checks say so. */
+/** The outcome for each status of the protocol. Other checks report other statuses. */
 const outcomes: Readonly<Record<number, string>> = {
   400: 'invalid',
   403: 'forbidden',
@@ -40,7 +40,7 @@ export const everyAnswerChecks: readonly Check[] = [
     id: 'keep-alive',
     rule: 'HTTP/1.1 connections stay open from call to call, after refusals too',
     source:
-      'RFC 9112 §9.3; the relay and the webhook client make thousands of calls, each TLS handshake costs two trips',
+      'RFC 9112 §9.3; the relay and the webhook client make thousands of calls, each TLS handshake costs two round trips',
     async run(world) {
       const question = await world.question();
       const calls = [
@@ -51,15 +51,15 @@ export const everyAnswerChecks: readonly Check[] = [
       ];
       const reused: (boolean | undefined)[] = [];
       for (const call of calls) reused.push((await call()).reusedConnection);
-      if (reused.includes(undefined)) return { skipped: 'this client does not tell connections apart' };
-      // The first call of these may open one; a server that closes after each lets none be used again.
+      if (reused.includes(undefined)) return { skipped: 'this client does not report whether a connection was reused' };
+      // The first of these calls may open a connection; the others must reuse it.
       const closed = reused.slice(1).filter((each) => each === false).length;
       return { problems: unless(closed === 0, `${closed} of ${calls.length - 1} calls needed a new connection`) };
     },
   },
   {
     id: 'outcome-header',
-    rule: 'every answer has x-countersign-outcome, and the one that belongs to its status',
+    rule: 'every answer has x-countersign-outcome, with the outcome that belongs to its status',
     source: 'docs/signing-api.md; the relay ends a request only on an answer that is the endpoint’s own',
     run: async (world) =>
       every(world, ({ status, call, headers }) => {
@@ -71,25 +71,28 @@ export const everyAnswerChecks: readonly Check[] = [
   },
   {
     id: 'error-shape',
-    rule: 'every error is a Status (kind, code, message, reason) and has error.message, all the webhook client shows',
+    rule: 'every error is a Status (kind, code, message, reason) and has error.message, which is all that the webhook client shows',
     source: 'docs/signing-api.md; metav1.Status; google.rpc.Status',
     run: async (world) =>
       every(world, ({ status, json }) => {
         if (status < 400) return [];
         const { kind, apiVersion, status: failure, code, message, reason, error } = record(json);
-        const said = (text: unknown): boolean => typeof text === 'string' && text !== '';
+        const hasText = (text: unknown): boolean => typeof text === 'string' && text !== '';
         return [
-          ...unless(kind === 'Status' && apiVersion === 'v1' && failure === 'Failure', 'it is no Status of a Failure'),
+          ...unless(
+            kind === 'Status' && apiVersion === 'v1' && failure === 'Failure',
+            'it is not a Status with status Failure',
+          ),
           ...unless(code === status, `its code is ${String(code)}`),
-          ...unless(said(message) && said(reason), 'it has no message or no reason'),
-          ...unless(said(message) && record(error)['message'] === message, 'error.message is not its message'),
+          ...unless(hasText(message) && hasText(reason), 'it has no message or no reason'),
+          ...unless(hasText(message) && record(error)['message'] === message, 'error.message is not its message'),
           ...unless(record(error)['code'] === status, 'error.code is not its status'),
         ];
       }),
   },
   {
     id: 'no-retry-after',
-    rule: 'no answer has a Retry-After header; a busy one says retryAfterSeconds in its body',
+    rule: 'no answer has a Retry-After header; a busy one has retryAfterSeconds in its body',
     source: 'docs/signing-api.md; with the header the webhook client calls up to 55 times in a row',
     async run(world) {
       const finding = every(world, ({ status, headers, json }) => {
@@ -107,7 +110,7 @@ export const everyAnswerChecks: readonly Check[] = [
   },
   {
     id: 'nothing-disclosed',
-    rule: 'no answer but 200 holds a certificate, and none a private key',
+    rule: 'only a 200 answer holds a certificate, and no answer holds a private key',
     source: 'docs/signing-api.md',
     run: async (world) =>
       every(world, ({ status, text }) => [
@@ -117,7 +120,7 @@ export const everyAnswerChecks: readonly Check[] = [
   },
 ];
 
-/** As text, or in base64 as `status.certificate` holds it. */
+/** As text, or in base64 as in `status.certificate`. */
 function holdsCertificate(text: string): boolean {
   return (
     text.includes('-----BEGIN CERT') || /LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS/.test(text) || certificatesIn(text).length > 0

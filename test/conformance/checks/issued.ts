@@ -1,4 +1,4 @@
-/** What an approved, permitted request gets: its own object back, and a certificate that says exactly what was asked. */
+/** The answer to an approved, permitted request: the same object, with a certificate for exactly what was requested. */
 import { createPublicKey } from 'node:crypto';
 import type { X509Certificate } from 'node:crypto';
 import { fieldsOf, secondsOf } from '../../corpus/certificate-fields.ts';
@@ -12,7 +12,7 @@ import { difference } from '../difference.ts';
 import { ask } from '../questions.ts';
 import type { Issuance, World } from '../world.ts';
 
-/** Looks at the one certificate of each served signer. */
+/** Checks the shared certificate of each served signer. */
 async function each(world: World, look: (issuance: Issuance) => readonly string[]): Promise<Finding> {
   const issuances = await world.issuances();
   return { problems: issuances.flatMap((issuance) => at(issuance.question.signerName, look(issuance))) };
@@ -23,17 +23,17 @@ const leafOf = ({ answer }: Issuance): X509Certificate => chainOf(answer)[0];
 export const issuedChecks: readonly Check[] = [
   {
     id: 'issued',
-    rule: 'an approved request its signer permits is answered 200 with status.certificate, as JSON',
-    source: 'docs/signing-api.md; a 200 without one strands the request in the webhook client for 12 h',
+    rule: 'an approved request that its signer permits is answered 200 with status.certificate, as JSON',
+    source: 'docs/signing-api.md; after a 200 without one the webhook client leaves the request unanswered for 12 h',
     async run(world) {
       const served = (await world.issuances()).map(({ question }) => question.signerName);
-      return { ...(await each(world, ({ answer }) => notIssued(answer))), note: `asked: ${served.join(', ')}` };
+      return { ...(await each(world, ({ answer }) => notIssued(answer))), note: `signers: ${served.join(', ')}` };
     },
   },
   {
     id: 'unchanged',
     rule: 'the answer is the posted object: same apiVersion and kind, only status.certificate added, unknown fields kept',
-    source: 'docs/signing-api.md; gcp-controller-manager decodes the answer as the version it sent',
+    source: 'docs/signing-api.md; gcp-controller-manager decodes the answer as the version that it sent',
     needs: ['issued'],
     run: (world) =>
       each(world, ({ object, answer }) => {
@@ -44,15 +44,15 @@ export const issuedChecks: readonly Check[] = [
   },
   {
     id: 'pem',
-    rule: 'status.certificate is base64 of PEM CERTIFICATE blocks and nothing else, each of which parses',
-    source: 'kube-apiserver validates status.certificate so (pkg/apis/certificates/validation); RFC 7468 §5',
+    rule: 'status.certificate is base64 of PEM CERTIFICATE blocks and nothing else, and each block parses',
+    source: 'kube-apiserver validates status.certificate this way (pkg/apis/certificates/validation); RFC 7468 §5',
     needs: ['issued'],
     run: (world) => each(world, ({ answer }) => notPem(certificateField(answer.json) ?? '')),
   },
   {
     id: 'key',
     rule: 'the first certificate certifies the key of the request',
-    source: 'docs/signing-api.md; nothing else ever checks: the API server stores what it is given',
+    source: 'docs/signing-api.md; no other component checks it: the API server stores any certificate',
     needs: ['pem'],
     run: (world) =>
       each(world, (issuance) =>
@@ -74,7 +74,7 @@ export const issuedChecks: readonly Check[] = [
   },
   {
     id: 'names',
-    rule: 'subject and subjectAltNames are those of the request: none less, none more',
+    rule: 'subject and subjectAltNames are exactly those of the request',
     source: 'docs/signers.md, Permitted subjects and x509 extensions',
     needs: ['pem'],
     run: (world) =>
@@ -86,7 +86,7 @@ export const issuedChecks: readonly Check[] = [
           ...unless(subject === expected.subject, `subject is ${JSON.stringify(subject)}`),
           ...unless(
             names.toSorted().join() === expected.subjectAltNames.toSorted().join(),
-            `subjectAltNames are [${names.join(', ')}], asked for [${expected.subjectAltNames.join(', ')}]`,
+            `subjectAltNames are [${names.join(', ')}], requested were [${expected.subjectAltNames.join(', ')}]`,
           ),
         ];
       }),
@@ -105,7 +105,7 @@ export const issuedChecks: readonly Check[] = [
             .extensions.find(({ oid }) => oid === '551d0f')
             ?.value.toString('hex') ?? '';
         return [
-          // node:crypto calls the extended ones keyUsage.
+          // In node:crypto, keyUsage holds the extended key usages.
           ...unless(
             (leaf.keyUsage ?? []).join() === expected.extendedKeyUsage.join(),
             `extended key usages are [${(leaf.keyUsage ?? []).join(', ')}]`,
@@ -116,14 +116,14 @@ export const issuedChecks: readonly Check[] = [
   },
   {
     id: 'not-ca',
-    rule: 'the certificate is no CA: critical empty basicConstraints, and no extension outside the recipe',
+    rule: 'the certificate is not a CA: critical empty basicConstraints, and only extensions that the signer sets',
     source: 'docs/signers.md, CA bit and Permitted x509 extensions; RFC 5280 §4.2.1.9',
     needs: ['pem'],
     run: (world) => each(world, (issuance) => notALeaf(leafOf(issuance))),
   },
   {
     id: 'serial',
-    rule: 'serial numbers are positive, 8 to 20 octets, and never the same',
+    rule: 'serial numbers are positive, have 8 to 20 octets, and differ',
     source: 'RFC 5280 §4.1.2.2; docs/signers.md',
     needs: ['pem'],
     async run(world) {
@@ -136,15 +136,18 @@ export const issuedChecks: readonly Check[] = [
         problems: [
           ...unless(serials.length > 1, 'a second request got no certificate'),
           ...odd.map((serial) => `serial ${serial.toString('hex')}`),
-          ...unless(new Set(serials.map((each) => each.toString('hex'))).size === serials.length, 'two are the same'),
+          ...unless(
+            new Set(serials.map((each) => each.toString('hex'))).size === serials.length,
+            'two serial numbers are equal',
+          ),
         ],
       };
     },
   },
   {
     id: 'validity',
-    rule: 'the certificate is valid now, began a few minutes ago, and ends no later than its CA',
-    source: 'docs/signers.md, Expiration and certificate lifetime; clocks of nodes run late',
+    rule: 'the certificate is valid now, its validity began a few minutes ago, and it ends no later than its CA',
+    source: 'docs/signers.md, Expiration and certificate lifetime; clocks of nodes may be slow',
     needs: ['pem', 'trust-bundle'],
     async run(world) {
       const anchors = await world.trustBundle();
@@ -161,8 +164,8 @@ export const issuedChecks: readonly Check[] = [
   },
   {
     id: 'extensions-dropped',
-    rule: 'a request for a CA certificate (CA:TRUE, keyCertSign, unknown extensions) gets one without them',
-    source: 'docs/signers.md, CA bit: whatever the CSR asks for besides names is dropped',
+    rule: 'a request for a CA certificate (CA:TRUE, keyCertSign, unknown extensions) gets a certificate without them',
+    source: 'docs/signers.md, CA bit: everything in the request except names is dropped',
     needs: ['pem'],
     async run(world) {
       const { object } = ask(await world.question(), { request: { extensions: caExtensions } });
@@ -174,7 +177,7 @@ export const issuedChecks: readonly Check[] = [
   },
 ];
 
-/** notAfter − notBefore is free of anybody's clock: what was asked for and five minutes before (below 8 h). */
+/** notAfter − notBefore does not depend on a clock: the requested lifetime and five minutes before (below 8 h). */
 async function lifetime(world: World): Promise<Finding> {
   const question = await world.question();
   const spans: number[] = [];
@@ -187,7 +190,7 @@ async function lifetime(world: World): Promise<Finding> {
   }
   const [ten = 0, twenty = 0, hour = 0] = spans;
   const wrong = (asked: number, span: number): readonly string[] =>
-    // A profile may permit less than an hour: then the longest of the three shows how much.
+    // A profile may permit less than an hour: then the longest of the three shows its limit.
     unless(
       Math.abs(span - Math.min(asked + 300, hour)) <= 2,
       `expirationSeconds ${asked} gave a span of ${span} s, not ${Math.min(asked + 300, hour)} s`,
@@ -198,7 +201,7 @@ async function lifetime(world: World): Promise<Finding> {
   };
 }
 
-/** What a requester writes who wants to be a CA. */
+/** Extensions of a requester that tries to become a CA. */
 const caExtensions: readonly ExtensionSpec[] = [
   { oid: '2.5.29.19', critical: true, value: der.sequence(der.boolean(true), der.integer(3)) },
   { oid: '2.5.29.15', critical: true, value: Buffer.from('03020106', 'hex') },

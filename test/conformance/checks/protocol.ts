@@ -1,4 +1,4 @@
-/** The dialect: versions, states, bodies and paths, as the webhook client and the relay rely on them. */
+/** Versions, states, bodies and paths, as the webhook client and the relay need them. */
 import { randomBytes } from 'node:crypto';
 import { causesOf, certificateField, record } from '../answers.ts';
 import { at, unless } from '../check.ts';
@@ -8,7 +8,7 @@ import type { ObjectChange } from '../questions.ts';
 import type { Call } from '../world.ts';
 import { notIssued } from '../certificate.ts';
 
-/** Over the API server's own limit for an object; API Gateway takes 10 MB, Lambda 6 MB. */
+/** Above the API server's limit for an object; API Gateway accepts 10 MB, Lambda 6 MB. */
 const objectTooLarge = 1_572_864 + 1_024;
 const requestTooLarge = 131_072 + 1_024;
 
@@ -16,7 +16,7 @@ export const protocolChecks: readonly Check[] = [
   {
     id: 'v1beta1',
     rule: 'a v1beta1 object is answered as v1beta1',
-    source: 'docs/signing-api.md; the webhook client refuses an answer of another version than it sent',
+    source: 'docs/signing-api.md; the webhook client refuses an answer with another version than it sent',
     needs: ['issued'],
     async run(world) {
       const { object } = ask(await world.question());
@@ -51,8 +51,8 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'ignored',
-    rule: 'what is not approved, is denied, failed or issued, or of another signer, is answered 409 and not signed',
-    source: 'docs/signing-api.md; docs/signers.md, deviation 6: the API server would store a certificate all the same',
+    rule: 'a request that is not approved, is denied, failed or issued, or is for another signer, is answered 409 and not signed',
+    source: 'docs/signing-api.md; docs/signers.md, deviation 6: the API server would store a certificate nevertheless',
     async run(world) {
       const question = await world.question();
       const condition = (type: string): object => ({ type, status: 'True', reason: 'Conformance', message: '' });
@@ -62,7 +62,7 @@ export const protocolChecks: readonly Check[] = [
         'approved and denied': { status: { conditions: [condition('Approved'), condition('Denied')] } },
         'approved and failed': { status: { conditions: [condition('Approved'), condition('Failed')] } },
         'issued before': { status: { certificate: Buffer.from('a certificate').toString('base64') } },
-        'another signer': { spec: { signerName: 'conformance.countersign.invalid/nobody' } },
+        'another signer': { spec: { signerName: 'conformance.countersign.invalid/unknown' } },
       };
       const problems: string[] = [];
       for (const [what, change] of Object.entries(cases)) {
@@ -70,7 +70,7 @@ export const protocolChecks: readonly Check[] = [
         problems.push(
           ...at(what, [
             ...unless(answer.status === 409, `answered ${answer.status}`),
-            ...unless(certificateField(answer.json) === undefined, 'there is a certificate in the answer'),
+            ...unless(certificateField(answer.json) === undefined, 'the answer holds a certificate'),
           ]),
         );
       }
@@ -79,13 +79,13 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'invalid',
-    rule: 'what is no CertificateSigningRequest is answered 400',
+    rule: 'an object that is not a CertificateSigningRequest is answered 400',
     source: 'docs/signing-api.md; such an answer never ends a request',
     async run(world) {
       const { object } = ask(await world.question());
       const { uid: _, ...withoutUid } = object.metadata;
       const cases: Readonly<Record<string, string>> = {
-        'no JSON': '{"kind":',
+        'not JSON': '{"kind":',
         'no body': '',
         'an array': '[]',
         'another kind': JSON.stringify({ ...object, kind: 'Secret' }),
@@ -131,20 +131,20 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'unknown-cluster',
-    rule: 'another cluster’s path is answered 404, or 403 where the front door knows its caller',
+    rule: 'the path of another cluster is answered 404, or 403 by a front door that checks callers by path',
     source: 'docs/signing-api.md',
     async run(world) {
-      const nobody = `no-such-${randomBytes(4).toString('hex')}`;
+      const unknown = `no-such-${randomBytes(4).toString('hex')}`;
       const body = JSON.stringify(ask(await world.question()).object);
       const calls: readonly Call[] = [
-        { method: 'POST', path: `/../${nobody}/sign`, body, frontDoorMayAnswer: true },
-        { path: `/../${nobody}/trust-bundle`, frontDoorMayAnswer: true },
+        { method: 'POST', path: `/../${unknown}/sign`, body, frontDoorMayAnswer: true },
+        { path: `/../${unknown}/trust-bundle`, frontDoorMayAnswer: true },
       ];
       const problems: string[] = [];
       for (const call of calls) {
         const { status } = await world.deliver(call);
         problems.push(
-          ...at(`${call.method ?? 'GET'} …/${nobody}`, unless(status === 404 || status === 403, `answered ${status}`)),
+          ...at(`${call.method ?? 'GET'} …/${unknown}`, unless(status === 404 || status === 403, `answered ${status}`)),
         );
       }
       return { problems };
@@ -152,7 +152,7 @@ export const protocolChecks: readonly Check[] = [
   },
   {
     id: 'wrong-method',
-    rule: 'a method the path does not have is answered 405 or 404, or 403 where the front door knows its caller',
+    rule: 'a method that the path does not have is answered 405 or 404, or 403 by a front door that checks callers by path',
     source: 'docs/signing-api.md; RFC 9110 §15.5.6',
     async run(world) {
       const calls: readonly Call[] = [

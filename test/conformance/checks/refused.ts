@@ -1,4 +1,4 @@
-/** What a request gets that its signer does not permit: a refusal for good, in words that help, and never a 2xx. */
+/** The answer to a request that its signer does not permit: final, with all reasons, and never 2xx. */
 import { randomBytes } from 'node:crypto';
 import { refusalCodes } from '../../../core/outcome/outcome.ts';
 import { newKey, otherName, pemBlock } from '../../harness/x509/requests.ts';
@@ -38,7 +38,7 @@ function notRefusedWith(expected: 413 | 422, answer: Answer, ...codes: readonly 
   const reasons = causesOf(json).map(({ reason }) => String(reason));
   return [
     ...unless(status === expected, saidBy(answer)),
-    ...unless(certificateField(json) === undefined, 'a certificate comes with the refusal'),
+    ...unless(certificateField(json) === undefined, 'the refusal holds a certificate'),
     ...unless(
       status !== expected || codes.length === 0 || codes.some((code) => reasons.includes(code)),
       `refused for ${reasons.join(', ') || 'no reason'}, not for ${codes.join(' or ')}`,
@@ -46,7 +46,7 @@ function notRefusedWith(expected: 413 | 422, answer: Answer, ...codes: readonly 
   ];
 }
 
-/** Asks the first served signer for each of these, all of which have to be refused for one of the codes. */
+/** Sends each case to the first served signer, which must refuse it with one of the codes. */
 function refusedFor(
   codes: readonly string[],
   cases: (question: SignerQuestion) => Readonly<Record<string, ObjectChange>>,
@@ -67,8 +67,8 @@ function refusedFor(
 export const refusedChecks: readonly Check[] = [
   {
     id: 'refused',
-    rule: 'what the signer does not permit is answered 422, never 2xx, without a certificate; asked again, the same',
-    source: 'docs/signing-api.md; the webhook client takes any 2xx as success',
+    rule: 'a request that the signer does not permit is answered 422, never 2xx, without a certificate, also the second time',
+    source: 'docs/signing-api.md; the webhook client treats any 2xx as success',
     async run(world) {
       const { signerName } = await world.question();
       const [first] = inTree[signerName];
@@ -82,7 +82,7 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-reason',
-    rule: 'a refusal names its reasons: details.causes with known codes, and their messages are the message',
+    rule: 'a refusal names its reasons: details.causes has known codes, and their messages are joined in message',
     source: 'docs/signing-api.md, Refusal codes; the relay writes Failed only for reasons it knows',
     needs: ['refused'],
     async run(world) {
@@ -94,7 +94,7 @@ export const refusedChecks: readonly Check[] = [
           ...unknown.map(({ reason }) => `unknown reason ${JSON.stringify(reason)}`),
           ...unless(
             causes.map(({ message }) => message).join('; ') === record(json)['message'],
-            'message is not that of the causes, joined by "; "',
+            'message is not the messages of the causes, joined by "; "',
           ),
         ]);
       });
@@ -103,7 +103,7 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-text',
-    rule: 'what kube-controller-manager would refuse is refused with SignerValidationFailure, its text first',
+    rule: 'a request that kube-controller-manager refuses is refused with SignerValidationFailure, and the message starts with its text',
     source: 'docs/signers.md; kube-controller-manager 1.36.3, pkg/apis/certificates/helpers.go',
     needs: ['refused'],
     async run(world) {
@@ -123,20 +123,23 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-all',
-    rule: 'a refusal tells all that is wrong, in the order of the in-tree signer',
-    source: 'docs/signing-api.md: message has all violations, so that one new request mends them',
+    rule: 'a refusal lists all violations, in the order of the in-tree signer',
+    source: 'docs/signing-api.md: message has all violations, so that one new request can correct them',
     needs: ['refused-text'],
     async run(world) {
       const problems: string[] = [];
       for (const { question } of await world.issuances()) {
         const { change, texts } = manyFaults[question.signerName];
         const { json } = await world.sign(ask(world.questionFor(question.signerName), change).object);
-        const told = String(record(json)['message']).split('; ');
-        const found = told.filter((text) => texts.includes(text));
+        const listed = String(record(json)['message']).split('; ');
+        const found = listed.filter((text) => texts.includes(text));
         problems.push(
           ...at(question.signerName, [
-            ...unless(told[0] === texts[0], `begins with ${JSON.stringify(told[0])}, not ${JSON.stringify(texts[0])}`),
-            ...unless(found.join() === texts.join(), `tells ${found.length} of ${texts.length}: ${found.join('; ')}`),
+            ...unless(
+              listed[0] === texts[0],
+              `begins with ${JSON.stringify(listed[0])}, not ${JSON.stringify(texts[0])}`,
+            ),
+            ...unless(found.join() === texts.join(), `lists ${found.length} of ${texts.length}: ${found.join('; ')}`),
           ]),
         );
       }
@@ -145,7 +148,7 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-unreadable',
-    rule: 'a request that is no CSR, or more than one reading of one, is refused: RequestMalformed',
+    rule: 'a request that is not a PKCS #10 request, or can be read in more than one way, is refused: RequestMalformed',
     source: 'docs/signers.md, deviations 8 and 10; kube-controller-manager tries such requests for ever',
     needs: ['refused'],
     run: refusedFor(['RequestMalformed'], (question) => {
@@ -155,7 +158,7 @@ export const refusedChecks: readonly Check[] = [
         'no DER inside': { pem: pemBlock('CERTIFICATE REQUEST', Buffer.from('not DER')) },
         'two requests': { pem: `${pem}${ask(question).made.pem}` },
         'text before': { pem: `Certificate Request:\n${pem}` },
-        'bytes behind': { pem: pemBlock('CERTIFICATE REQUEST', Buffer.concat([whole, Buffer.from([5, 0])])) },
+        'bytes after it': { pem: pemBlock('CERTIFICATE REQUEST', Buffer.concat([whole, Buffer.from([5, 0])])) },
       };
     }),
   },
@@ -197,14 +200,15 @@ export const refusedChecks: readonly Check[] = [
   {
     id: 'refused-lookalike',
     rule: 'names with hidden characters, with blanks at an end or without any character are refused: RequestMalformed',
-    source: 'docs/signers.md, deviation 16; RFC 4518, which comparing names rests on (RFC 5280 §7.1); RFC 9110 §5.5',
+    source:
+      'docs/signers.md, deviation 16; RFC 4518, which the comparison of names uses (RFC 5280 §7.1); RFC 9110 §5.5',
     needs: ['refused'],
     run: refusedByAll('RequestMalformed', lookalikes),
   },
   {
     id: 'refused-serving-name',
-    rule: 'kubelets get no certificate for names that are no node’s: NameReserved, SanNotPermitted',
-    source: 'docs/signers.md, deviation 15; with one a node could stand in for a service or the API server',
+    rule: 'serving certificates for names that no node may have are refused: NameReserved, SanNotPermitted',
+    source: 'docs/signers.md, deviation 15; with one a node could impersonate a service or the API server',
     needs: ['refused'],
     run: refusedServingNames,
   },
@@ -221,8 +225,9 @@ export const refusedChecks: readonly Check[] = [
   },
   {
     id: 'refused-usage',
-    rule: 'empty and unknown usages are refused: UsageNotPermitted, or in the words of the in-tree signer',
-    source: 'docs/signers.md, deviations 7 and 8; RFC 5280 §4.2.1.12: without extended usages it is valid for all',
+    rule: 'empty and unknown usages are refused: UsageNotPermitted, or SignerValidationFailure with the in-tree text',
+    source:
+      'docs/signers.md, deviations 7 and 8; RFC 5280 §4.2.1.12: a certificate without extended usages is valid for all',
     needs: ['refused'],
     run: refusedFor(['UsageNotPermitted', 'SignerValidationFailure'], ({ usages }) => ({
       'no usages': { spec: { usages: [] } },
@@ -231,13 +236,13 @@ export const refusedChecks: readonly Check[] = [
   },
 ];
 
-/** Still DER of two integers, so that nothing but the verification can find it. */
+/** Still DER of two integers, so that only the verification can detect it. */
 function changed(): Uint8Array {
   const integer = (): Buffer => der.tlv(0x02, Buffer.concat([Buffer.from([0x11]), randomBytes(31)]));
   return der.sequence(integer(), integer());
 }
 
-/** Asks every served signer for each of these, all of which have to be refused for that code. */
+/** Sends each case to every served signer, which must refuse it with this code. */
 function refusedByAll(
   code: string,
   cases: (question: SignerQuestion) => Readonly<Record<string, ObjectChange>>,
@@ -260,7 +265,7 @@ function refusedByAll(
 }
 
 /**
- * Names of the control plane that no installer uses: were one given, its certificate would have no rights. Each is under
+ * Names of the control plane that no installer uses: if the endpoint issues one, the certificate has no rights. Each matches
  * a pattern of docs/signers.md, deviation 14.
  */
 function controlPlaneNames({ signerName }: SignerQuestion): Readonly<Record<string, ObjectChange>> {
@@ -275,7 +280,7 @@ function controlPlaneNames({ signerName }: SignerQuestion): Readonly<Record<stri
   };
 }
 
-/** Names that look like the ones the signer gives. */
+/** Names that look like those that the signer issues. */
 function lookalikes(question: SignerQuestion): Readonly<Record<string, ObjectChange>> {
   const { O, CN } = question.subject as Readonly<Record<'O' | 'CN', string>>;
   const named = (subject: Readonly<Record<string, string>>): ObjectChange => ({ request: { subject } });
@@ -284,7 +289,7 @@ function lookalikes(question: SignerQuestion): Readonly<Record<string, ObjectCha
   });
   return {
     'a blank before O': named({ O: ` ${O}`, CN }),
-    'a blank behind CN': named({ O, CN: `${CN} ` }),
+    'a blank after CN': named({ O, CN: `${CN} ` }),
     'a zero width space in O': named({ O: `${O}\u200b`, CN }),
     'a bidirectional override in CN': named({ O, CN: `${CN}\u202e` }),
     'a no-break space in CN': named({ O, CN: `${CN}\u00a0x` }),
@@ -300,12 +305,12 @@ async function refusedNames(world: World): Promise<Finding> {
   const cases: (readonly [what: string, signerName: SignerName, change: ObjectChange, code: string])[] = [];
   for (const { question } of await world.issuances()) {
     const { signerName, sans } = question;
-    const raw = [otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('somebody'))];
+    const raw = [otherName('1.3.6.1.4.1.311.20.2.3', der.utf8('user'))];
     const otherSan: ObjectChange = { request: { sans: { ...sans, raw } } };
     cases.push([`${signerName}, otherName`, signerName, otherSan, 'SanNotPermitted']);
     cases.push(
       signerName === 'kubernetes.io/kube-apiserver-client'
-        ? // Never system:masters: were it permitted, these checks would get such a certificate.
+        ? // Not system:masters: an endpoint that permits it would issue such a certificate to these checks.
           [`${signerName}, a node`, signerName, { request: { subject: { CN: 'system:node:x' } } }, 'NameReserved']
         : [`${signerName}, no node`, signerName, { request: { subject: noNode } }, 'NameReserved'],
     );
@@ -316,7 +321,7 @@ async function refusedNames(world: World): Promise<Finding> {
   return { problems, note: cases.map(([what]) => what.replace('kubernetes.io/', '')).join('; ') };
 }
 
-/** Of hosts that no one has, should an endpoint give one. */
+/** Names and addresses that no host has, in case an endpoint issues one. */
 const namesOfNoNode: Readonly<Record<string, SanSpec>> = {
   'a service': { dns: ['countersign-conformance.none.svc'] },
   'a service, with a domain': { dns: ['countersign-conformance.none.svc.cluster.local'] },

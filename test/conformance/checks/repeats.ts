@@ -1,4 +1,4 @@
-/** One certificate per UID, whatever is delivered again, at once, or under a borrowed UID. */
+/** One certificate per UID: repeated and simultaneous deliveries, and other requests with a used UID. */
 import { certificateField, causesOf, chainOf } from '../answers.ts';
 import type { Answer } from '../answers.ts';
 import { at, unless } from '../check.ts';
@@ -10,7 +10,7 @@ export const repeatChecks: readonly Check[] = [
   {
     id: 'repeat',
     rule: 'the same bytes delivered again get the same certificate',
-    source: 'docs/signing-api.md; the webhook client asks again after any answer it lost or could not use',
+    source: 'docs/signing-api.md; the webhook client tries again after an answer that it lost or could not use',
     needs: ['issued'],
     async run(world) {
       const [first] = await world.issuances();
@@ -26,8 +26,8 @@ export const repeatChecks: readonly Check[] = [
   },
   {
     id: 'repeat-metadata',
-    rule: 'a repeat whose metadata or conditions changed meanwhile (resourceVersion, labels) gets the same certificate',
-    source: 'docs/signing-api.md: a UID has one certificate; every retry of the relay carries a newer object',
+    rule: 'a repeated request whose metadata or conditions have changed (resourceVersion, labels) gets the same certificate',
+    source: 'docs/signing-api.md: a UID has one certificate; every try of the relay sends a newer object',
     needs: ['issued'],
     async run(world) {
       const [first] = await world.issuances();
@@ -44,7 +44,7 @@ export const repeatChecks: readonly Check[] = [
   },
   {
     id: 'concurrent',
-    rule: 'the same bytes delivered many times at once get one certificate; some may be answered 503 (try again)',
+    rule: 'the same bytes delivered many times simultaneously get one certificate; some may be answered 503 (try again)',
     source: 'docs/signing-api.md; the webhook client has 20 workers, and two relays may overlap',
     needs: ['issued'],
     async run(world) {
@@ -61,13 +61,13 @@ export const repeatChecks: readonly Check[] = [
           ...new Set(rest.flatMap(notIssued)),
           ...unless(certificates.size === 1, `${certificates.size} different certificates`),
         ],
-        note: `${concurrent} at once: ${busy.length} answered 503`,
+        note: `${concurrent} simultaneous deliveries: ${busy.length} answered 503`,
       };
     },
   },
   {
     id: 'uid-reuse',
-    rule: 'a UID that comes again with other content is refused (422, UidReused), nothing of the first is disclosed, and the first keeps its certificate',
+    rule: 'a used UID with other content is refused (422, UidReused); the refusal discloses nothing of the first request, which keeps its certificate',
     source: 'docs/signing-api.md, Refusal codes; a caller could otherwise fetch the certificates of other requesters',
     needs: ['issued'],
     async run(world) {
@@ -108,7 +108,7 @@ function notSame(answer: Answer, expected: string | undefined): readonly string[
   return unless(certificateField(answer.json) === expected, 'another certificate');
 }
 
-/** What an answer could name a certificate by. */
+/** Texts by which an answer could identify a certificate. */
 function namesOfCertificate(answer: Answer): readonly string[] {
   try {
     const { serialNumber, fingerprint256 } = chainOf(answer)[0];

@@ -1,4 +1,4 @@
-/** Which CA to trust, and whether the endpoint and its health page mean the same one. */
+/** The CAs to trust, in the trust bundle and in the health answer. */
 import type { X509Certificate } from 'node:crypto';
 import { certificatesIn, record, saidBy } from '../answers.ts';
 import { at, unless } from '../check.ts';
@@ -26,12 +26,12 @@ export const trustChecks: readonly Check[] = [
   {
     id: 'trust-bundle',
     rule: 'GET …/trust-bundle is PEM of CA certificates, valid now, and nothing else',
-    source: 'docs/signing-api.md; it is what kube-apiserver’s --client-ca-file takes',
+    source: 'docs/signing-api.md; it is the content of kube-apiserver’s --client-ca-file',
     async run(world) {
       const answer = await world.get('/trust-bundle');
       if (answer.status !== 200) return { problems: [saidBy(answer)] };
       if (!/^(-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n)+$/.test(answer.text))
-        return { problems: ['it is not a run of PEM CERTIFICATE blocks'] };
+        return { problems: ['it is not a sequence of PEM CERTIFICATE blocks'] };
       let certificates;
       try {
         certificates = certificatesIn(answer.text);
@@ -41,13 +41,13 @@ export const trustChecks: readonly Check[] = [
       const now = Date.now();
       const problems = certificates.flatMap((each) =>
         at(each.subject.replaceAll('\n', ', '), [
-          ...unless(each.ca, 'is no CA'),
+          ...unless(each.ca, 'is not a CA'),
           ...unless(each.validFromDate.getTime() <= now && now < each.validToDate.getTime(), 'is not valid now'),
         ]),
       );
       const different = new Set(certificates.map(fingerprintOf)).size;
       return {
-        problems: [...problems, ...unless(different === certificates.length, 'one stands in it twice')],
+        problems: [...problems, ...unless(different === certificates.length, 'it holds one certificate twice')],
         note: `${certificates.length} CA certificate${certificates.length === 1 ? '' : 's'}`,
       };
     },
@@ -63,19 +63,22 @@ export const trustChecks: readonly Check[] = [
       const { json } = answer;
       const cluster = world.options.base.split('/').at(-1) ?? '';
       const shown = (all: readonly string[]): string => all.toSorted().join(', ');
-      const told = casIn(json).map(({ fingerprint, notAfter }) => `${fingerprint} until ${Date.parse(notAfter)}`);
+      const reported = casIn(json).map(({ fingerprint, notAfter }) => `${fingerprint} until ${Date.parse(notAfter)}`);
       const held = (await world.trustBundle()).map((ca) => `${fingerprintOf(ca)} until ${ca.validToDate.getTime()}`);
       return {
         problems: [
           ...unless(record(json)['cluster'] === cluster, `cluster is ${JSON.stringify(record(json)['cluster'])}`),
-          ...unless(shown(told) === shown(held), `it tells [${shown(told)}], the bundle holds [${shown(held)}]`),
+          ...unless(
+            shown(reported) === shown(held),
+            `it reports [${shown(reported)}], the bundle holds [${shown(held)}]`,
+          ),
         ],
       };
     },
   },
   {
     id: 'trust-bundle-ca',
-    rule: 'GET …/trust-bundle/{ca} is that CA alone, and 404 (of a front door 403) for a name there is not',
+    rule: 'GET …/trust-bundle/{ca} is that CA alone; an unknown name is answered 404 (403 by a front door)',
     source: 'docs/signing-api.md; CAs of one cluster may be trusted by different parties',
     needs: ['healthz'],
     async run(world) {

@@ -369,7 +369,7 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'injection without a sign for the webhook',
       'eks-pod-identity.yaml',
       { auth: { aws: { credentials: 'injected' } } },
-      'injected needs the annotation',
+      "injected needs the webhook's annotation",
     ],
     [
       'a caller role beside a token',
@@ -396,18 +396,18 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'the proxy speaks TLS only',
     ],
     [
-      'a proxy for everybody',
+      'a proxy without authentication of its callers',
       'webhook-proxy.yaml',
       { webhookProxy: { tokenSecret: '' } },
       'only serves authenticated callers',
     ],
     [
-      'a CA that anybody may use',
+      'a client CA without a subject',
       'webhook-proxy.yaml',
       { webhookProxy: { clientCa: certificate('MIIB') } },
       'need each other',
     ],
-    ['a proxy nobody reaches', 'webhook-proxy.yaml', { webhookProxy: { fromCidrs: [] } }, 'admits only them'],
+    ['a proxy without allowed callers', 'webhook-proxy.yaml', { webhookProxy: { fromCidrs: [] } }, 'admits only them'],
     [
       'a proxy on the port of the metrics',
       'webhook-proxy.yaml',

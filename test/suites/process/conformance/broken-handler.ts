@@ -1,4 +1,4 @@
-/** Ways to break one thing about the real handler: what it hears, what it answers, what its certificates say. */
+/** Ways to break one behaviour of the real handler: the request it receives, its answer, its certificates. */
 import { X509Certificate } from 'node:crypto';
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { assembleCertificate } from '../../../../core/x509/leaf-certificate.ts';
@@ -12,7 +12,7 @@ import { makeRequest } from '../../../harness/x509/requests.ts';
 import type { SanSpec } from '../../../harness/x509/requests.ts';
 import { ask, questionFor } from '../../../conformance/questions.ts';
 
-/** The parts of a request object that faults meddle with. */
+/** The parts of a request object that faults change. */
 export interface Posted {
   readonly apiVersion: string;
   readonly metadata: Readonly<Record<string, unknown>> & { readonly uid: string };
@@ -55,7 +55,7 @@ export function issuing(change: (object: Posted, event: HttpEvent) => object): W
   );
 }
 
-/** Hands the handler another object than was posted, and puts what was posted back into the answer. */
+/** Gives the handler another object than was posted, and puts the posted one back into the answer. */
 export function hearing(change: (posted: Posted) => Posted | Promise<Posted>): Wrap {
   return ({ handler }) =>
     async (event) => {
@@ -69,7 +69,7 @@ export function hearing(change: (posted: Posted) => Posted | Promise<Posted>): W
     };
 }
 
-/** An error in the right shape, but not the error it should have been. */
+/** An error in the right form, but another error than it should be. */
 export function restated(answer: HttpAnswer, status: number, outcome: 'invalid' | 'refused' | 'ignored'): HttpAnswer {
   return errorAnswer(status, outcome, String(jsonOf(answer)['message']));
 }
@@ -85,7 +85,7 @@ export function causesOf(answer: HttpAnswer): readonly Cause[] {
   return details?.causes ?? [];
 }
 
-/** Refuses for these reasons and calls it a mistake of the caller's. */
+/** Answers refusals with these reasons as invalid (400). */
 export function refusingAsInvalid(...reasons: readonly string[]): Wrap {
   return answering((answer) =>
     answer.statusCode === 422 && causesOf(answer).some(({ reason }) => reasons.includes(reason))
@@ -110,7 +110,7 @@ export function refusingWith(change: (causes: readonly Cause[]) => readonly Caus
   });
 }
 
-/** What would be refused with such a message is signed, with other names than were asked for: whether, and not what, counts. */
+/** Signs a request that should be refused with such a message, with other names than requested: only that it signs counts. */
 export function signingInstead(message: RegExp, sans: SanSpec): Wrap {
   return answering(async (answer, event, { handler }) => {
     const posted = postedIn(event);
@@ -122,7 +122,7 @@ export function signingInstead(message: RegExp, sans: SanSpec): Wrap {
   });
 }
 
-/** Signs what it should have refused in such words: some certificate, in an answer like any other. */
+/** Answers a request that should be refused with such a message with a certificate, of another request. */
 export function issuingDespite(words: RegExp): Wrap {
   return ({ handler }) =>
     async (event) => {
@@ -139,7 +139,7 @@ export function issuingDespite(words: RegExp): Wrap {
 
 type FieldChange = (fields: CertificateFields, posted: Posted | undefined) => Partial<CertificateFields>;
 
-/** Certificates with other fields, properly signed by the CA, and the same one whenever it is asked for again. */
+/** Certificates with other fields, signed by the CA, and the same one for each repeated request. */
 export function certifying(change: FieldChange): Wrap {
   const made = new Map<string, Promise<string>>();
   return answering(async (answer, event, { authority }) => {

@@ -69,15 +69,15 @@ describe('the dev server', () => {
   });
   afterAll(async () => server?.stop());
 
-  test('passes every check, told in a table with one line for each, and exit code 0', async () => {
+  test('passes every check, in a table with one line for each, with exit code 0', async () => {
     const { code, out, err } = await command({}, url);
     expect([code, err]).toEqual([0, '']);
     expect(out).toMatch(new RegExp(`\n${checks.length} passed, 0 failed, 0 skipped\n$`));
-    const told = [...out.matchAll(/^✓ (\S+) /gm)].map(([, id]) => id);
-    expect(told).toEqual(checks.map(({ id }) => id));
+    const passed = [...out.matchAll(/^✓ (\S+) /gm)].map(([, id]) => id);
+    expect(passed).toEqual(checks.map(({ id }) => id));
   });
 
-  test('passes twice: nothing of an earlier run stands in the way', async () => {
+  test('passes twice: an earlier run does not disturb the next', async () => {
     const { code, out } = await say(url, '-o', 'json');
     expect(code).toBe(0);
     const { base, results } = JSON.parse(out) as { base: string; results: Result[] };
@@ -85,13 +85,13 @@ describe('the dev server', () => {
     expect(results.map(({ id, outcome }) => [id, outcome])).toEqual(checks.map(({ id }) => [id, 'passed']));
   });
 
-  test('passes with the global fetch, which tells nothing of connections', async () => {
+  test('passes with the global fetch, which does not report reused connections', async () => {
     const results = await runConformance({ base: `${url}/`, fetch });
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([]);
     expect(results.filter(({ outcome }) => outcome === 'skipped').map(({ id }) => id)).toEqual(['keep-alive']);
   });
 
-  test('--only brings what it needs, --skip leaves out and does not stand in the way', async () => {
+  test('--only includes the needed checks, and a skipped check does not block those that need it', async () => {
     const { code, out } = await say(url, '--only', 'chain', '--skip', 'trust-bundle');
     expect(code).toBe(0);
     expect([...out.matchAll(/^([✓✗–]) (\S+) /gm)].map(([, mark, id]) => `${mark} ${id}`)).toEqual([
@@ -104,7 +104,7 @@ describe('the dev server', () => {
     expect(out).toMatch(/\n3 passed, 0 failed, 1 skipped\n$/);
   });
 
-  test('a check that fails: exit code 1, what is wrong and where the rule is from', async () => {
+  test('a failed check: exit code 1, the problem and the source of its rule', async () => {
     const broken = await site(
       ({ handler }) =>
         async (event) =>
@@ -119,7 +119,7 @@ describe('the dev server', () => {
     expect(out).toMatch(/\n0 passed, 1 failed, 0 skipped: issued\n$/);
   });
 
-  test('an endpoint that never answers: all fail when the time is up, and nothing is left open', async () => {
+  test('an endpoint that never answers: all checks fail when the time is up, and no connection stays open', async () => {
     const sockets = new Set<{ destroy(): void }>();
     const silent = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -136,11 +136,11 @@ describe('the dev server', () => {
     });
   });
 
-  test('nobody there, or nobody let in: exit code 2, in one line', async () => {
-    const nobody = createServer().listen(0, '127.0.0.1');
-    await once(nobody, 'listening');
-    const { port } = nobody.address() as AddressInfo;
-    await new Promise((done) => nobody.close(done));
+  test('an endpoint that is unreachable or refuses the caller: exit code 2, in one line', async () => {
+    const closedServer = createServer().listen(0, '127.0.0.1');
+    await once(closedServer, 'listening');
+    const { port } = closedServer.address() as AddressInfo;
+    await new Promise((done) => closedServer.close(done));
     expect(await say(`http://127.0.0.1:${port}/v1/clusters/demo`)).toMatchObject({
       code: 2,
       out: '',
@@ -159,14 +159,14 @@ describe('which signers', () => {
   const serving = 'kubernetes.io/kubelet-serving';
   const cluster = { ...whole, profiles: new Map([...whole.profiles].filter(([name]) => name === serving)) };
 
-  test('those of the three that are served are enough, and are told', async () => {
+  test('by default, those of the three that the endpoint serves; the result names them', async () => {
     const { base } = await site(undefined, cluster);
     const results = await runConformance({ base });
     expect(results.filter(({ outcome }) => outcome !== 'passed')).toEqual([]);
-    expect(results.find(({ id }) => id === 'issued')?.detail).toBe(`asked: ${serving}`);
+    expect(results.find(({ id }) => id === 'issued')?.detail).toBe(`signers: ${serving}`);
   });
 
-  test('one that was named has to be', async () => {
+  test('a signer of --signer must be served', async () => {
     const { base } = await site(undefined, cluster);
     const signer = 'kubernetes.io/kube-apiserver-client';
     const { code, out } = await say(base, '--only', 'issued', '--signer', signer, '--signer', serving);
@@ -174,7 +174,7 @@ describe('which signers', () => {
     expect(out).toContain(`! ${signer}: answered 409: this cluster has no profile for the signerName`);
   });
 
-  test('one whose profile names its requesters is asked by one of them', async () => {
+  test('--username and --group choose the requester for a profile that names its requesters', async () => {
     const name = 'kubernetes.io/kube-apiserver-client';
     const profile = whole.profiles.get(name);
     if (profile === undefined) throw new Error(`no ${name}`);
@@ -186,7 +186,7 @@ describe('which signers', () => {
 });
 
 describe('credentials', () => {
-  /** Lets in whoever passes, and remembers every call. */
+  /** Admits the calls that pass `admit`, and records every call. */
   async function guarded(admit: (event: HttpEvent) => boolean): Promise<{ base: string; calls: HttpEvent[] }> {
     const calls: HttpEvent[] = [];
     const { base } = await site(({ handler }) => async (event) => {
@@ -196,7 +196,7 @@ describe('credentials', () => {
     return { base, calls };
   }
 
-  test('a token is read anew for each call, sent with each, and shown nowhere', async () => {
+  test('a token is read for each call, sent with each, and never shown', async () => {
     const file = join(folder, 'token');
     writeFileSync(file, 'first.token\n');
     const { base, calls } = await guarded(({ headers }) => {
@@ -318,17 +318,17 @@ describe('over TLS', () => {
   });
 });
 
-describe('what it is told wrongly', () => {
+describe('wrong arguments', () => {
   const url = 'http://127.0.0.1:1/v1/clusters/demo';
   test.each([
     [[], /URL of a cluster is missing/],
     [['nowhere'], /not a URL/],
     [['ftp://a/v1/clusters/demo'], /not an http or https URL/],
-    [['http://127.0.0.1:8443/'], /has to end in \/v1\/clusters\/<name>/],
-    [[`${url}/sign`], /has to end in/],
+    [['http://127.0.0.1:8443/'], /must end in \/v1\/clusters\/<name>/],
+    [[`${url}/sign`], /must end in/],
     [[`${url}?a=b`], /must not have a query/],
     [['http://u:secret@127.0.0.1/v1/clusters/demo'], /must not carry credentials/],
-    [[url, 'more'], /one URL at a time/],
+    [[url, 'more'], /only one URL is allowed/],
     [[url, '--signer', 'example.com/x'], /--signer example\.com\/x: not one of/],
     [[url, '--only', 'nothing'], /no check nothing/],
     [[url, '--concurrent', '1'], /--concurrent 1/],
@@ -337,8 +337,8 @@ describe('what it is told wrongly', () => {
     [[url, '--connect', 'here'], /not HOST:PORT/],
     [[url, '--header', 'secret'], /write it as 'Name: value'/],
     [[url, '--sigv4', '--token-file', 'x'], /choose one of/],
-    [['http://10.0.0.1/v1/clusters/demo', '--sigv4'], /https only/],
-    [['http://localhost/v1/clusters/demo', '--connect', '10.0.0.1:80', '--token-file', 'x'], /https only/],
+    [['http://10.0.0.1/v1/clusters/demo', '--sigv4'], /only over https/],
+    [['http://localhost/v1/clusters/demo', '--connect', '10.0.0.1:80', '--token-file', 'x'], /only over https/],
     [[url, '--colour'], /Unknown option '--colour'/],
   ] as const)('%j', async (args, message) => {
     const { code, out, err } = await say(...args);
@@ -347,12 +347,12 @@ describe('what it is told wrongly', () => {
     expect(err).not.toContain('secret');
   });
 
-  test('a library caller is told as well', async () => {
-    await expect(runConformance({ base: 'http://127.0.0.1:1/' })).rejects.toThrow(/has to end in/);
+  test('runConformance throws for a wrong URL', async () => {
+    await expect(runConformance({ base: 'http://127.0.0.1:1/' })).rejects.toThrow(/must end in/);
   });
 });
 
-describe('what is written about it', () => {
+describe('docs/conformance.md', () => {
   const page = readFileSync(join(root, 'docs/conformance.md'), 'utf8');
 
   test('the table is that of --list, and the help is complete', async () => {

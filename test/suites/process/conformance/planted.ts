@@ -1,6 +1,6 @@
 /**
- * Endpoints with one fault each: the real handler, and one thing about it broken. For each, the checks that have to fail,
- * and no others: a check that fails for somebody else's fault would send people looking in the wrong place.
+ * Endpoints with one fault each: the real handler with one behaviour changed. For each, exactly the checks that must fail:
+ * a check that fails because of another fault would point to the wrong place.
  */
 import { createHash, randomUUID, X509Certificate } from 'node:crypto';
 import type { HttpEvent } from '../../../../adapters/lambda/http.ts';
@@ -30,7 +30,7 @@ import {
 import type { Posted, Wrap } from './broken-handler.ts';
 
 export interface Plant {
-  /** As it would stand in a bug report. */
+  /** As in the title of a bug report. */
   readonly fault: string;
   readonly caughtBy: readonly string[];
   readonly wrap: Wrap;
