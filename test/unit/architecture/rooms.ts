@@ -32,7 +32,7 @@ export const rooms: readonly Room[] = [
   { path: 'adapters/dynamodb', purpose: 'ledger, attestation store and its administration in DynamoDB' },
   { path: 'adapters/embedded', purpose: 'the same in SQLite, and a key in a file: development only' },
   { path: 'adapters/kubernetes', purpose: 'the API server' },
-  { path: 'adapters/lambda', purpose: 'what a Lambda function needs around its handler' },
+  { path: 'adapters/lambda', purpose: 'HTTP events and answers, environment and log of Lambda functions' },
   { path: 'adapters/signing-api', purpose: 'client of the sign and attest endpoints' },
   { path: 'adapters/http', purpose: 'one HTTP exchange, bounded in time and size' },
 
@@ -45,7 +45,7 @@ export const rooms: readonly Room[] = [
   { path: 'lambdas/watch-relay/webhook', purpose: 'the webhook proxy in the same pod' },
   { path: 'lambdas/watch-relay/observe', purpose: 'metrics, health, probes' },
   { path: 'lambdas/watch-relay/cluster', purpose: 'list and watch, leader election' },
-  { path: 'lambdas/watch-relay/request', purpose: 'one attempt at one request: approve, sign, write the status' },
+  { path: 'lambdas/watch-relay/request', purpose: 'one try of one request: approve, sign, write the status' },
   { path: 'lambdas/watch-relay/schedule', purpose: 'which request is next: fair queues, concurrency limits' },
   { path: 'lambdas/watch-relay/objects', purpose: 'the request object: its phase, its status' },
   { path: 'lambdas/watch-relay/settings', purpose: 'flags and environment' },
