@@ -8,8 +8,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
-import { createCsrStore, problem } from './csr-store.ts';
-import type { ApiProblem, CsrStore, Requester, Stored } from './csr-store.ts';
+import { problem } from './csr-rules.ts';
+import type { ApiProblem, Stored } from './csr-rules.ts';
+import { createCsrStore } from './csr-store.ts';
+import type { CsrStore, Requester } from './csr-store.ts';
 
 export interface CsrApi {
   readonly url: string;

@@ -1,9 +1,12 @@
-import { createCsrStore, type CsrStore, type Stored } from '../../../dev/csr-api/csr-store.ts';
-import type { ApiAnswer, JsonObject, RequestApi, WatchEvent } from '../../../core/ports/kubernetes-api.ts';
+import { createCsrStore, type CsrStore } from '../../../dev/csr-api/csr-store.ts';
+import { createObjectHistory } from '../../../dev/csr-api/object-history.ts';
+import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
+import { createEventQueue } from '../kubernetes/event-queue.ts';
+import { createRequestServer } from '../kubernetes/request-server.ts';
 
 /**
- * The API server of in-process tests: the stand-in's own store (same rules as under `npm run dev`), asked without a
- * network between, so that a test decides when each call fails. It outlives the relays that use it.
+ * The API server of in-process tests: the store of the stand-in (the rules of `npm run dev`) without a network, so that a
+ * test decides when each call fails. It outlives the relays that use it.
  */
 export interface InProcessApi {
   readonly store: CsrStore;
@@ -13,81 +16,42 @@ export interface InProcessApi {
 }
 
 export function createInProcessApi(now: () => number): InProcessApi {
-  const store = createCsrStore(now);
-  const events = new Map<string, JsonObject>();
+  const history = createObjectHistory();
+  const store = createCsrStore(now, history);
+  const server = createRequestServer(now, Infinity, history);
+  const events: JsonObject[] = [];
   return {
     store,
-    get events() {
-      return [...events.values()];
-    },
+    events,
     connect: () => ({
-      async list({ signerName }) {
-        const items = store.list('').filter((object) => signerNameOf(object) === signerName);
-        return { ok: true, value: { items, resourceVersion: String(store.version()) } };
+      list: async (query) => server.list(query),
+      async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
+        const queue = createEventQueue(signal);
+        const started = server.watch(resourceVersion, ({ type, object }) => {
+          if (object.spec['signerName'] === signerName)
+            queue.push({ type, object, bytes: JSON.stringify(object).length });
+        });
+        if (!started.ok) return started;
+        const timeout = setTimeout(() => queue.end(), timeoutSeconds * 1_000).unref();
+        queue.whenEnded(() => {
+          clearTimeout(timeout);
+          started.value();
+        });
+        return { ok: true, value: queue.events };
       },
-      async watch({ signerName, resourceVersion }, signal) {
-        return { ok: true, value: watchStore(store, signerName, Number(resourceVersion), signal) };
-      },
-      async get(name) {
-        return answerOf(store.get(name));
-      },
-      async updateStatus(object) {
-        return answerOf(store.update(metadataOf(object).name, 'status', object));
-      },
-      async updateApproval(object) {
-        return answerOf(store.update(metadataOf(object).name, 'approval', object));
-      },
-      async reviewAccess() {
-        return { ok: true, value: true };
-      },
+      get: async (name) => server.get(name),
+      updateStatus: async (object) => server.write(object, 'status'),
+      updateApproval: async (object) => server.write(object, 'approval'),
+      reviewAccess: async () => ({ ok: true, value: true }),
       async createEvent(event) {
-        const { name } = metadataOf(event);
-        if (events.has(name)) return { ok: false, why: 'Conflict', message: 'it exists' };
-        events.set(name, event);
-        return { ok: true, value: event };
+        const answer = server.createEvent(event);
+        if (answer.ok) events.push(event);
+        return answer;
       },
     }),
   };
 }
 
-async function* watchStore(
-  store: CsrStore,
-  signerName: string,
-  from: number,
-  signal: AbortSignal,
-): AsyncGenerator<WatchEvent> {
-  const waiting: WatchEvent[] = [];
-  let wake = (): void => {};
-  const stop = store.watch(from, ({ type, object }) => {
-    if (signerNameOf(object) === signerName) waiting.push({ type, object, bytes: JSON.stringify(object).length });
-    wake();
-  });
-  if (stop === undefined) {
-    yield { type: 'ERROR', why: 'Expired', message: 'too old resource version' };
-    return;
-  }
-  signal.addEventListener('abort', () => wake());
-  try {
-    while (!signal.aborted) {
-      const event = waiting.shift();
-      if (event !== undefined) yield event;
-      else await new Promise<void>((resolve) => (wake = resolve));
-    }
-  } finally {
-    stop();
-  }
-}
-
-function answerOf(stored: Stored): ApiAnswer<JsonObject> {
-  if (stored.ok) return { ok: true, value: stored.object };
-  const { code, message } = stored.problem;
-  return { ok: false, why: code === 404 ? 'NotFound' : code === 409 ? 'Conflict' : 'Invalid', message };
-}
-
 export function metadataOf(object: JsonObject): { name: string; uid: string; resourceVersion: string } {
   return object['metadata'] as { name: string; uid: string; resourceVersion: string };
-}
-
-function signerNameOf(object: JsonObject): unknown {
-  return (object['spec'] as JsonObject)['signerName'];
 }

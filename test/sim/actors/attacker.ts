@@ -5,7 +5,7 @@
 import { insecureSigner, nodeSigner, servingSigner, userSigner } from '../scenario.ts';
 import type { Machines } from './machines.ts';
 import { types } from '../ports/stored.ts';
-import type { Stored } from '../ports/stored.ts';
+import type { Stored } from '../../harness/kubernetes/request-server.ts';
 import { keyOf, nodeRequest, userRequest } from './requests.ts';
 import type { SentEvidence } from './requests.ts';
 import { startProcess } from '../runtime.ts';

@@ -6,7 +6,7 @@ import { insecureSigner, nodeSigner } from '../scenario.ts';
 import type { Bench } from './oracle.ts';
 import type { MachineOracle } from './machines.ts';
 import { types } from '../ports/stored.ts';
-import type { Stored } from '../ports/stored.ts';
+import type { Stored } from '../../harness/kubernetes/request-server.ts';
 import { keyIdOf } from '../actors/requests.ts';
 import type { Process } from '../runtime.ts';
 

@@ -1,26 +1,22 @@
 /**
- * The API server of a simulation: one truth with a history, as many watches on it as there are replicas, and somebody
- * who says who may do what. Lists are stale, and the past is compacted.
+ * The API server of a simulation: an object history that all replicas watch, and an authorizer. Lists
+ * may be stale, watches lag and break, and the history is compacted.
  */
-import type {
-  AccessQuestion,
-  ApiAnswer,
-  ApiRefusal,
-  JsonObject,
-  RequestApi,
-} from '../../../core/ports/kubernetes-api.ts';
+import type { AccessQuestion, ApiAnswer, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import { call } from '../call.ts';
 import type { PortCall } from '../call.ts';
+import { epoch } from '../runtime.ts';
 import type { Process, Runtime } from '../runtime.ts';
-import { bytesOf, conditionsOf, etcdBytes, short, types } from './stored.ts';
-import type { Change, Stored } from './stored.ts';
+import { createRequestServer, refused } from '../../harness/kubernetes/request-server.ts';
+import type { Change, Stored } from '../../harness/kubernetes/request-server.ts';
+import { etcdBytes, short, types } from './stored.ts';
 import { createWatcher } from './watcher.ts';
 import type { Watcher } from './watcher.ts';
 
 export interface SimulatedRequests {
   connect(process: Process): RequestApi;
   create(object: JsonObject & { readonly metadata: JsonObject }): void;
-  /** By somebody else, now. */
+  /** A write of another client, now. */
   change(name: string, change: (object: Stored) => JsonObject): void;
   delete(name: string): void;
   find(name: string): Stored | undefined;
@@ -35,7 +31,7 @@ export interface RequestEvents {
   changed(before: Stored, after: Stored, writer: Process): void;
   /** A write of a client did not fit into etcd. */
   tooLarge(object: Stored, writer: Process): void;
-  /** Somebody was told whether that user may. */
+  /** The authorizer has answered a client. */
   reviewed(process: Process, question: AccessQuestion, allowed: boolean): void;
   /** What no client may do, whatever an API server lets pass. */
   crime(what: string): void;
@@ -50,97 +46,55 @@ export function createRequests(
   permits: Permits,
   pageSize: number,
 ): SimulatedRequests {
-  let version = 10;
-  /** No watch or list goes on from before this. */
-  let compacted = 0;
-  const objects = new Map<string, Stored>();
-  const history: Change[] = [];
+  const server = createRequestServer(() => epoch + runtime.timeline.now(), etcdBytes);
   const watchers = new Set<Watcher>();
   const approved = new Set<string>();
-  const lists = new Map<string, { readonly version: number; readonly rest: readonly Stored[] }>();
-  const posted = new Set<string>();
+  /** No watch or list goes on from before this. */
+  let compacted = 0;
+  const newest = (): string => String(server.version());
 
-  function record(type: Change['type'], object: JsonObject): Stored {
-    version += 1;
-    const metadata = { ...(object['metadata'] as JsonObject), resourceVersion: String(version) };
-    const stored = { ...object, metadata } as unknown as Stored;
-    history.push({ version, type, object: stored });
-    if (types(stored).includes('Approved')) approved.add(stored.metadata.uid);
-    for (const watcher of watchers) watcher.push({ version, type, object: stored });
-    if (runtime.troubled() && runtime.random.chance(runtime.rates.watch / 4)) {
-      runtime.count('trouble: the past is compacted');
-      compacted = version - runtime.random.below(3);
-    }
-    return stored;
-  }
+  const first = server.watch(newest(), (change) => {
+    if (types(change.object).includes('Approved')) approved.add(change.object.metadata.uid);
+    for (const watcher of watchers) watcher.push(change);
+    if (!runtime.troubled() || !runtime.random.chance(runtime.rates.watch / 4)) return;
+    runtime.count('trouble: the past is compacted');
+    compacted = change.version - runtime.random.below(3);
+    server.compact(compacted);
+  });
+  if (!first.ok) throw new Error(first.message);
 
-  function write(
-    sent: JsonObject,
-    subresource: 'status' | 'approval',
-    writer: Process,
-    apply: (old: Stored) => JsonObject | undefined,
-  ): ApiAnswer<JsonObject> {
-    const { name, uid, resourceVersion } = (sent as Stored).metadata;
-    const old = objects.get(name);
-    if (old === undefined) return no('NotFound');
-    if (uid !== old.metadata.uid || resourceVersion !== old.metadata.resourceVersion) return no('Conflict');
-    const kept = new Set(conditionsOf(sent).map((condition) => JSON.stringify(condition)));
-    if (!conditionsOf(old).every((condition) => kept.has(JSON.stringify(condition)))) return no('Invalid');
-    if (types(sent).includes('Approved') && types(sent).includes('Denied')) return no('Invalid');
-    const next = apply(old);
-    if (next === undefined) return no('Invalid');
-    if (bytesOf(next) > etcdBytes) {
-      runtime.count('step: padded: does not fit');
-      events.tooLarge(old, writer);
-      return no('TooLarge');
+  function write(sent: JsonObject, subresource: 'status' | 'approval', writer: Process): ApiAnswer<JsonObject> {
+    const before = server.find((sent as Stored).metadata.name);
+    const answer = server.write(sent, subresource);
+    if (before === undefined) return answer;
+    if (!answer.ok) {
+      if (answer.why === 'TooLarge') {
+        runtime.count('step: padded: does not fit');
+        events.tooLarge(before, writer);
+      }
+      return answer;
     }
-    if (JSON.stringify((sent as Stored).spec) !== JSON.stringify(old.spec))
-      events.crime(`${writer.name} changes the spec of ${name} by /${subresource}`);
-    const stored = record('MODIFIED', next);
-    objects.set(name, stored);
-    events.changed(old, stored, writer);
-    return { ok: true, value: stored };
-  }
-
-  /** All of one signer as they were at that version. */
-  function stateAt(signerName: string, at: number): Stored[] {
-    const then = new Map<string, Stored>();
-    for (const { version: changed, type, object } of history) {
-      if (changed > at) break;
-      if (type === 'DELETED') then.delete(object.metadata.name);
-      else then.set(object.metadata.name, object);
-    }
-    return [...then.values()].filter(({ spec }) => spec['signerName'] === signerName);
+    if (JSON.stringify((sent as Stored).spec) !== JSON.stringify(before.spec))
+      events.crime(`${writer.name} changes the spec of ${before.metadata.name} by /${subresource}`);
+    if (answer.value !== before) events.changed(before, answer.value, writer);
+    return answer;
   }
 
   function list(query: Parameters<RequestApi['list']>[0]) {
-    const token = query.continue;
-    const begun = token === undefined ? undefined : lists.get(token);
-    if (token !== undefined && (begun === undefined || begun.version < compacted)) return no('Expired');
     const stale = runtime.troubled() && runtime.random.chance(runtime.rates.staleList) ? runtime.random.below(8) : 0;
-    const from = Math.max(compacted, version - stale);
-    if (from < version && begun === undefined) runtime.count('trouble: a stale list');
-    const { version: at, rest } = begun ?? { version: from, rest: stateAt(query.signerName, from) };
-    const limit = Math.min(query.limit, pageSize);
-    const next = `token-${lists.size}`;
-    const more = rest.length > limit;
-    if (more) lists.set(next, { version: at, rest: rest.slice(limit) });
-    const items = rest.slice(0, limit);
-    return { ok: true, value: { items, resourceVersion: String(at), ...(more ? { continue: next } : {}) } } as const;
+    const from = Math.max(compacted, server.version() - stale);
+    if (from < server.version() && query.continue === undefined) runtime.count('trouble: a stale list');
+    return server.list({ ...query, limit: Math.min(query.limit, pageSize) }, from);
   }
 
   function watch({ signerName, resourceVersion, timeoutSeconds }: Parameters<RequestApi['watch']>[0]) {
-    const from = Number(resourceVersion);
-    if (!Number.isInteger(from) || from > version) events.crime(`a watch from ${resourceVersion}, which never was`);
-    if (from < compacted) return no('Expired');
-    const watcher = createWatcher(
-      runtime,
-      signerName,
-      () => watchers.delete(watcher),
-      () => String(version),
-    );
+    if (!(Number(resourceVersion) <= server.version()))
+      events.crime(`a watch from ${resourceVersion}, which never was`);
+    const watcher = createWatcher(runtime, signerName, () => watchers.delete(watcher), newest);
+    const past = server.watch(resourceVersion, (change) => watcher.push(change));
+    if (!past.ok) return past;
+    past.value();
     watchers.add(watcher);
-    for (const change of history) if (change.version > from) watcher.push(change);
     runtime.timeline.after(timeoutSeconds * 1_000, () => watcher.expire());
     return { ok: true, value: watcher } as const;
   }
@@ -151,7 +105,7 @@ export function createRequests(
         const forbidden = runtime.troubled() && runtime.random.chance(runtime.rates.forbidden);
         const refuse = (): ApiAnswer<T> => {
           runtime.count(`trouble: forbidden: api.${asked.method}`);
-          return no('Forbidden');
+          return refused('Forbidden');
         };
         const act = forbidden ? refuse : asked.act;
         return call(runtime, process, {
@@ -180,35 +134,21 @@ export function createRequests(
           ask({
             method: 'get',
             about: name,
-            act: (): ApiAnswer<JsonObject> => {
-              const value = objects.get(name);
-              return value === undefined ? no('NotFound') : { ok: true, value };
-            },
+            act: (): ApiAnswer<JsonObject> => server.get(name),
             signal,
           }),
         updateStatus: (sent, signal) =>
           ask({
             method: 'updateStatus',
             about: describe(sent),
-            act: () =>
-              write(sent, 'status', process, (old) => {
-                const certificate = old.status['certificate'];
-                if (certificate !== undefined && certificate !== (sent as Stored).status['certificate'])
-                  return undefined;
-                return { ...old, status: (sent as Stored).status };
-              }),
+            act: () => write(sent, 'status', process),
             signal,
           }),
         updateApproval: (sent, signal) =>
           ask({
             method: 'updateApproval',
             about: describe(sent),
-            act: () =>
-              write(sent, 'approval', process, (old) => ({
-                ...old,
-                metadata: { ...old.metadata, annotations: (sent as Stored).metadata['annotations'] ?? {} },
-                status: { ...old.status, conditions: conditionsOf(sent) },
-              })),
+            act: () => write(sent, 'approval', process),
             signal,
           }),
         reviewAccess: (question: AccessQuestion, signal) =>
@@ -224,33 +164,21 @@ export function createRequests(
             told: (answer) => (answer.ok ? (answer.value ? 'yes' : 'no') : answer.why),
             signal,
           }),
-        createEvent: (event, signal) => {
-          const name = String((event['metadata'] as JsonObject)['name']);
-          return ask<JsonObject>({
+        createEvent: (event, signal) =>
+          ask<JsonObject>({
             method: 'createEvent',
             about: String(event['reason']),
-            act: () => (posted.has(name) ? no('Conflict') : (posted.add(name), { ok: true, value: event })),
+            act: () => server.createEvent(event),
             signal,
-          });
-        },
+          }),
       };
     },
-    create(object) {
-      const stored = record('ADDED', object);
-      objects.set(stored.metadata.name, stored);
-    },
-    change(name, change) {
-      const found = objects.get(name);
-      if (found !== undefined) objects.set(name, record('MODIFIED', change(found)));
-    },
-    delete(name) {
-      const found = objects.get(name);
-      objects.delete(name);
-      if (found !== undefined) record('DELETED', found);
-    },
-    find: (name) => objects.get(name),
-    objects: () => [...objects.values()],
-    history,
+    create: server.create,
+    change: server.change,
+    delete: server.delete,
+    find: server.find,
+    objects: server.objects,
+    history: server.history,
     approvedEver: (uid) => approved.has(uid),
   };
 }
@@ -260,8 +188,4 @@ function describe(object: JsonObject): string {
   const { metadata, status } = object as Stored;
   const what = status['certificate'] === undefined ? types(object).at(-1) : 'a certificate';
   return `${metadata.name} with ${String(what)} on ${metadata.resourceVersion}`;
-}
-
-function no(why: ApiRefusal): { readonly ok: false; readonly why: ApiRefusal; readonly message: string } {
-  return { ok: false, why, message: why };
 }

@@ -1,17 +1,5 @@
-/** An object of the simulated API server, and one of its states. */
+/** What actors and oracles read of an object of the simulated API server. */
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
-
-export type Stored = JsonObject & {
-  readonly metadata: JsonObject & { readonly name: string; readonly uid: string; readonly resourceVersion: string };
-  readonly spec: JsonObject;
-  readonly status: JsonObject;
-};
-
-export interface Change {
-  readonly version: number;
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  readonly object: Stored;
-}
 
 export function types(object: JsonObject): readonly unknown[] {
   return conditionsOf(object).map((condition) => condition['type']);

@@ -4,7 +4,7 @@
  */
 import type { WatchEvent } from '../../../core/ports/kubernetes-api.ts';
 import { bytesOf, short } from './stored.ts';
-import type { Change } from './stored.ts';
+import type { Change } from '../../harness/kubernetes/request-server.ts';
 import type { Process, Runtime } from '../runtime.ts';
 
 export interface Watcher {

@@ -146,7 +146,7 @@ describe('as the in-tree approver', () => {
   test('a request of a bootstrap token is approved in its words, after its question', async () => {
     const done = await attempt({ spec: { extra: { 'example.com/scope': ['a', 'b'] } } });
     expect(done).toMatchObject({ result: 'approved', reviews: ['nodeclient'], puts: 1, signs: 0, annotations: kept });
-    expect(done.conditions).toEqual([
+    expect(done.conditions).toMatchObject([
       {
         type: 'Approved',
         status: 'True',
@@ -298,7 +298,7 @@ describe('an attested signer', () => {
   test.each(['deny', 'challenge'] as const)('a %s is Denied, with annotations, in one write', async (decision) => {
     const done = await attempt({ policy: attested(), verdict: { ...no, decision } });
     expect(done).toMatchObject({ result: 'denied', puts: 1, annotations: { ...kept, ...no.annotations } });
-    expect(done.conditions).toEqual([
+    expect(done.conditions).toMatchObject([
       {
         type: 'Denied',
         status: 'True',
