@@ -118,7 +118,7 @@ async function exec(settings: Settings, wait = '120'): Promise<Exit> {
   }
   const started = dependencies.now() - Math.round(process.uptime() * 1_000);
   const patience = Number(wait) * 1_000;
-  const answer = await presentCredential(settings, () => clientWork(settings), dependencies, patience, started);
+  const answer = await presentCredential(settings, clientWork(settings), dependencies, patience, started);
   if (answer.kind !== 'credential') {
     log('this node has no valid certificate to log in with');
     return exitOf(answer.kind);
@@ -140,13 +140,14 @@ function exitOf(kind: NotIssued['kind']): Exit {
   }
 }
 
-async function clientWork(settings: Settings): Promise<Work> {
-  const [{ clientSpec }, { obtain }] = await Promise.all([
-    import('./credential/certificate-spec.ts'),
-    import('./credential/obtain.ts'),
-  ]);
-  const spec = await clientSpec(settings, dependencies);
-  return (current, until) => obtain(spec, current, until);
+function clientWork(settings: Settings): Work {
+  return async (current, until) => {
+    const [{ clientSpec }, { obtain }] = await Promise.all([
+      import('./credential/certificate-spec.ts'),
+      import('./credential/obtain.ts'),
+    ]);
+    return obtain(await clientSpec(settings, dependencies), current, until);
+  };
 }
 
 async function serving(settings: Settings, watch: boolean): Promise<Exit> {
@@ -160,14 +161,14 @@ async function serving(settings: Settings, watch: boolean): Promise<Exit> {
   const { keepServing, watchServing } = await import('./credential/serving.ts');
   const complete = { ...settings, servingSignerName };
   if (!watch) {
-    const progress = await keepServing(complete, () => clientWork(settings), dependencies);
+    const progress = await keepServing(complete, clientWork(settings), dependencies);
     if (progress.kind === 'issued') return exits.ok;
     log(progress.message);
     return exitOf(progress.kind);
   }
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
-  await watchServing(complete, () => clientWork(settings), dependencies, stop.signal);
+  await watchServing(complete, clientWork(settings), dependencies, stop.signal);
   return exits.ok;
 }
 

@@ -2,7 +2,7 @@
  * The attempt at one certificate: its state as it is on disk, the login it uses, and the connection to the API server.
  * It begins with the key: an existing work file is resumed, otherwise a new one is prepared.
  */
-import { writeWork } from '../files/cache.ts';
+import { replaceFile, workFile } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { connectCluster } from '../request/cluster.ts';
 import type { ClusterApi } from '../request/cluster.ts';
@@ -44,7 +44,7 @@ export async function startAttempt(
 /** Writes the change to disk. When it returns, a process that dies here is resumed with it. */
 export function update(attempt: Attempt, change: Partial<WorkState>): void {
   attempt.state = { ...attempt.state, ...change };
-  writeWork(attempt.spec.slot, `${JSON.stringify(attempt.state, null, 2)}\n`);
+  replaceFile(workFile(attempt.spec.slot), `${JSON.stringify(attempt.state, null, 2)}\n`);
 }
 
 /**

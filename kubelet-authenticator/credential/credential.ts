@@ -48,8 +48,8 @@ const briefMilliseconds = 3_500;
 
 export async function presentCredential(
   settings: Settings,
-  /** Loads the modules that request a certificate. */
-  startWork: () => Promise<Work>,
+  /** Loads the modules that it needs only when it is called. */
+  obtainNext: Work,
   dependencies: Dependencies,
   patienceMilliseconds: number,
   /** When the caller began to wait, which includes the start of this program. */
@@ -60,7 +60,7 @@ export async function presentCredential(
     return { kind: 'credential', credential, askAgainAt: credential.renewAt };
 
   const until = started + (credential === undefined ? patienceMilliseconds : briefMilliseconds);
-  const progress = await work(startWork, credential, until, dependencies);
+  const progress = await work(obtainNext, credential, until, dependencies);
   if (progress.kind === 'issued') {
     const { renewAt } = progress.credential;
     return { kind: 'credential', credential: progress.credential, askAgainAt: notBefore(renewAt, dependencies.now()) };
@@ -78,13 +78,13 @@ export async function presentCredential(
 
 /** An error while the next certificate is obtained must not prevent the use of the present one. */
 async function work(
-  startWork: () => Promise<Work>,
+  obtainNext: Work,
   current: Credential | undefined,
   until: number,
   { now }: Dependencies,
 ): Promise<Progress> {
   try {
-    const working = startWork().then((go) => go(current, until));
+    const working = obtainNext(current, until);
     return await (current === undefined ? working : Promise.race([working, timeout(until - now() + 500, now)]));
   } catch (error) {
     const message = errorMessage(error);

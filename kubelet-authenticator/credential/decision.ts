@@ -1,4 +1,4 @@
-/** Reads the decision from the status of a CertificateSigningRequest. */
+/** What the program reads from a CertificateSigningRequest. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Login } from '../request/login.ts';
 import type { PendingRequest } from './work.ts';

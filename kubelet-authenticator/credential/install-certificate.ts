@@ -3,7 +3,7 @@ import { pemBlocks } from '../../core/encoding/pem.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
-import { codeOf, removeWork, writeCredential } from '../files/cache.ts';
+import { codeOf, removeFile, workFile, writeCredential } from '../files/cache.ts';
 import { checkCredential } from '../files/check-credential.ts';
 import type { Credential } from '../files/check-credential.ts';
 import { removeBootstrapToken } from '../request/login.ts';
@@ -27,7 +27,7 @@ export function installCertificate({ spec, state }: Attempt, pem: string): Resul
     return success({ ...credential, renewAt: Math.min(credential.renewAt, now() + 60_000) });
   }
   // Crash here: the work file still names the request. The next run sees that the certificate is in the cache (isFinished).
-  removeWork(slot);
+  removeFile(workFile(slot));
   // Crash here: the bootstrap token stays on disk until the next renewal removes it.
   if (slot.name === 'client' && provider.renews && settings.keepBootstrapToken !== true)
     discardBootstrapToken(settings.bootstrapCredentialsFile, log);

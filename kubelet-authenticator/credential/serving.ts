@@ -20,10 +20,10 @@ const attemptMilliseconds = 120_000;
 /** The client certificate comes first: the signer issues a serving certificate only to the node itself. */
 export async function keepServing(
   settings: ServingSettings,
-  startClientWork: () => Promise<Work>,
+  clientWork: Work,
   dependencies: Dependencies,
 ): Promise<Progress> {
-  const client = await presentCredential(settings, startClientWork, dependencies, attemptMilliseconds);
+  const client = await presentCredential(settings, clientWork, dependencies, attemptMilliseconds);
   if (client.kind !== 'credential') return { ...client, askAgainAt: dependencies.now() + 30_000 };
   const spec = await servingSpec(settings, client.credential, dependencies);
   const { credential } = loadCredential(settings, spec.slot, dependencies, spec.wanted.names);
@@ -34,14 +34,14 @@ export async function keepServing(
 /** Until `signal`. Errors are logged and do not end it: the kubelet keeps serving with the certificate it has. */
 export async function watchServing(
   settings: ServingSettings,
-  startClientWork: () => Promise<Work>,
+  clientWork: Work,
   dependencies: Dependencies,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     let next: number;
     try {
-      const progress = await keepServing(settings, startClientWork, dependencies);
+      const progress = await keepServing(settings, clientWork, dependencies);
       next = progress.kind === 'issued' ? progress.credential.renewAt : progress.askAgainAt;
       if (progress.kind !== 'issued') dependencies.log(progress.message);
     } catch (error) {

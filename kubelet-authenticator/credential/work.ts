@@ -5,7 +5,7 @@
 import { createHash, createPrivateKey } from 'node:crypto';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
-import { readWork } from '../files/cache.ts';
+import { readText, workFile } from '../files/cache.ts';
 import type { Slot } from '../files/cache.ts';
 import type { Wanted } from '../request/request.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -38,7 +38,7 @@ export interface PendingRequest {
 
 /** undefined if there is none. The key is kept even if the purpose has changed: everything else belongs to one purpose. */
 export function loadWork(slot: Slot, purpose: string): Result<WorkState | undefined, string> {
-  const text = readWork(slot);
+  const text = readText(workFile(slot));
   if (!text.ok) return text;
   if (text.value === undefined) return success(undefined);
   const state = decodeWork(text.value);

@@ -21,7 +21,6 @@ export interface Slot {
   readonly name: 'client' | 'serving';
 }
 
-/** What a certificate file holds. */
 export interface StoredCredential {
   /** The certificate, then its intermediate CAs. */
   readonly certificatePem: string;
@@ -36,7 +35,7 @@ function currentFile({ directory, name }: Slot): string {
 function copyFile({ directory, name }: Slot): string {
   return join(directory, `${name}-copy.pem`);
 }
-function workFile({ directory, name }: Slot): string {
+export function workFile({ directory, name }: Slot): string {
   return join(directory, `${name}-next.json`);
 }
 
@@ -61,19 +60,6 @@ export function writeCredential(slot: Slot, stored: StoredCredential): void {
   // Crash here: the copy is newer than the current file. The next call reads the old certificate, and obtain() fetches the
   // new one again from the cluster.
   replaceFile(currentFile(slot), text);
-}
-
-/** The text of the work file; undefined if it does not exist. */
-export function readWork(slot: Slot): Result<string | undefined, string> {
-  return readText(workFile(slot));
-}
-
-export function writeWork(slot: Slot, text: string): void {
-  replaceFile(workFile(slot), text);
-}
-
-export function removeWork(slot: Slot): void {
-  removeFile(workFile(slot));
 }
 
 /** Called before the lock is taken, since the lock file is in it. Throws UnsafeFileError if other users can write to it. */
@@ -130,7 +116,7 @@ function decodeCredential(text: string): Result<StoredCredential, string> {
 }
 
 /** undefined if the file does not exist. */
-function readText(file: string): Result<string | undefined, string> {
+export function readText(file: string): Result<string | undefined, string> {
   try {
     return { ok: true, value: readCacheFile(file) };
   } catch (error) {
@@ -141,7 +127,7 @@ function readText(file: string): Result<string | undefined, string> {
 }
 
 /** All processes use the same temporary name: only the process with the lock writes. */
-function replaceFile(file: string, text: string): void {
+export function replaceFile(file: string, text: string): void {
   const temporary = `${file}${temporarySuffix}`;
   writing(file, () => {
     removeFile(temporary);
@@ -194,7 +180,7 @@ const explained: Readonly<Record<string, string>> = {
   EIO: 'the disk reports an error',
 };
 
-function removeFile(file: string): void {
+export function removeFile(file: string): void {
   try {
     unlinkSync(file);
   } catch (error) {

@@ -14,7 +14,7 @@ import type { Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
 /** No file that this program reads is larger. */
-export const maxFileBytes = 1_048_576;
+const maxFileBytes = 1_048_576;
 
 /** The message names the path, the problem, and the command that corrects it. */
 export class UnsafeFileError extends Error {
@@ -59,12 +59,7 @@ export function checkOwnPlace(path: string): void {
 
 /** The text of a file that the operator named. Throws UnsafeFileError or the file system's error. */
 export function readOwnFile(path: string): string {
-  return readChecked(walk(path));
-}
-
-/** For a file that only this program creates, in a checked directory. It must not be a symbolic link. */
-export function readCacheFile(path: string): string {
-  return readChecked(path);
+  return readCacheFile(walk(path));
 }
 
 /** Like `readOwnFile`, but also reads a pipe: `--token-file /dev/stdin`, `--token-file <(command)`. */
@@ -74,9 +69,16 @@ export function readGivenFile(path: string): string {
   return readOpen(path, openSync(path, constants.O_RDONLY), () => {});
 }
 
-function readChecked(path: string): string {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  return readOpen(path, openNoLink(path, flags), (found) => checkOwnFile(path, found));
+/** For a file that only this program creates, in a checked directory. It must not be a symbolic link. */
+export function readCacheFile(path: string): string {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw isLink(path);
+    throw error;
+  }
+  return readOpen(path, descriptor, (found) => checkOwnFile(path, found));
 }
 
 /** `found`: the result of `lstat` or `fstat`. */
@@ -85,15 +87,6 @@ export function checkOwnFile(path: string, found: Stats): void {
   if (!found.isFile()) throw new UnsafeFileError(path, 'cannot be used: it is not a regular file');
   checkOwner(path, found);
   checkMode(path, found);
-}
-
-function openNoLink(path: string, flags: number): number {
-  try {
-    return openSync(path, flags);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw isLink(path);
-    throw error;
-  }
 }
 
 function readOpen(path: string, descriptor: number, check: (found: Stats) => void): string {

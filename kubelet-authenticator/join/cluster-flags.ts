@@ -4,10 +4,12 @@ import { parseBootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { parsePins, readClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import type { ClusterEntry } from '../../core/kubernetes/cluster-info.ts';
+import { success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import { discoverByFile, discoverByToken } from './discovery.ts';
-import type { Discovery } from './discovery-result.ts';
+import type { DiscoveredCluster, Discovery } from './discovery-result.ts';
 import type { JoinFlags } from './join-options.ts';
-import type { DiscoveryDependencies, Patience } from './server-calls.ts';
+import type { DiscoveryDependencies } from './server-calls.ts';
 import { configuration, unreadable, usage } from './stop.ts';
 import type { Stop } from './stop.ts';
 
@@ -19,14 +21,14 @@ export interface FlagDependencies {
   readonly program: string;
 }
 
-export type Discover = (dependencies: DiscoveryDependencies, patience: Patience) => Promise<Discovery>;
+export type Discover = (dependencies: DiscoveryDependencies) => Promise<Discovery<DiscoveredCluster>>;
 
-export interface Tokens {
+interface Tokens {
   readonly discovery: BootstrapToken;
   readonly login: BootstrapToken;
 }
 
-export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Tokens | Stop {
+export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Result<Tokens, Stop> {
   let both = flags.token;
   const file = flags['token-file'];
   if (file !== undefined) {
@@ -42,11 +44,10 @@ export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Toke
   const discovery = flags['discovery-token'] ?? both ?? (flags['discovery-file'] === undefined ? undefined : login);
   if (login === undefined || discovery === undefined)
     return usage('discovery.bootstrapToken.token: Invalid value: "": the bootstrap token is missing: --token');
-  const [first, second] = [discovery, login].map(parseBootstrapToken);
-  if (first === undefined || second === undefined) return usage('the bootstrap token is missing');
+  const [first, second] = [parseBootstrapToken(discovery), parseBootstrapToken(login)];
   if (!first.ok) return usage(first.problem);
   if (!second.ok) return usage(second.problem);
-  return { discovery: first.value, login: second.value };
+  return success({ discovery: first.value, login: second.value });
 }
 
 export function discoveryOf(
@@ -54,7 +55,7 @@ export function discoveryOf(
   endpoint: string | undefined,
   { discovery, login }: Tokens,
   dependencies: FlagDependencies,
-): { readonly discover: Discover } | Stop {
+): Result<Discover, Stop> {
   const hashes = (flags['discovery-token-ca-cert-hash'] ?? []).flatMap((text) => text.split(','));
   const unsafe = flags['discovery-token-unsafe-skip-ca-verification'] === true;
   const file = flags['discovery-file'];
@@ -62,8 +63,7 @@ export function discoveryOf(
     if (endpoint !== undefined || hashes.length > 0 || unsafe)
       return usage('bootstrapToken and file cannot both be set: --discovery-file already names the server and its CA');
     const entry = entryOf(file, dependencies);
-    if ('exit' in entry) return entry;
-    return { discover: (to, patience) => discoverByFile({ entry, loginToken: login }, to, patience) };
+    return entry.ok ? success((to) => discoverByFile({ entry: entry.value, loginToken: login }, to)) : entry;
   }
   if (endpoint === undefined) return usage('which cluster? give <host:port> or --discovery-file');
   if (!isEndpoint(endpoint)) return usage('the address is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443');
@@ -78,11 +78,11 @@ export function discoveryOf(
       '--discovery-token-ca-cert-hash and --discovery-token-unsafe-skip-ca-verification contradict each other',
     );
   const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins: pins.value };
-  return { discover: (to, patience) => discoverByToken(wanted, to, patience) };
+  return success((to) => discoverByToken(wanted, to));
 }
 
 /** The server and the CA of a discovery file. Its other content, such as users, is ignored. */
-function entryOf(file: string, dependencies: FlagDependencies): ClusterEntry | Stop {
+function entryOf(file: string, dependencies: FlagDependencies): Result<ClusterEntry, Stop> {
   if (/^https?:/.test(file))
     return usage(
       '--discovery-file takes a path, not a URL: copy the file to this machine over a trusted channel first',
@@ -91,10 +91,10 @@ function entryOf(file: string, dependencies: FlagDependencies): ClusterEntry | S
     const read = readClusterEntry(dependencies.readText(file));
     if (!read.ok) return configuration(`the discovery file ${file} is malformed: ${read.problem}`);
     const entry = read.value;
-    if (entry.caPem !== '') return entry;
+    if (entry.caPem !== '') return read;
     if (entry.caFile === undefined)
       return configuration(`the discovery file ${file} contains no CA: add certificate-authority-data`);
-    return { ...entry, caPem: dependencies.readText(resolve(dirname(file), entry.caFile)) };
+    return success({ ...entry, caPem: dependencies.readText(resolve(dirname(file), entry.caFile)) });
   } catch (error) {
     return unreadable(file, error);
   }

@@ -1,4 +1,6 @@
-/** How discovery can end. A refusal has a code, kubeadm's words and, where the operator can act, a hint. */
+import { failure } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
+
 export type DiscoveryRefusal =
   | 'NotSetUp' // the cluster has no cluster-info that anonymous users may read
   | 'TokenUnknown' // of another cluster, expired, or deleted
@@ -11,8 +13,13 @@ export type DiscoveryRefusal =
   | 'ClusterInfoChanged' // the API server has another cluster-info than the one that was read first
   | 'Unreachable'; // temporary: the only refusal that another try may change
 
-export interface Discovered {
-  readonly ok: true;
+/** `message`: kubeadm's words. `hint`: what the operator can do. */
+export type Discovery<T> = Result<
+  T,
+  { readonly why: DiscoveryRefusal; readonly message: string; readonly hint: string | undefined }
+>;
+
+export interface DiscoveredCluster {
   readonly server: string;
   /** The whole CA bundle of the API server, read over a verified connection. */
   readonly caPem: string;
@@ -21,14 +28,6 @@ export interface Discovered {
   readonly warnings: readonly string[];
 }
 
-export interface DiscoveryFailure {
-  readonly ok: false;
-  readonly why: DiscoveryRefusal;
-  readonly message: string;
-  readonly hint?: string;
-}
-export type Discovery = Discovered | DiscoveryFailure;
-
-export function refuse(why: DiscoveryRefusal, message: string, hint?: string): DiscoveryFailure {
-  return { ok: false, why, message, ...(hint === undefined ? {} : { hint }) };
+export function refuse(why: DiscoveryRefusal, message: string, hint?: string) {
+  return failure({ why, message, hint });
 }

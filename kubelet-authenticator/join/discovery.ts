@@ -15,11 +15,11 @@ import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { authorityData, caCertificates, pinnedOf, readClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import type { CaCertificate, ClusterEntry } from '../../core/kubernetes/cluster-info.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
+import { success } from '../../core/outcome/result.ts';
 import { refuse } from './discovery-result.ts';
-import type { Discovery, DiscoveryFailure } from './discovery-result.ts';
+import type { DiscoveredCluster, Discovery } from './discovery-result.ts';
 import { readClusterInfo } from './read-cluster-info.ts';
-import { kubeadmPatience } from './server-calls.ts';
-import type { DiscoveryDependencies, Patience, Server } from './server-calls.ts';
+import type { DiscoveryDependencies, Server } from './server-calls.ts';
 import { logIn, newTokenHint } from './token-login.ts';
 
 export interface TokenDiscovery {
@@ -34,12 +34,11 @@ export interface TokenDiscovery {
 export async function discoverByToken(
   { endpoint, discoveryToken, loginToken, pins }: TokenDiscovery,
   dependencies: DiscoveryDependencies,
-  patience: Patience = kubeadmPatience,
-): Promise<Discovery> {
-  const unverified: Server = { url: `https://${endpoint}`, trusted: undefined, dependencies, patience };
+): Promise<Discovery<DiscoveredCluster>> {
+  const unverified: Server = { url: `https://${endpoint}`, trusted: undefined, dependencies };
   const first = await readClusterInfo(unverified, discoveryToken.id);
   if (!first.ok) return first;
-  const { kubeconfig, signature } = first;
+  const { kubeconfig, signature } = first.value;
 
   if (signature === undefined) return explainMissingSignature(unverified, kubeconfig, discoveryToken, pins);
   if (!isSignedBy(discoveryToken, kubeconfig, signature))
@@ -51,50 +50,35 @@ export async function discoverByToken(
 
   const pinned = pinnedIn(authorityData(kubeconfig), pins);
   if (!pinned.ok) return pinned;
-  const second = await readClusterInfo({ ...unverified, trusted: pinned.trusted });
+  const second = await readClusterInfo({ ...unverified, trusted: pinned.value });
   if (!second.ok) return second;
-  if (second.kubeconfig !== kubeconfig)
+  if (second.value.kubeconfig !== kubeconfig)
     return refuse(
       'ClusterInfoChanged',
       'the second kubeconfig from the cluster-info ConfigMap (using validated TLS) was different from the first',
       'the first answer was changed on its way, or an administrator has just changed the ConfigMap: try again',
     );
-  const verified = parseVerified(kubeconfig, pins);
-  if (!verified.ok) return verified;
-  const { entry, trusted } = verified;
-  return checkLogin({ ...unverified, trusted }, loginToken, entry, entry.caPem);
+  const entry = readClusterEntry(kubeconfig);
+  if (!entry.ok)
+    return refuse('ClusterInfoMalformed', `malformed kubeconfig in the cluster-info ConfigMap: ${entry.problem}`);
+  // The pattern may have found the CA of another entry.
+  const verified = pinnedIn(entry.value.caPem, pins);
+  return verified.ok ? checkLogin({ ...unverified, trusted: verified.value }, loginToken, entry.value) : verified;
 }
 
 /** The operator obtained the file in a trusted way, so it replaces steps 1 to 3. */
 export async function discoverByFile(
   { entry, loginToken }: { readonly entry: ClusterEntry; readonly loginToken: BootstrapToken },
   dependencies: DiscoveryDependencies,
-  patience: Patience = kubeadmPatience,
-): Promise<Discovery> {
+): Promise<Discovery<DiscoveredCluster>> {
   const certificates = caCertificates(entry.caPem);
   if (!certificates.ok) return refuse('ClusterInfoMalformed', `the discovery file's CA: ${certificates.problem}`);
   const trusted = pemOf(certificates.value);
-  return checkLogin({ url: entry.server, trusted, dependencies, patience }, loginToken, entry, trusted);
+  return checkLogin({ url: entry.server, trusted, dependencies }, loginToken, { ...entry, caPem: trusted });
 }
 
-/** Parses a kubeconfig that the verified API server has sent. */
-function parseVerified(
-  kubeconfig: string,
-  pins: readonly string[],
-): { readonly ok: true; readonly entry: ClusterEntry; readonly trusted: string } | DiscoveryFailure {
-  const entry = readClusterEntry(kubeconfig);
-  if (!entry.ok)
-    return refuse('ClusterInfoMalformed', `malformed kubeconfig in the cluster-info ConfigMap: ${entry.problem}`);
-  // The pattern may have found the CA of another entry.
-  const pinned = pinnedIn(entry.value.caPem, pins);
-  return pinned.ok ? { ok: true, entry: entry.value, trusted: pinned.trusted } : pinned;
-}
-
-/** `trusted`: the pinned certificates only, or all of them if the operator skips CA verification. */
-function pinnedIn(
-  bundle: string,
-  pins: readonly string[],
-): { readonly ok: true; readonly trusted: string } | DiscoveryFailure {
+/** PEM: the pinned certificates only, or all of them if the operator skips CA verification. */
+function pinnedIn(bundle: string, pins: readonly string[]): Discovery<string> {
   const certificates = caCertificates(bundle);
   if (!certificates.ok)
     return refuse(
@@ -108,7 +92,7 @@ function pinnedIn(
       pinned.problem,
       'the hash is of another cluster, or a holder of the token presents a CA of their own',
     );
-  return { ok: true, trusted: pemOf(pinned.value) };
+  return success(pemOf(pinned.value));
 }
 
 /**
@@ -120,7 +104,7 @@ async function explainMissingSignature(
   kubeconfig: string,
   token: BootstrapToken,
   pins: readonly string[],
-): Promise<Discovery> {
+): Promise<Discovery<never>> {
   const unknown = refuse(
     'TokenUnknown',
     `token id ${quoted(token.id)} is invalid for this cluster or it has expired`,
@@ -129,8 +113,8 @@ async function explainMissingSignature(
   if (pins.length === 0) return unknown;
   const pinned = pinnedIn(authorityData(kubeconfig), pins);
   if (!pinned.ok) return pinned;
-  const login = await logIn({ ...server, trusted: pinned.trusted }, token);
-  if (!login.ok) return login.why === 'TokenCannotLogIn' ? unknown : login;
+  const login = await logIn({ ...server, trusted: pinned.value }, token);
+  if (!login.ok) return login.problem.why === 'TokenCannotLogIn' ? unknown : login;
   return refuse(
     'TokenCannotSign',
     `token id ${quoted(token.id)} is valid, but there is no signature of it in the cluster-info ConfigMap`,
@@ -142,14 +126,13 @@ async function explainMissingSignature(
 async function checkLogin(
   server: Server & { readonly trusted: string },
   token: BootstrapToken,
-  entry: ClusterEntry,
-  caPem: string,
-): Promise<Discovery> {
+  { server: address, caPem }: ClusterEntry,
+): Promise<Discovery<DiscoveredCluster>> {
   const login = await logIn(server, token);
   if (!login.ok) return login;
   const certificates = caCertificates(caPem);
-  const pins = !certificates.ok ? [] : certificates.value.map(({ pin }) => pin);
-  return { ok: true, server: entry.server, caPem, pins, warnings: login.warnings };
+  const pins = certificates.ok ? certificates.value.map(({ pin }) => pin) : [];
+  return success({ server: address, caPem, pins, warnings: login.value });
 }
 
 function pemOf(certificates: readonly CaCertificate[]): string {

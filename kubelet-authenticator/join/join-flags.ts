@@ -3,6 +3,8 @@ import { isAbsolute } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
+import { success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import { discoveryOf, tokensOf } from './cluster-flags.ts';
 import type { Discover, FlagDependencies } from './cluster-flags.ts';
 import { placesOf, servingWays } from './join-files.ts';
@@ -16,7 +18,7 @@ import type { Stop } from './stop.ts';
 
 export interface JoinPlan {
   readonly discover: Discover;
-  readonly settings: (server: string) => Settings | Stop;
+  readonly settings: (server: string) => Result<Settings, Stop>;
   readonly loginToken: BootstrapToken;
   readonly serving: ServingWay;
   readonly directory: string;
@@ -26,24 +28,22 @@ export interface JoinPlan {
   readonly timeoutSeconds: number;
 }
 
-export function planOf(
-  argv: readonly string[],
-  dependencies: FlagDependencies,
-): JoinPlan | Stop | { readonly help: true } {
+/** undefined: the operator asks for help. */
+export function planOf(argv: readonly string[], dependencies: FlagDependencies): Result<JoinPlan | undefined, Stop> {
   let given;
   try {
-    given = parseArgs({ args: [...argv], options: joinOptions, allowPositionals: true, strict: true });
+    given = parseArgs({ args: [...argv], options: joinOptions, allowPositionals: true });
   } catch (error) {
     return usage(errorMessage(error));
   }
   const { values: flags, positionals } = given;
-  if (flags.help === true) return { help: true };
+  if (flags.help === true) return success(undefined);
   if (positionals.length > 1) return usage('give only one <host:port>');
 
   const tokens = tokensOf(flags, dependencies);
-  if ('exit' in tokens) return tokens;
-  const cluster = discoveryOf(flags, positionals[0], tokens, dependencies);
-  if ('exit' in cluster) return cluster;
+  if (!tokens.ok) return tokens;
+  const discover = discoveryOf(flags, positionals[0], tokens.value, dependencies);
+  if (!discover.ok) return discover;
   const serving = servingWays.find((way) => way === (flags.serving ?? 'kubelet'));
   if (serving === undefined) return usage(`--serving must be one of ${servingWays.join(', ')}`);
   const directory = flags.directory ?? '/etc/kubernetes';
@@ -55,18 +55,18 @@ export function planOf(
   const settings = settingsOf(flags, { serving, directory, hostname: dependencies.hostname() });
   // Only the server is unknown yet. Report every other problem before the network is used.
   const checked = settings('https://127.0.0.1');
-  if ('exit' in checked) return checked;
-  return {
-    ...cluster,
+  if (!checked.ok) return checked;
+  return success({
+    discover: discover.value,
     settings,
-    loginToken: tokens.login,
+    loginToken: tokens.value.login,
     serving,
     directory,
     command,
     dryRun: flags['dry-run'] === true,
     force: flags.force === true,
     timeoutSeconds: Number(timeout),
-  };
+  });
 }
 
 function settingsOf(
@@ -76,7 +76,7 @@ function settingsOf(
     directory,
     hostname: host,
   }: { readonly serving: ServingWay; readonly directory: string; readonly hostname: string },
-): (server: string) => Settings | Stop {
+): JoinPlan['settings'] {
   const places = placesOf(directory);
   const provider = flags.provider ?? 'aws';
   const audience = flags.audience ?? '';
@@ -102,6 +102,6 @@ function settingsOf(
     if (serving !== 'attested' && (flags['serving-signer-name'] !== undefined || flags['serving-name'] !== undefined))
       return usage('--serving-signer-name and --serving-name need --serving attested');
     const resolved = resolveSettings(undefined, { ...given, server });
-    return resolved.ok ? resolved.value : usage(resolved.problem.join('\n'));
+    return resolved.ok ? resolved : usage(resolved.problem.join('\n'));
   };
 }

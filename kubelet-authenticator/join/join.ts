@@ -5,15 +5,17 @@ import { isSea } from 'node:sea';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
 import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import type { FlagDependencies } from './cluster-flags.ts';
 import { kubeadmPatience, maxAnswerBytes } from './server-calls.ts';
-import type { DiscoveryDependencies, Patience } from './server-calls.ts';
+import type { DiscoveryDependencies } from './server-calls.ts';
 import { conflicts, joinFiles, placesOf, writeFiles } from './join-files.ts';
 import type { JoinFile } from './join-files.ts';
 import { planOf } from './join-flags.ts';
 import type { JoinPlan } from './join-flags.ts';
 import { joinHelp } from './join-options.ts';
-import { joinExits } from './stop.ts';
+import { configuration, joinExits } from './stop.ts';
 import type { Stop } from './stop.ts';
 import { readGivenFile } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -22,7 +24,6 @@ import { errorMessage } from '../../core/outcome/error-message.ts';
 export interface JoinDependencies extends DiscoveryDependencies, FlagDependencies {
   out(text: string): void;
   err(text: string): void;
-  readonly patience: Patience;
 }
 
 export function processDependencies(): JoinDependencies {
@@ -70,62 +71,55 @@ export async function joinCommand(
     log: (line) => given.log(oneLine(line)),
   };
   const plan = planOf(argv, dependencies);
-  if ('help' in plan) {
-    dependencies.out(joinHelp);
+  let ended: Result<string, Stop>;
+  if (!plan.ok) ended = plan;
+  else ended = plan.value === undefined ? success(joinHelp) : await join(plan.value, dependencies);
+  if (ended.ok) {
+    dependencies.out(ended.value);
     return joinExits.ok;
   }
-  const stop = 'exit' in plan ? plan : await join(plan, dependencies);
-  if (stop === undefined) return joinExits.ok;
-  dependencies.err(`kubelet-authenticator: ${stop.message}\n`);
-  if (stop.hint !== undefined) dependencies.err(`kubelet-authenticator: ${stop.hint}\n`);
-  return stop.exit;
+  const { exit, message, hint } = ended.problem;
+  for (const line of [message, hint]) if (line !== undefined) dependencies.err(`kubelet-authenticator: ${line}\n`);
+  return exit;
 }
 
-async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Stop | undefined> {
-  const { serving, directory, command, dryRun, force, timeoutSeconds } = plan;
-  const reachMilliseconds = Math.min(timeoutSeconds * 1_000, dependencies.patience.reachMilliseconds);
-  const signatureMilliseconds = Math.min(reachMilliseconds, dependencies.patience.signatureMilliseconds);
-  const found = await plan.discover(dependencies, {
+/** The text to print. */
+async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Result<string, Stop>> {
+  const { force } = plan;
+  const limited = (milliseconds: number): number => Math.min(milliseconds, plan.timeoutSeconds * 1_000);
+  const patience = {
     ...dependencies.patience,
-    reachMilliseconds,
-    signatureMilliseconds,
-  });
+    reachMilliseconds: limited(dependencies.patience.reachMilliseconds),
+    signatureMilliseconds: limited(dependencies.patience.signatureMilliseconds),
+  };
+  const found = await plan.discover({ ...dependencies, patience });
   if (!found.ok) {
-    const exit = found.why === 'Unreachable' ? joinExits.temporary : joinExits.refused;
-    return {
-      exit,
-      message: `${found.message} [${found.why}]`,
-      ...(found.hint === undefined ? {} : { hint: found.hint }),
-    };
+    const { why, message, hint } = found.problem;
+    const exit = why === 'Unreachable' ? joinExits.temporary : joinExits.refused;
+    return failure({ exit, message: `${message} [${why}]`, hint });
   }
-  dependencies.log(`the cluster is ${found.server}, its CA ${found.pins.join(', ')}`);
-  for (const warning of found.warnings) dependencies.log(`warning: ${warning}`);
-  const settings = plan.settings(found.server);
-  if ('exit' in settings) return settings;
+  const { server, caPem, pins, warnings } = found.value;
+  dependencies.log(`the cluster is ${server}, its CA ${pins.join(', ')}`);
+  for (const warning of warnings) dependencies.log(`warning: ${warning}`);
+  const settings = plan.settings(server);
+  if (!settings.ok) return settings;
 
-  const files = joinFiles(settings, found.caPem, plan.loginToken, serving, { directory, command });
-  if (dryRun) {
-    for (const file of files) dependencies.out(shown(file));
-    return undefined;
-  }
+  const files = joinFiles(settings.value, caPem, plan.loginToken, plan.serving, plan);
+  if (plan.dryRun) return success(files.map(shown).join(''));
   try {
     const existing = force ? [] : conflicts(files);
     if (existing.length > 0)
-      return {
+      return failure({
         exit: joinExits.conflict,
         message: `these files exist with other content; no file was written: ${existing.join(', ')}`,
         hint: 'this machine may have joined a cluster before (kubeadm reset); --force overwrites them',
-      };
+      });
     writeFiles(files, force);
   } catch (error) {
-    return {
-      exit: joinExits.configuration,
-      message: `cannot write: ${errorMessage(error)}`,
-    };
+    return configuration(`cannot write: ${errorMessage(error)}`);
   }
   for (const { path } of files) dependencies.log(`wrote ${path}`);
-  dependencies.out(nextSteps(settings, plan, dependencies));
-  return undefined;
+  return success(nextSteps(settings.value, plan, dependencies));
 }
 
 /** The kubelet's flags. The command does not start the kubelet. */

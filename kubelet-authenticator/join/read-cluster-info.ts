@@ -1,44 +1,46 @@
 /** Reads the ConfigMap kube-public/cluster-info, and waits for a token's signature in it. */
+import { objectOf } from '../../core/encoding/json-object.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
+import { success } from '../../core/outcome/result.ts';
 import { refuse } from './discovery-result.ts';
-import type { DiscoveryFailure } from './discovery-result.ts';
-import { asObject, callServer, jsonObject, maxAnswerBytes } from './server-calls.ts';
+import type { Discovery } from './discovery-result.ts';
+import { callServer, jsonObject, maxAnswerBytes } from './server-calls.ts';
 import type { Server } from './server-calls.ts';
 
 /** More than a kubeconfig with one server and a few CAs needs. */
 const maxKubeconfigCharacters = 65_536;
 const clusterInfoPath = '/api/v1/namespaces/kube-public/configmaps/cluster-info';
 
-export interface ClusterInfo {
-  readonly ok: true;
+interface ClusterInfo {
   readonly kubeconfig: string;
   readonly signature: string | undefined;
 }
 
 /** With `tokenId` it waits a while for that token's signature, then returns without one. */
-export async function readClusterInfo(server: Server, tokenId?: string): Promise<ClusterInfo | DiscoveryFailure> {
-  const { url, dependencies, patience } = server;
+export async function readClusterInfo(server: Server, tokenId?: string): Promise<Discovery<ClusterInfo>> {
+  const { url, dependencies } = server;
+  const { patience } = dependencies;
   const began = dependencies.monotonic();
   for (let logged = false; ; logged = true) {
     const read = await callServer(server, { method: 'GET', path: clusterInfoPath });
     if (!read.ok) return read;
-    const { status, text } = read.answer;
+    const { status, text } = read.value;
     if (text === undefined)
       return refuse('ClusterInfoMalformed', `the answer of ${url} is larger than ${maxAnswerBytes} bytes`);
-    const data = asObject(jsonObject(text)?.['data']);
-    const kubeconfig = data?.['kubeconfig'];
+    const data = objectOf(jsonObject(text)['data']);
+    const { kubeconfig } = data;
     if (typeof kubeconfig === 'string' && kubeconfig.length > maxKubeconfigCharacters)
       return refuse(
         'ClusterInfoMalformed',
         `the kubeconfig in the cluster-info ConfigMap is longer than ${maxKubeconfigCharacters} characters`,
       );
-    const signature = tokenId === undefined ? undefined : data?.[`jws-kubeconfig-${tokenId}`];
+    const given = data[`jws-kubeconfig-${tokenId ?? ''}`];
+    const signature = typeof given === 'string' && given !== '' ? given : undefined;
     const found = status === 200 && typeof kubeconfig === 'string' && kubeconfig !== '';
-    if (found && (tokenId === undefined || (typeof signature === 'string' && signature !== '')))
-      return { ok: true, kubeconfig, signature: typeof signature === 'string' ? signature : undefined };
+    if (found && (tokenId === undefined || signature !== undefined)) return success({ kubeconfig, signature });
     // kube-controller-manager may be about to write the ConfigMap, or this token's signature into it.
     if (dependencies.monotonic() - began >= patience.signatureMilliseconds)
-      return found ? { ok: true, kubeconfig, signature: undefined } : notSetUp(status);
+      return found ? success({ kubeconfig, signature }) : notSetUp(status);
     if (!logged)
       dependencies.log(
         found
@@ -49,7 +51,7 @@ export async function readClusterInfo(server: Server, tokenId?: string): Promise
   }
 }
 
-function notSetUp(status: number): DiscoveryFailure {
+function notSetUp(status: number): Discovery<never> {
   const problem =
     status === 200
       ? 'there is no kubeconfig key in the cluster-info ConfigMap'

@@ -1,9 +1,10 @@
 /** Calls of one server during discovery: repeated until it answers or the time is over. */
-import { isObject } from '../../core/encoding/json-object.ts';
+import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { success } from '../../core/outcome/result.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { refuse } from './discovery-result.ts';
-import type { DiscoveryFailure } from './discovery-result.ts';
+import type { Discovery } from './discovery-result.ts';
 
 export interface DiscoveryDependencies {
   /** `caPem` undefined: the server is not verified, so the call must not contain a secret. */
@@ -12,6 +13,7 @@ export interface DiscoveryDependencies {
   log(line: string): void;
   sleep(milliseconds: number): Promise<void>;
   monotonic(): number;
+  readonly patience: Patience;
 }
 export interface DiscoveryCall {
   readonly method: 'GET' | 'POST';
@@ -46,20 +48,20 @@ export interface Server {
   /** The only CAs accepted for its TLS certificate. undefined: the server is not verified. */
   readonly trusted: string | undefined;
   readonly dependencies: DiscoveryDependencies;
-  readonly patience: Patience;
 }
 
 /** The first answer with a status below 500, other than 429. */
 export async function callServer(
-  { url, trusted, dependencies, patience }: Server,
+  { url, trusted, dependencies }: Server,
   call: DiscoveryCall,
-): Promise<{ readonly ok: true; readonly answer: DiscoveryAnswer } | DiscoveryFailure> {
+): Promise<Discovery<DiscoveryAnswer>> {
+  const { patience } = dependencies;
   const began = dependencies.monotonic();
   for (let logged = ''; ;) {
     let reason: string;
     try {
       const answer = await dependencies.call(url, trusted, call);
-      if (answer.status < 500 && answer.status !== 429) return { ok: true, answer };
+      if (answer.status < 500 && answer.status !== 429) return success(answer);
       reason = `HTTP ${answer.status}`;
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
@@ -83,7 +85,7 @@ export async function callServer(
 const tlsRefusals =
   /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|CRL_|ERROR_IN_CERT|INVALID_(CA|PURPOSE)|PATH_LENGTH|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 
-function notTrusted(url: string, code: string): DiscoveryFailure {
+function notTrusted(url: string, code: string): Discovery<never> {
   const why =
     code === 'ERR_TLS_CERT_ALTNAME_INVALID'
       ? 'its certificate is of the right CA, but for other names or addresses'
@@ -93,15 +95,11 @@ function notTrusted(url: string, code: string): DiscoveryFailure {
   return refuse('ServerNotTrusted', `${url} cannot be trusted: ${why} (${code})`);
 }
 
-/** The JSON object in an answer; undefined for anything else. */
-export function jsonObject(text: string | undefined): JsonObject | undefined {
+/** The JSON object in an answer; an empty one for anything else. */
+export function jsonObject(text: string | undefined): JsonObject {
   try {
-    return asObject(JSON.parse(text ?? ''));
+    return objectOf(JSON.parse(text ?? ''));
   } catch {
-    return undefined;
+    return {};
   }
-}
-
-export function asObject(value: unknown): JsonObject | undefined {
-  return isObject(value) ? value : undefined;
 }

@@ -1,24 +1,26 @@
 /** Logs in with a bootstrap token to check it: does the server accept it, and may its user create requests? */
+import { objectOf } from '../../core/encoding/json-object.ts';
 import { tokenText } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
+import { success } from '../../core/outcome/result.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
 import { refuse } from './discovery-result.ts';
-import type { DiscoveryFailure } from './discovery-result.ts';
-import { asObject, callServer, jsonObject } from './server-calls.ts';
+import type { Discovery } from './discovery-result.ts';
+import { callServer, jsonObject } from './server-calls.ts';
 import type { DiscoveryAnswer, Server } from './server-calls.ts';
 
 export const newTokenHint =
   'create a new one: countersign token create, or kubeadm token create on a control-plane node';
 
-/** Sends the token, so the server must be verified. */
+/** The warnings. Sends the token, so the server must be verified. */
 export async function logIn(
   server: Server & { readonly trusted: string },
   token: BootstrapToken,
-): Promise<{ readonly ok: true; readonly warnings: readonly string[] } | DiscoveryFailure> {
+): Promise<Discovery<readonly string[]>> {
   const bearer = tokenText(token);
   const self = await callServer(server, { method: 'POST', ...selfSubjectReview, bearer });
   if (!self.ok) return self;
-  if (!isLoggedIn(self.answer, token))
+  if (!isLoggedIn(self.value, token))
     return refuse(
       'TokenCannotLogIn',
       `token id ${quoted(token.id)} cannot log in: it is invalid for this cluster, it has expired, or its Secret lacks usage-bootstrap-authentication: "true"`,
@@ -26,9 +28,9 @@ export async function logIn(
     );
   const access = await callServer(server, { method: 'POST', ...mayCreateRequests, bearer });
   if (!access.ok) return access;
-  const status = asObject(jsonObject(access.answer.text)?.['status']);
-  const denied = access.answer.status === 201 && status?.['allowed'] === false;
-  return { ok: true, warnings: denied ? [requestsForbidden(token)] : [] };
+  const { allowed } = objectOf(jsonObject(access.value.text)['status']);
+  const isDenied = access.value.status === 201 && allowed === false;
+  return success(isDenied ? [requestsForbidden(token)] : []);
 }
 
 const selfSubjectReview = {

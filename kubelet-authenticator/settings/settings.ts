@@ -92,7 +92,6 @@ export function servingFile({ cacheDirectory }: Pick<Settings, 'cacheDirectory'>
   return join(cacheDirectory, 'serving.pem');
 }
 
-/** The text of the settings file. */
 export function encodeSettings(settings: Settings): string {
   return `${JSON.stringify({ version: settingsVersion, ...settings }, null, 2)}\n`;
 }

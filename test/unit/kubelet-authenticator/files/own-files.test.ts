@@ -13,7 +13,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { makeDirectory, readCredentials, readWork, writeWork } from '../../../../kubelet-authenticator/files/cache.ts';
+import {
+  makeDirectory,
+  readCredentials,
+  readText,
+  replaceFile,
+  workFile,
+} from '../../../../kubelet-authenticator/files/cache.ts';
 import type { Slot } from '../../../../kubelet-authenticator/files/cache.ts';
 import { conflicts, writeFiles } from '../../../../kubelet-authenticator/join/join-files.ts';
 import { lockFile, takeLock } from '../../../../kubelet-authenticator/files/lock.ts';
@@ -105,8 +111,8 @@ describe('finding 11: the cache directory', () => {
     mkdirSync(at('real'));
     symlinkSync(at('real'), slot.directory);
     makeDirectory(slot);
-    writeWork(slot, 'work');
-    expect(readWork(slot)).toEqual({ ok: true, value: 'work' });
+    replaceFile(workFile(slot), 'work');
+    expect(readText(workFile(slot))).toEqual({ ok: true, value: 'work' });
   });
 
   test.skipIf(!isRoot)('of another user, or behind his link, is refused', () => {
@@ -129,10 +135,16 @@ describe('finding 11: the cache directory', () => {
     makeDirectory(slot);
     writeFileSync(at('elsewhere'), 'secret');
     symlinkSync(at('elsewhere'), join(slot.directory, 'client-next.json'));
-    expect(readWork(slot)).toEqual({ ok: false, problem: expect.stringContaining('is a symbolic link') as unknown });
+    expect(readText(workFile(slot))).toEqual({
+      ok: false,
+      problem: expect.stringContaining('is a symbolic link') as unknown,
+    });
     // Written anew, it is a file of ours again, and the target is as it was.
-    writeWork(slot, 'work');
-    expect([readWork(slot), readFileSync(at('elsewhere'), 'utf8')]).toEqual([{ ok: true, value: 'work' }, 'secret']);
+    replaceFile(workFile(slot), 'work');
+    expect([readText(workFile(slot)), readFileSync(at('elsewhere'), 'utf8')]).toEqual([
+      { ok: true, value: 'work' },
+      'secret',
+    ]);
   });
 });
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
 async function discover(kubeconfig: string, { signed = false, pins = [pin] } = {}) {
   const calls: (DiscoveryCall & { readonly trusted: boolean })[] = [];
   const signature = signed ? { 'jws-kubeconfig-abcdef': detachedSignature(kubeconfig, token) } : {};
-  const world = {
+  const dependencies = {
     call: (_: string, caPem: string | undefined, call: DiscoveryCall) => {
       calls.push({ ...call, trusted: caPem !== undefined });
       return Promise.resolve({ status: 200, text: JSON.stringify({ data: { kubeconfig, ...signature } }) });
@@ -34,9 +34,10 @@ async function discover(kubeconfig: string, { signed = false, pins = [pin] } = {
     log: () => {},
     sleep: () => Promise.resolve(),
     monotonic: () => 0,
+    patience,
   };
   const wanted = { endpoint: '10.0.0.1:6443', discoveryToken: token, loginToken: token, pins };
-  return { found: await discoverByToken(wanted, world, patience), calls };
+  return { found: await discoverByToken(wanted, dependencies), calls };
 }
 
 const manyKeys = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: v\n`).join('');
@@ -48,8 +49,10 @@ describe('finding 16: before the server is trusted', () => {
     const { found, calls } = await discover(manyKeys(150_000));
     expect(found).toMatchObject({
       ok: false,
-      why: 'ClusterInfoMalformed',
-      message: expect.stringContaining('65536') as unknown,
+      problem: {
+        why: 'ClusterInfoMalformed',
+        message: expect.stringContaining('65536') as unknown,
+      },
     });
     expect(calls).toHaveLength(1);
   });
@@ -57,16 +60,18 @@ describe('finding 16: before the server is trusted', () => {
   test('pins are compared before anything is parsed: what is no kubeconfig at all has another CA first', async () => {
     const other = await createTestAuthority('other');
     const text = `{{{ certificate-authority-data: ${Buffer.from(other.certificatePem).toString('base64')}\n`;
-    expect((await discover(text)).found).toMatchObject({ why: 'CaNotPinned' });
+    expect((await discover(text)).found).toMatchObject({ problem: { why: 'CaNotPinned' } });
     // Signed by whoever knows the token: the same.
-    expect((await discover(text, { signed: true })).found).toMatchObject({ why: 'CaNotPinned' });
+    expect((await discover(text, { signed: true })).found).toMatchObject({ problem: { why: 'CaNotPinned' } });
   });
 
   test('it is parsed only when the server has shown a certificate of a pinned CA', async () => {
     const { found, calls } = await discover(`{{{ ${entry()}`, { signed: true });
     expect(found).toMatchObject({
-      why: 'ClusterInfoMalformed',
-      message: expect.stringContaining('JSON nor YAML') as unknown,
+      problem: {
+        why: 'ClusterInfoMalformed',
+        message: expect.stringContaining('JSON nor YAML') as unknown,
+      },
     });
     expect(calls.map(({ trusted }) => trusted)).toEqual([false, true]);
   });
@@ -76,7 +81,7 @@ describe('finding 16: before the server is trusted', () => {
     const stranger = Buffer.from(other.certificatePem).toString('base64');
     const text = `${entry().replace('name: ""', 'name: aside')}- name: ""\n  cluster: {server: "https://x", certificate-authority-data: ${stranger}}\n`;
     const { found, calls } = await discover(text, { signed: true });
-    expect(found).toMatchObject({ why: 'CaNotPinned' });
+    expect(found).toMatchObject({ problem: { why: 'CaNotPinned' } });
     expect(calls.some(({ bearer }) => bearer !== undefined)).toBe(false);
   });
 
@@ -100,7 +105,7 @@ describe('finding 16: before the server is trusted', () => {
   ])('an honest one in %s is found, and the token is shown', async (_, text) => {
     const { found, calls } = await discover(text(), { signed: true });
     // This server knows no token.
-    expect(found).toMatchObject({ why: 'TokenCannotLogIn' });
+    expect(found).toMatchObject({ problem: { why: 'TokenCannotLogIn' } });
     expect(calls.map(({ method, bearer }) => [method, bearer !== undefined])).toEqual([
       ['GET', false],
       ['GET', false],
@@ -138,10 +143,12 @@ describe('finding 16: an answer without an end', () => {
 
   test('is read to the cap and refused', async () => {
     const wanted = { endpoint: `127.0.0.1:${port}`, discoveryToken: token, loginToken: token, pins: [pin] };
-    const found = await discoverByToken(wanted, { ...processDependencies(), log: () => {} }, patience);
+    const found = await discoverByToken(wanted, { ...processDependencies(), log: () => {}, patience });
     expect(found).toMatchObject({
-      why: 'ClusterInfoMalformed',
-      message: expect.stringContaining(`${maxAnswerBytes} bytes`) as unknown,
+      problem: {
+        why: 'ClusterInfoMalformed',
+        message: expect.stringContaining(`${maxAnswerBytes} bytes`) as unknown,
+      },
     });
     // What waits in the buffers of two sockets is a few MiB.
     expect(sent).toBeLessThan(maxAnswerBytes + 16 * 1_048_576);
@@ -168,6 +175,8 @@ describe('each refusal', () => {
     access: () => answer(201, { status: { allowed: true } }),
   };
 
+  const times = { reachMilliseconds: 60_000, signatureMilliseconds: 30_000, intervalMilliseconds: 5_000 };
+
   function inMemory(changes: Partial<Cluster>) {
     const cluster = { ...good, ...changes };
     const log: string[] = [];
@@ -184,14 +193,14 @@ describe('each refusal', () => {
       log: (line: string) => void log.push(line),
       sleep: async (milliseconds: number) => void (now += milliseconds),
       monotonic: () => now,
+      patience: times,
     };
     return { dependencies, log, bearers, elapsed: () => now };
   }
-  const times = { reachMilliseconds: 60_000, signatureMilliseconds: 30_000, intervalMilliseconds: 5_000 };
   async function join(changes: Partial<Cluster>, pins = [pin]) {
-    const world = inMemory(changes);
+    const memory = inMemory(changes);
     const wanted = { endpoint: '10.0.0.1:6443', discoveryToken: token, loginToken: token, pins };
-    return { ...world, found: await discoverByToken(wanted, world.dependencies, times) };
+    return { ...memory, found: await discoverByToken(wanted, memory.dependencies) };
   }
   const tlsError = (code: string) => () => {
     throw Object.assign(new Error('tls'), { code });
@@ -199,28 +208,27 @@ describe('each refusal', () => {
 
   test('none for an honest cluster: the whole bundle, its pins, and no warning', async () => {
     const { found, bearers } = await join({});
-    expect(found).toMatchObject({ ok: true, server: 'https://10.0.0.1:6443', pins: [pin], warnings: [] });
+    expect(found).toMatchObject({ ok: true, value: { server: 'https://10.0.0.1:6443', pins: [pin], warnings: [] } });
     expect(bearers).toEqual([true, true]);
   });
 
   test('a token that may not create requests is a warning that names the ClusterRole', async () => {
     const { found } = await join({ access: () => answer(201, { status: { allowed: false } }) });
     expect(found).toMatchObject({
-      ok: true,
-      warnings: [expect.stringContaining('system:node-bootstrapper') as unknown],
+      value: { warnings: [expect.stringContaining('system:node-bootstrapper') as unknown] },
     });
   });
 
   test('a signature by another secret', async () => {
     const { found, bearers } = await join({ clusterInfo: () => signed(entry(), { ...token, secret: '0'.repeat(16) }) });
-    expect(found).toMatchObject({ why: 'SignatureInvalid' });
+    expect(found).toMatchObject({ problem: { why: 'SignatureInvalid' } });
     expect(bearers).toEqual([]);
   });
 
   test('another kubeconfig over verified TLS than before', async () => {
     const clusterInfo = (trusted: boolean) => signed(trusted ? entry() : entry('https://10.6.6.6:6443'));
     const { found, bearers } = await join({ clusterInfo });
-    expect(found).toMatchObject({ why: 'ClusterInfoChanged' });
+    expect(found).toMatchObject({ problem: { why: 'ClusterInfoChanged' } });
     expect(bearers).toEqual([]);
   });
 
@@ -231,7 +239,9 @@ describe('each refusal', () => {
   ])('a server whose certificate Node refuses with %s: at once, without a retry', async (code, words) => {
     const refuseTls = tlsError(code);
     const { found, elapsed } = await join({ clusterInfo: (trusted) => (trusted ? refuseTls() : signed()) });
-    expect(found).toMatchObject({ why: 'ServerNotTrusted', message: expect.stringContaining(words) as unknown });
+    expect(found).toMatchObject({
+      problem: { why: 'ServerNotTrusted', message: expect.stringContaining(words) as unknown },
+    });
     expect(elapsed()).toBe(0);
   });
 
@@ -239,7 +249,9 @@ describe('each refusal', () => {
     const { found, log, elapsed } = await join({
       clusterInfo: (_, nth) => (nth < 3 ? tlsError('ECONNREFUSED')() : answer(503)),
     });
-    expect(found).toMatchObject({ why: 'Unreachable', message: expect.stringContaining('HTTP 503') as unknown });
+    expect(found).toMatchObject({
+      problem: { why: 'Unreachable', message: expect.stringContaining('HTTP 503') as unknown },
+    });
     expect(log).toHaveLength(2);
     expect(elapsed()).toBe(60_000);
   });
@@ -254,13 +266,13 @@ describe('each refusal', () => {
 
   test('no signature: TokenUnknown or TokenCannotSign, by a login over verified TLS', async () => {
     const clusterInfo = () => info(entry());
-    expect((await join({ clusterInfo })).found).toMatchObject({ why: 'TokenCannotSign' });
+    expect((await join({ clusterInfo })).found).toMatchObject({ problem: { why: 'TokenCannotSign' } });
     const unknown = await join({ clusterInfo, self: () => answer(401) });
-    expect(unknown.found).toMatchObject({ why: 'TokenUnknown' });
+    expect(unknown.found).toMatchObject({ problem: { why: 'TokenUnknown' } });
     expect(unknown.bearers).toEqual([true]);
     // Without pins the server cannot be verified, so it does not get the token.
     const unpinned = await join({ clusterInfo }, []);
-    expect(unpinned.found).toMatchObject({ why: 'TokenUnknown' });
+    expect(unpinned.found).toMatchObject({ problem: { why: 'TokenUnknown' } });
     expect(unpinned.bearers).toEqual([]);
   });
 
@@ -271,7 +283,7 @@ describe('each refusal', () => {
     ['an API server before 1.28', 404, '', undefined],
   ])('a login as %s', async (_, status, username, why) => {
     const { found } = await join({ self: () => answer(status, { message: `User "${username}"` }) });
-    expect(found).toMatchObject(why === undefined ? { ok: true } : { why });
+    expect(found).toMatchObject(why === undefined ? { ok: true } : { problem: { why } });
   });
 
   test.each([
@@ -281,9 +293,11 @@ describe('each refusal', () => {
   ])('cluster-info with status %i: NotSetUp, after the time for signatures', async (status, value, words) => {
     const { found, elapsed } = await join({ clusterInfo: () => answer(status, value) });
     expect(found).toMatchObject({
-      why: 'NotSetUp',
-      message: expect.stringContaining(words) as unknown,
-      hint: expect.stringContaining('--discovery-file') as unknown,
+      problem: {
+        why: 'NotSetUp',
+        message: expect.stringContaining(words) as unknown,
+        hint: expect.stringContaining('--discovery-file') as unknown,
+      },
     });
     expect(elapsed()).toBe(30_000);
   });
@@ -291,10 +305,10 @@ describe('each refusal', () => {
   test('by file: no cluster-info is read, and the token goes to a server of the CA in the file only', async () => {
     const { dependencies, bearers } = inMemory({ clusterInfo: tlsError('UNEXPECTED') });
     const file = { server: 'https://10.0.0.1:6443', caPem: ours.certificatePem };
-    const found = await discoverByFile({ entry: file, loginToken: token }, dependencies, times);
-    expect(found).toMatchObject({ ok: true, server: file.server, pins: [pin] });
+    const found = await discoverByFile({ entry: file, loginToken: token }, dependencies);
+    expect(found).toMatchObject({ ok: true, value: { server: file.server, pins: [pin] } });
     expect(bearers).toEqual([true, true]);
     const broken = await discoverByFile({ entry: { ...file, caPem: 'x' }, loginToken: token }, dependencies);
-    expect(broken).toMatchObject({ why: 'ClusterInfoMalformed' });
+    expect(broken).toMatchObject({ problem: { why: 'ClusterInfoMalformed' } });
   });
 });
