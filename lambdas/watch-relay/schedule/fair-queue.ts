@@ -56,11 +56,18 @@ export interface FairQueue<T extends QueuedRequest> {
   longest(): number;
 }
 
-/**
- * Fifty thousand requests may wait, each of another requester. A queue of one request is therefore that request, and
- * only from the second one on a Set, which keeps insertion order and removes from the middle.
- */
-type Fifo<T> = T | Set<T> | undefined;
+/** In the order of insertion; requests can be removed from the middle. */
+class Waiting<T> extends Set<T> {
+  // A new iterator would step over all entries that were removed from the front.
+  readonly #order = this.values();
+  /** The first request, which the caller removes. */
+  first(): T | undefined {
+    return this.#order.next().value;
+  }
+}
+
+/** Fifty thousand requests may wait, each of another requester. A queue of one request is therefore that request. */
+type Fifo<T> = T | Waiting<T> | undefined;
 
 interface Flow<T> extends Record<Step, Fifo<T>> {
   inFlight: number;
@@ -178,20 +185,20 @@ function nextStep<T>(flow: Flow<T>, admitted: readonly Step[]): Step | undefined
 
 function appended<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
   if (queue === undefined) return item;
-  return queue instanceof Set ? queue.add(item) : new Set([queue, item]);
+  return queue instanceof Waiting ? queue.add(item) : new Waiting([queue, item]);
 }
 
 function without<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
-  if (!(queue instanceof Set)) return queue === item ? undefined : queue;
+  if (!(queue instanceof Waiting)) return queue === item ? undefined : queue;
   queue.delete(item);
   return queue.size === 0 ? undefined : queue;
 }
 
 function firstOf<T extends object>(queue: Fifo<T>): T | undefined {
-  return queue instanceof Set ? queue.values().next().value : queue;
+  return queue instanceof Waiting ? queue.first() : queue;
 }
 
 function backlogOf<T extends object>(flow: Flow<T>): number {
-  const length = (queue: Fifo<T>): number => (queue instanceof Set ? queue.size : queue === undefined ? 0 : 1);
+  const length = (queue: Fifo<T>): number => (queue instanceof Waiting ? queue.size : queue === undefined ? 0 : 1);
   return steps.reduce((sum, step) => sum + length(flow[step]), 0);
 }
