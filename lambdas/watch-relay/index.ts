@@ -1,4 +1,4 @@
-/** Wires the relay to a cluster, an endpoint and this process. */
+/** Connects the relay to a cluster, an endpoint and this process. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -23,7 +23,7 @@ import { serveWebhook } from './webhook/server.ts';
 import type { WebhookServer } from './webhook/server.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** After the relay's own drain, for the answers that webhook clients still wait for. */
+/** After the relay's own drain, for calls of webhook clients in flight. */
 const webhookGraceMilliseconds = 5_000;
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 
@@ -59,7 +59,7 @@ async function serve(settings: RelaySettings): Promise<number> {
       ...signers,
       concurrency: settings.concurrency,
       graceMilliseconds: settings.drainSeconds * 1_000,
-      // Unique to this process: after a restart of the container in the same pod the old self is somebody else.
+      // Unique to this process: after a restart of the container in the same pod the old process is another holder.
       identity: `${replicaName(settings)}_${randomUUID()}`,
     },
     {
@@ -86,13 +86,13 @@ async function serve(settings: RelaySettings): Promise<number> {
   log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...addresses }, 'connected');
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stop.signal.aborted) process.exit(exitCodes.failed); // asked twice: now
+    if (stop.signal.aborted) process.exit(exitCodes.failed); // the second signal
     log.info({ signal }, 'stopping');
     stop.abort();
   };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
   try {
-    // Every replica serves webhook clients, whoever leads, and as long as the relay finishes its own.
+    // Every replica serves webhook clients, also on standby and during the drain.
     await relay.run(stop.signal);
     return exitCodes.ok;
   } finally {
@@ -114,7 +114,6 @@ async function startWebhook(settings: RelaySettings, relay: Relay, log: Log): Pr
   });
 }
 
-/** Throws what is wrong, for people. */
 function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
   if (signers.kind === 'flags') return signersOf(signers.names, signers.inFlightPerRequester);
   const read = signersIn(readFileSync(signers.path, 'utf8'), signers.path, cluster);
@@ -135,7 +134,7 @@ function connect(settings: RelaySettings) {
   return { kubernetes, endpoint };
 }
 
-/** With the host's network the host name is the node's, and two pods of a node would have one name. */
+/** With the host's network the host name is the node's, so two pods of a node would have the same name. */
 function replicaName({ podName }: RelaySettings): string {
   return podName ?? hostname();
 }
@@ -156,7 +155,7 @@ function authorization(settings: RelaySettings): Authorize | undefined {
 }
 
 main().then(
-  // Not only exitCode: a forgotten timer or socket must not keep a stopped relay around.
+  // Not only exitCode: a forgotten timer or socket must not keep the process alive.
   (code) => process.exit(code),
   (error: unknown) => {
     process.stderr.write(`watch-relay: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

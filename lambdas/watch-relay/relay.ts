@@ -1,8 +1,8 @@
 /**
- * The relay: sees requests, approves or denies those it is told to decide about, by the cluster's review, its own rules
- * and attest's verdict, has each approved one answered by the sign function, and writes the answers back. It holds no
- * key, and what it approves is signed only if the sign function finds the same. Read `runSession` in session.ts,
- * `relayRequest` in work.ts and `decideRequest` in approval.ts; the rest serves these.
+ * The relay watches requests. For signers that it is configured to decide, it approves or denies them after an access
+ * review and attest's verdict. It sends each approved request to the sign function and writes the answer to its status. It
+ * holds no key, and sign checks each request itself. Start with `runSession` (session.ts), `relayRequest` (work.ts) and
+ * `decideRequest` (approval.ts).
  */
 import { createHealth } from './observe/health.ts';
 import type { Health } from './observe/health.ts';
@@ -14,11 +14,11 @@ import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { runSession } from './session.ts';
 
 export interface Relay {
-  /** Until `stop` and the drain that follows it. Never rejects for what the world does. */
+  /** Until `stop` and the drain after it. Errors of the API server and the endpoint never reject it. */
   run(stop: AbortSignal): Promise<void>;
   readonly health: Health;
   readonly metrics: RelayMetrics;
-  /** The same connections, watched: for the webhook proxy beside it. */
+  /** With metrics and health, for the webhook proxy. */
   readonly connections: Pick<RelayPorts, 'api' | 'endpoint'>;
 }
 

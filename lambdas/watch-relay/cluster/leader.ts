@@ -1,4 +1,5 @@
 import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
+import { objectOf } from '../../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { deadline, sleep } from '../runtime/clock.ts';
@@ -7,7 +8,7 @@ import type { Log } from '../runtime/log.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import { microTime } from '../objects/status.ts';
 
-/** client-go's defaults. A leader gives up 5 s before anybody else may take over. */
+/** client-go's defaults. A leader gives up 5 s before another replica may take over. */
 export const leaseMilliseconds = 15_000;
 export const renewDeadlineMilliseconds = 10_000;
 export const retryMilliseconds = 2_000;
@@ -22,11 +23,11 @@ export interface LeaderPorts {
 }
 
 /**
- * Runs `lead` while this replica holds the lease, again each time it gets it, until `stop`. One leader saves calls;
- * correctness does not hang on it: two relays at work would get the same certificate and one of two PUTs refused.
+ * Runs `lead` each time this replica gets the lease, until `stop`. One leader saves calls; correctness does not depend on
+ * it, since two working relays get the same certificate, and one of their two PUTs is refused.
  *
- * `lead` gets `lost`: from then on it must do nothing more. When `stop` comes it should finish what it has begun; the
- * lease is held until then, and given back, so that the next replica need not wait for it to run out.
+ * After `lost` is aborted, `lead` must do nothing more. After `stop` it should finish requests in flight; the lease is
+ * held until then and released, so that the next replica need not wait for it to expire.
  */
 export async function runAsLeader(
   lead: (lost: AbortSignal) => Promise<void>,
@@ -45,7 +46,7 @@ export async function runAsLeader(
     const lost = new AbortController();
     const over = new AbortController();
     const leading = lead(lost.signal).finally(() => over.abort());
-    // Renewed while the work goes on, during a drain too.
+    // Renewed during a drain too.
     while (!over.signal.aborted) {
       await sleep(clock, retryMilliseconds, over.signal);
       if (over.signal.aborted) break;
@@ -64,13 +65,13 @@ export async function runAsLeader(
   }
 }
 
-/** What this replica knows of the lease. Other clocks are never trusted: a lease runs out by our own watch. */
+/** The lease as this replica sees it. It trusts no other clock: a lease expires by the local monotonic clock. */
 function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
-  /** The lease as last read or written, and when (monotonic) its spec was first seen like this. */
+  /** As last read or written, and the monotonic time at which its spec last changed. */
   let observed: JsonObject | undefined;
   let observedSpec = '';
   let observedAt = 0;
-  /** When the last renewal that went through was begun: others count from later, so we stop before they start. */
+  /** The start of the last successful renewal. Other replicas count from later, so this one stops before they start. */
   let renewedAt = Number.NEGATIVE_INFINITY;
 
   function observe(lease: JsonObject): void {
@@ -135,11 +136,11 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
     renewedAt: () => renewedAt,
     heldByOther,
 
-    /** Takes or renews it, optimistically first: a holder's usual renewal is one PUT. */
+    /** Takes or renews the lease. A holder's usual renewal is one PUT. */
     async tryToHold(withinMilliseconds: number, parent: AbortSignal): Promise<boolean> {
       const { signal, cancel } = deadline(clock, withinMilliseconds, parent);
       try {
-        // Failed or lost: what became of it shows when we look.
+        // If the write fails or its answer is lost, the next read shows the result.
         if (holder() === identity && (await write(signal).catch(() => false))) return true;
         if (!(await refresh(signal)) || heldByOther()) return false;
         return await write(signal);
@@ -151,7 +152,7 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
       }
     },
 
-    /** Best effort: not released, it runs out. */
+    /** Best effort: a lease that is not released expires. */
     async release(parent: AbortSignal): Promise<void> {
       const { signal, cancel } = deadline(clock, renewDeadlineMilliseconds, parent);
       try {
@@ -169,6 +170,5 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
 }
 
 function specOf(lease: JsonObject | undefined): JsonObject {
-  const spec = lease?.['spec'];
-  return typeof spec === 'object' && spec !== null ? (spec as JsonObject) : {};
+  return objectOf(lease?.['spec']);
 }

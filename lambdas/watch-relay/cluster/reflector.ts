@@ -6,28 +6,28 @@ import type { Backoff, Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
-/** As client-go: the server ends each watch after a while, spread so that not all clients return together. */
+/** As client-go: the server ends each watch after a random time, so that clients do not reconnect together. */
 const watchSeconds = { least: 300, spread: 300 };
-/** Bookmarks come about every minute. Nothing for this long: the connection is dead and nobody has told us. */
+/** Bookmarks arrive about every minute. After this long without an event the connection is assumed dead. */
 const silenceMilliseconds = 150_000;
-/** So many silent watches in a row: not the connection, but a resourceVersion that lies in the server's future. */
+/** After so many silent watches in a row the resourceVersion, not the connection, is wrong: the server has not reached it. */
 const maxSilentWatches = 2;
-/** A watch that ends sooner than this without an event did not really begin. client-go's "very short watch". */
+/** A shorter watch without an event counts as a failure. client-go's "very short watch". */
 const shortWatchMilliseconds = 1_000;
 /** Small pages, since each is in memory as a whole while it is parsed. */
 const pageLimit = 100;
 const reconnect: Backoff = { baseMilliseconds: 800, capMilliseconds: 30_000 };
 
 export interface ReflectorHandlers {
-  /** `bytes` of its JSON, when known without counting. */
+  /** `bytes` of its JSON, if known. */
   seen(object: JsonObject, bytes?: number): void;
   deleted(object: JsonObject): void;
-  /** A list is complete: all that existed has been seen. */
+  /** A list is complete. */
   synced(): void;
-  /** Why a watch or list ended that did not reach its planned end; for logs and metrics. */
+  /** A watch or list ended before its planned end. */
   restarted(why: RestartReason): void;
   unreadable(message: string): void;
-  /** An object changed that was too large to be read. */
+  /** An object that is too large to be read has changed. */
   oversized(bytes: number): void;
 }
 
@@ -41,8 +41,8 @@ export interface ReflectorPorts {
 }
 
 /**
- * Sees every request of one signer at least once in its newest state: a list, then a watch from there, for ever.
- * Keeps nothing but the resourceVersion. While a watch can go on from it there is no second list, and no polling.
+ * Delivers the newest state of every request of one signer at least once: a list, then watches, until `signal`. It keeps
+ * only the resourceVersion, and lists again only if a watch cannot continue from it.
  */
 export async function reflect(
   signerName: string,
@@ -51,7 +51,7 @@ export async function reflect(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, random } = ports;
-  /** Where to watch on from; unset when only a list can tell. */
+  /** Where the next watch starts; undefined if a list is needed. */
   let from: string | undefined;
   let failures = 0;
   let silent = 0;
@@ -76,13 +76,13 @@ export async function reflect(
     const lost = watched.end === 'expired' || silent >= maxSilentWatches;
     if (lost) silent = 0;
     from = lost ? undefined : watched.resourceVersion;
-    // Back at once only after the server's own planned end; after anything else not all clients at the same moment.
+    // Without a delay only after the planned end; otherwise all clients would return at the same moment.
     if (!watched.alive) failures += 1;
     else failures = watched.end === 'ended' ? 0 : 1;
   }
 }
 
-/** Pages through the list and forgets each object at once. Gives the resourceVersion, or nothing: begin again later. */
+/** Keeps no object. The resourceVersion; undefined if the list failed. */
 async function listAll(
   signerName: string,
   handlers: ReflectorHandlers,
@@ -96,12 +96,12 @@ async function listAll(
       const query = { signerName, limit, ...(token === undefined ? {} : { continue: token }) };
       const answer = await api.list(query, signal);
       if (!answer.ok) {
-        // A node may fill a page with megabytes per request: smaller pages, down to one object, which etcd bounds.
+        // A node can create requests of megabytes each: smaller pages, down to one object, whose size etcd limits.
         if (answer.why === 'TooLarge' && limit > 1) {
           limit = Math.max(1, Math.floor(limit / 8));
           continue;
         }
-        // Expired: the token outlived etcd's history. The pages seen so far are not wrong, but the rest is a new list.
+        // Expired: etcd has compacted the list's revision. The objects delivered so far are valid; the rest needs a new list.
         log.warn({ signerName, why: answer.why, detail: answer.message }, 'list refused');
         return undefined;
       }
@@ -118,9 +118,9 @@ async function listAll(
 
 interface Watched {
   readonly end: 'ended' | Exclude<RestartReason, 'listFailed'>;
-  /** The newest state seen: events and bookmarks move it forward. */
+  /** Of the last event or bookmark. */
   readonly resourceVersion: string;
-  /** It worked for a while: what comes next is not a failure of the same kind. */
+  /** It worked for a while, so the count of failures starts over. */
   readonly alive: boolean;
 }
 
@@ -141,7 +141,7 @@ async function watchFrom(
   };
   const refused = (why: ApiRefusal | 'Unavailable', detail: string): Watched => {
     log.info({ signerName, why, detail }, 'watch ended by the server');
-    // A resourceVersion it cannot read (another etcd, restored) is as good as expired.
+    // A resourceVersion that is invalid for the server (a restored etcd) is treated as expired.
     return ended(why === 'Expired' || why === 'Invalid' ? 'expired' : 'refused');
   };
 
@@ -185,7 +185,7 @@ async function watchFrom(
   }
 }
 
-/** One timer at a time, however many events there are: it looks when it fires whether anything was heard meanwhile. */
+/** Aborts `signal` after the last `heard` was too long ago. It uses one timer, however many events arrive. */
 function listenForSilence(clock: Clock): { signal: AbortSignal; heard: () => void; stop: () => void } {
   const controller = new AbortController();
   let last = clock.monotonic();

@@ -9,9 +9,9 @@ const requestBlock =
   /^\s*-----BEGIN CERTIFICATE REQUEST-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END CERTIFICATE REQUEST-----/;
 
 /**
- * Why this must not be written as the answer to that request; `undefined` if it may. The API server stores any
- * certificate on any request (measured), so this is the last look before a requester trusts it: a mixed
- * up answer, a proxy's page or half a chain ends here. Who may be named in it is the sign function's business.
+ * Why the certificate must not be written to the request; `undefined` if it may be. The API server stores any certificate
+ * in any request (measured), so this is the last check before a requester trusts it: it stops a mixed-up answer, a proxy's
+ * page or half a chain. The sign function checks the names in it.
  */
 export function certificateProblem(pem: string, request: Uint8Array): string | undefined {
   if (pem.length > maxChainCharacters) return 'the chain is too long';
@@ -19,7 +19,7 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
   let last: X509Certificate | undefined;
   certificateBlock.lastIndex = 0;
   while (certificateBlock.lastIndex < pem.length) {
-    // Blocks and nothing between them: text or headers would be stored too, and read by clients in different ways.
+    // Blocks only: text or headers between them would be stored too, and clients read them differently.
     const found = certificateBlock.exec(pem);
     if (found?.[1] === undefined) return 'it is not a run of PEM CERTIFICATE blocks';
     try {
@@ -41,8 +41,8 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
 }
 
 /**
- * Whether the second may follow the first in the answer: a CA that issued it, and no root. TLS peers are shown the whole
- * chain, and some take every certificate in the field for one to trust.
+ * Why `issuer` may not follow in the chain: it must be a CA that issued the certificate, and no root. TLS peers get the
+ * whole chain, and some clients trust every certificate in the field.
  */
 function linkProblem(certificate: X509Certificate, issuer: X509Certificate): string | undefined {
   if (!issuer.ca) return 'a certificate behind the first one is no CA';
@@ -50,15 +50,12 @@ function linkProblem(certificate: X509Certificate, issuer: X509Certificate): str
   return isIssuedBy(issuer, issuer) ? 'the chain holds a self-signed root' : undefined;
 }
 
-/** Names, key identifiers and key usage (checkIssued), and the signature. Throws for keys that OpenSSL does not verify. */
+/** `checkIssued` compares names, key identifiers and key usage. Throws for keys that OpenSSL does not verify. */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/**
- * The key is all we look for in the request: whether it is well formed and proves possession the sign function has
- * judged. Should it have read another key than we do here, nothing is written.
- */
+/** Only the key is read: sign has checked the request. If sign read another key, the certificate is not written. */
 function requestedKey(request: Uint8Array): Uint8Array | undefined {
   const [, base64] = requestBlock.exec(Buffer.from(request).toString('latin1')) ?? [];
   if (base64 === undefined) return undefined;
@@ -73,7 +70,7 @@ function certifies(leaf: X509Certificate, requested: Uint8Array): boolean {
   // RFC 5280 §4.1: version, serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo …
   const certified = root.ok ? fieldOf(root.value, 6) : undefined;
   if (certified !== undefined && Buffer.compare(certified, requested) === 0) return true;
-  // The same key may be written in more than one way, which costs more to see.
+  // The same key can have several encodings, which takes longer to compare.
   try {
     return leaf.publicKey.equals(createPublicKey({ key: Buffer.from(requested), format: 'der', type: 'spki' }));
   } catch {

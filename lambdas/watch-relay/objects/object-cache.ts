@@ -1,13 +1,12 @@
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 
 /**
- * Objects that just came by, for the worker that takes their key next: it saves the GET in the common case and is
- * never needed. Bounded by the bytes of their JSON. When full it takes in nothing new rather than throw out the old:
- * the old ones are the next in line.
+ * Objects from the watch or list, so that the worker usually needs no GET. Bounded by the bytes of their JSON. A full cache
+ * keeps the old objects and takes no new ones, since the old ones are needed first.
  */
 export interface ObjectCache {
   put(uid: string, object: JsonObject, bytes: number): void;
-  /** Gives it away. */
+  /** Removes the object and returns it. */
   take(uid: string): JsonObject | undefined;
   drop(uid: string): void;
   bytes(): number;
@@ -24,7 +23,7 @@ export function createObjectCache(capacityBytes: number): ObjectCache {
 
   return {
     put(uid, object, bytes) {
-      drop(uid); // an older state must not stay, whether the new one fits or not
+      drop(uid); // an older state must not stay, even if the new one does not fit
       if (total + bytes > capacityBytes) return;
       held.set(uid, { object, bytes });
       total += bytes;

@@ -1,3 +1,4 @@
+import { isObject, objectOf } from '../../../core/encoding/json-object.ts';
 import { decodeRequestObject, maxRelayedBytes } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { IgnoredWhy } from '../../../core/outcome/outcome.ts';
@@ -5,15 +6,14 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { triage } from '../../../core/kubernetes/triage.ts';
 
-/** Of names that are carried to the endpoint, in characters (core/kubernetes/certificate-signing-request.ts decodes no longer ones). */
+/** In characters, as decodeRequestObject accepts them. */
 const maxNameLength = 1_024;
 
-/** In the condition, and for webhook clients. */
+/** For the condition and for webhook clients. */
 export const oversizedMessage = `the request object is larger than ${maxRelayedBytes / 1_024} KiB, or its name is too long`;
 
-/** The phase of a request, read from its object alone. */
 export type RequestPhase =
-  /** Approved and unanswered: to be signed, or refused if it is oversized. */
+  /** Approved, without certificate or Failed condition: to be signed, or refused if it is oversized. */
   | { readonly kind: 'approved'; readonly object: RequestObject; readonly oversized: boolean }
   /** Neither approved nor denied. */
   | { readonly kind: 'pending'; readonly object: RequestObject; readonly oversized: boolean }
@@ -21,19 +21,19 @@ export type RequestPhase =
   /** Not a valid object. */
   | { readonly kind: 'malformed'; readonly message: string };
 
-/** `bytes` of its JSON. An object is oversized by these or by its name; the relay then refuses it by itself. */
+/** An object is oversized by the `bytes` of its JSON or by its name; the relay then refuses it without the endpoint. */
 export function classify(json: JsonObject, bytes = 0): RequestPhase {
   const name = nameOf(json) ?? '';
   const longName = name.length > maxNameLength;
   let decoded = decodeRequestObject(longName ? withName(json, name.slice(0, maxNameLength)) : json);
-  // Too large to sign is the sign function's refusal, with its own words. All we need to know is whether it is approved.
+  // The sign function refuses a request that is too large. Here only its phase matters.
   if (!decoded.ok && decoded.problem.tooLarge === true)
     decoded = decodeRequestObject(withoutContent(withName(json, name.slice(0, maxNameLength))));
   if (!decoded.ok) return { kind: 'malformed', message: decoded.problem.message };
   const object = { ...decoded.value, name };
   const oversized = longName || bytes > maxRelayedBytes;
   const why = triage(decoded.value);
-  // An Approved condition that says otherwise is somebody's decision, whatever it means.
+  // An Approved condition whose status is not True is a decision too.
   const undecided = !decoded.value.conditions.some(({ type }) => type === 'Approved');
   if (why === 'NotApproved' && undecided && !decoded.value.hasCertificate)
     return { kind: 'pending', object, oversized };
@@ -41,7 +41,6 @@ export function classify(json: JsonObject, bytes = 0): RequestPhase {
   return { kind: 'approved', object, oversized };
 }
 
-/** The object's UID, if it has one: enough to forget it. */
 export function uidOf(json: JsonObject): string | undefined {
   return metadataField(json, 'uid');
 }
@@ -50,7 +49,7 @@ export function nameOf(json: JsonObject): string | undefined {
   return metadataField(json, 'name');
 }
 
-/** By the API server's clock, whole seconds; nothing where it cannot be read. */
+/** By the API server's clock, in whole seconds; undefined if it cannot be read. */
 export function createdAt(json: JsonObject): Instant | undefined {
   const instant = Date.parse(metadataField(json, 'creationTimestamp') ?? '');
   return Number.isNaN(instant) ? undefined : instant;
@@ -61,13 +60,11 @@ export function resourceVersionOf(json: JsonObject): string | undefined {
 }
 
 function metadataField(json: JsonObject, field: string): string | undefined {
-  const metadata = json['metadata'];
-  if (typeof metadata !== 'object' || metadata === null) return undefined;
-  const value = (metadata as JsonObject)[field];
+  const value = objectOf(json['metadata'])[field];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Bytes of its JSON; without managedFields that are nested too deep to be written as JSON. */
+/** Bytes of the object's JSON; without managedFields if they are nested too deeply for JSON.stringify. */
 export function sizeOf(json: JsonObject): number {
   try {
     return Buffer.byteLength(JSON.stringify(json));
@@ -77,12 +74,12 @@ export function sizeOf(json: JsonObject): number {
 }
 
 /**
- * Without metadata.managedFields. They are the one part of a request that may be nested at a requester's will: 5 000
- * levels are too deep for JSON.stringify, 100 for the sign function. The API server keeps its own when an update brings none.
+ * A requester can nest metadata.managedFields arbitrarily: 5 000 levels are too deep for JSON.stringify, 100 for the sign
+ * function. The API server keeps its own when an update has none.
  */
 export function withoutManagedFields(json: JsonObject): JsonObject {
   const { metadata } = json;
-  if (typeof metadata !== 'object' || metadata === null || !('managedFields' in metadata)) return json;
+  if (!isObject(metadata) || !('managedFields' in metadata)) return json;
   const { managedFields: _, ...rest } = metadata;
   return { ...json, metadata: rest };
 }

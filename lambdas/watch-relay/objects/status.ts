@@ -4,10 +4,10 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { objectOf } from '../../../core/encoding/json-object.ts';
 
-/** A condition is read by people; every byte of it is stored and sent with the object for as long as it lives. */
+/** Every byte is stored and sent with the object for as long as it exists. */
 export const maxMessageBytes = 32_768;
 
-/** The object as received with the certificate, and nothing else changed. `[]byte` is base64 in JSON. */
+/** Changes nothing else. `[]byte` is base64 in JSON. */
 export function withCertificate(object: JsonObject, certificatePem: string): JsonObject {
   const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
   return { ...object, status: { ...statusOf(object), certificate } };
@@ -17,14 +17,11 @@ export interface DecisionCondition {
   readonly type: 'Approved' | 'Denied';
   readonly reason: string;
   readonly message: string;
-  /** Take the place of those of the same name. */
+  /** They replace annotations of the same name. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/**
- * The object as received with that decision, and annotations in the same write. `status` must be "True" (v1), and
- * conditions keep their order as below.
- */
+/** The decision and its annotations in one write. `status` must be "True" (v1). */
 export function withDecision(object: JsonObject, decision: DecisionCondition, now: Instant): JsonObject {
   const { type, reason, message, annotations } = decision;
   const metadata = objectOf(object['metadata']);
@@ -35,15 +32,13 @@ export function withDecision(object: JsonObject, decision: DecisionCondition, no
   return { ...withCondition(object, { type, reason, message }, now), metadata: annotated };
 }
 
-/**
- * The object as received with one more condition. All others stay, in order: the API server refuses an update that
- * loses one. `Failed` must be "True" (measured); lastTransitionTime is filled in by the server.
- */
+/** `Failed` must be "True" (measured). */
 export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
   const failed = { type: 'Failed', reason: refusalReason(violations), message: refusalMessage(violations) };
   return withCondition(object, failed, now);
 }
 
+/** All other conditions stay, in order, or the API server refuses the update. The server sets lastTransitionTime. */
 function withCondition(
   object: JsonObject,
   { type, reason, message }: { readonly type: string; readonly reason: string; readonly message: string },
@@ -66,7 +61,7 @@ export function certificateOf(object: JsonObject): string | undefined {
   return typeof certificate === 'string' && certificate !== '' ? certificate : undefined;
 }
 
-/** When it was approved, as far as the object says; whole seconds. */
+/** The time of the approval in whole seconds, if the object has it. */
 export function approvedAt(object: JsonObject): Instant | undefined {
   const conditions = statusOf(object)['conditions'];
   if (!Array.isArray(conditions)) return undefined;
@@ -86,7 +81,7 @@ export function microTime(instant: Instant): string {
   return new Date(instant).toISOString().replace('Z', '000Z');
 }
 
-/** At most that many bytes of UTF-8, no character cut in half, and a sign that something is missing. */
+/** At most `maxBytes` of UTF-8 in whole characters; a shortened text ends with an ellipsis. */
 export function truncate(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= maxBytes) return bytes.toString('utf8');

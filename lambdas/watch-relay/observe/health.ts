@@ -1,29 +1,27 @@
 /**
- * What `/readyz` says. Ready means: if a request is approved now, nothing we know of keeps this replica, or the
- * leader for whom it stands by, from getting it answered. An endpoint that is merely busy or away does not count: a
- * relay that restarts for it would only come back to the same.
+ * The state behind `/readyz`. Ready means that no known problem of this replica keeps a request from being answered. A
+ * busy or unreachable endpoint does not count, since restarting the relay would not help.
  */
 export interface Health {
-  /** `standby` needs no list of its own. */
   role(role: 'starting' | 'standby' | 'working' | 'draining'): void;
   synced(signerName: string): void;
-  /** A call of this sort went through, or was answered 401 or 403. */
+  /** The API server or the endpoint accepted such a call, or answered 401 or 403. */
   authorized(call: string): void;
   unauthorized(call: string): void;
-  /** Empty when ready; otherwise why not, for people. */
+  /** For the operator; empty if ready. */
   problems(): readonly string[];
 }
 
 /**
- * What is forbidden is met again within a minute: nothing waits longer for its next try. An API server that starts
- * forbids for a moment what it has not read the roles for, and that very call may not be needed again for days.
+ * A forbidden call is repeated within a minute. An API server that has just started forbids calls until it has read all
+ * roles, and the same call may not be needed again for days, so the refusal is forgotten after this time.
  */
 const rememberedMilliseconds = 75_000;
 
 export function createHealth(signerNames: readonly string[], monotonic: () => number): Health {
   let role = 'starting';
   let unsynced = new Set(signerNames);
-  /** Call → when it was refused last. */
+  /** By call: when it was refused last. */
   const unauthorized = new Map<string, number>();
   return {
     role(now) {

@@ -5,21 +5,21 @@ import type { Decision, End, RetryCause } from '../request/result.ts';
 import { endpointSteps, priorityClasses } from '../schedule/fair-queue.ts';
 import type { EndpointStep, PriorityClass } from '../schedule/fair-queue.ts';
 
-/** Everything the relay counts. docs/watch-relay.md says what each is good for. */
+/** docs/watch-relay.md describes each metric. */
 export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
-/** What is read when somebody looks, not counted when it happens. */
+/** Values that are read at each scrape. */
 export interface RelayGauges {
   readonly waiting: QueueCounts;
   readonly longestQueue: number;
-  /** Age of the oldest request that is not answered, by priority class. */
+  /** Age of the oldest request, by priority class. */
   readonly oldestSeconds: Readonly<Record<PriorityClass, number>>;
   readonly inFlight: number;
   readonly concurrencyLimit: Readonly<Record<EndpointStep, number>>;
   readonly heldBytes: number;
 }
 
-// From a burst on a fast endpoint to a request that waited through an outage.
+// Up to a request that waited through an outage.
 const latencyBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900];
 // A warm function answers in tens of milliseconds; 29 s is the client's limit.
 const signBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 29];
@@ -102,7 +102,7 @@ export function createRelayMetrics() {
     signed: (outcome: string, seconds: number) => signing.observe({ outcome }, seconds),
     attested: (outcome: string, seconds: number) => attesting.observe({ outcome }, seconds),
     leads: (yes: boolean) => leader.set(yes ? 1 : 0),
-    /** Who to ask for the gauges from now on, until told otherwise: the session at work. */
+    /** `read` gives the gauges until the returned function is called. */
     watchGauges(read: () => RelayGauges): () => void {
       gauges = read;
       return () => {

@@ -1,3 +1,4 @@
+import { objectOf } from '../../../core/encoding/json-object.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { ApiAnswer, JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
@@ -5,7 +6,7 @@ import type { Clock } from '../runtime/clock.ts';
 import type { Health } from './health.ts';
 import type { RelayMetrics } from './metrics.ts';
 
-/** The same API, every answer counted and every 401 and 403 told to `/readyz`. */
+/** Counts each refusal and error, and reports each 401 and 403 to `/readyz`. */
 export function observedApi(api: RequestApi, health: Health, metrics: RelayMetrics): RequestApi {
   async function observe<T>(
     verb: string,
@@ -18,7 +19,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
       const answer = await call();
       if (!answer.ok) metrics.apiError(verb, answer.why);
       if (!answer.ok && (answer.why === 'Unauthorized' || answer.why === 'Forbidden')) health.unauthorized(name);
-      // Any other "no" came from behind the authorization.
+      // Any other refusal came after the authorization.
       else health.authorized(name);
       return answer;
     } catch (error) {
@@ -31,14 +32,14 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
     list: (query, signal) => observe('list', query.signerName, signal, () => api.list(query, signal)),
     watch: (query, signal) => observe('watch', query.signerName, signal, () => api.watch(query, signal)),
     get: (name, signal) => observe('get', 'certificatesigningrequests', signal, () => api.get(name, signal)),
-    // By signer: the right to write is given for each (verb `sign` on `signers`).
+    // RBAC permits writes for each signer (verb `sign` on `signers`).
     updateStatus: (object, signal) =>
       observe('update', `status for ${signerNameOf(object)}`, signal, () => api.updateStatus(object, signal)),
     updateApproval: (object, signal) =>
       observe('update', `approval for ${signerNameOf(object)}`, signal, () => api.updateApproval(object, signal)),
     reviewAccess: (question, signal) =>
       observe('create', 'subjectaccessreviews', signal, () => api.reviewAccess(question, signal)),
-    // Events are a courtesy: without the right to write them the relay is as ready as ever.
+    // Events are optional: the relay is ready without the permission to create them.
     createEvent: async (event, signal) => {
       const answer = await api.createEvent(event, signal);
       if (!answer.ok && answer.why !== 'Conflict') metrics.apiError('create', answer.why);
@@ -47,7 +48,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
   };
 }
 
-/** The same endpoint, timed by what it answered. */
+/** Measures each call by its answer, and reports a refused caller to `/readyz`. */
 export function observedEndpoint(
   endpoint: SigningEndpoint,
   clock: Clock,
@@ -82,7 +83,6 @@ export function observedEndpoint(
 }
 
 function signerNameOf(object: JsonObject): string {
-  const spec = object['spec'] as JsonObject | undefined;
-  const signerName = spec?.['signerName'];
+  const { signerName } = objectOf(object['spec']);
   return typeof signerName === 'string' ? signerName : '?';
 }

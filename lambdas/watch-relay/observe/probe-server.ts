@@ -6,26 +6,25 @@ import type { ListenAddress } from '../settings/flag-values.ts';
 import type { Health } from './health.ts';
 import type { RelayMetrics } from './metrics.ts';
 
-/** What the probes show. */
 export interface ProbeSource {
   readonly health: Pick<Health, 'problems'>;
   readonly metrics: Pick<RelayMetrics, 'exposition' | 'registry'>;
 }
 
-/** `/healthz`, `/readyz` and `/metrics`: for kubelet and Prometheus, nothing secret in any of them. */
+/** `/healthz`, `/readyz` and `/metrics`, without authentication: none of them contains a secret. */
 export interface ProbeServer {
   readonly address: AddressInfo;
   close(): Promise<void>;
 }
 
-/** A probe and a scrape are one packet each. Node looks for late ones every 30 s unless told otherwise. */
+/** A probe or scrape is one packet. By default Node checks for late requests every 30 s only. */
 const timeouts = { requestTimeout: 5_000, headersTimeout: 3_000, connectionsCheckingInterval: 1_000 };
-/** Kubelet and a few Prometheus servers. Every pod may be able to connect, and kubelet must always get in. */
+/** Enough for kubelet and a few Prometheus servers. Other pods may connect too, and must not exclude kubelet. */
 const connectionLimits = { total: 64, perAddress: 16 };
 
-/** Without `host` on all interfaces, as a pod's probes need it. Rejects if the port cannot be had. */
+/** Without `host` on all interfaces, as probes of a pod need it. Rejects if the port is in use. */
 export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddress): Promise<ProbeServer> {
-  // Whatever somebody sends, and whatever goes wrong with it, ends that call at most and never the relay.
+  // An error ends this call at most, and never the relay.
   const server = createServer(timeouts, (request, response) => {
     answer(relay, request, response).catch(() => response.destroy());
   });
@@ -46,19 +45,15 @@ export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddr
 
 async function answer(relay: ProbeSource, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
-  // Not by way of a URL: what the request line holds need not be one (`//`).
+  // Not parsed as a URL: the request line may hold text that is none (`//`).
   const [path = ''] = (request.url ?? '/').split('?', 1);
   switch (path) {
     case '/healthz':
-      // Answering at all is the proof: one thread does everything, and the lease runs out by itself.
+      // The answer itself is the proof: the process has one thread.
       return send(response, 200, 'ok\n');
     case '/readyz': {
       const problems = relay.health.problems();
-      return send(
-        response,
-        problems.length === 0 ? 200 : 503,
-        `${problems.length === 0 ? 'ok' : problems.join('\n')}\n`,
-      );
+      return problems.length === 0 ? send(response, 200, 'ok\n') : send(response, 503, `${problems.join('\n')}\n`);
     }
     case '/metrics': {
       const text = await relay.metrics.exposition().catch(() => undefined);

@@ -1,22 +1,19 @@
 import type { Instant } from '../../../core/ports/instant.ts';
 
-/**
- * Time as the relay knows it. The simulator gives a virtual one: but for system-clock.ts only what it leaves out asks
- * the machine, which is index.ts, the servers and the writer of the log.
- */
+/** The simulator provides a virtual clock. Besides system-clock.ts only index.ts, the servers and process-log.ts use real time. */
 export interface Clock {
-  /** For what others read: condition times, the Lease, logs. May jump. */
+  /** For condition times and the Lease. It may jump. */
   now(): Instant;
-  /** Milliseconds that only go forward, for everything that is measured or waited for. */
+  /** Milliseconds that never decrease, to measure durations. */
   monotonic(): number;
-  /** Runs once, later, never within this call; the answer takes it back. */
+  /** Runs once, never within this call; the returned function cancels it. */
   after(milliseconds: number, run: () => void): () => void;
 }
 
 /** In [0, 1). For jitter only. */
 export type Random = () => number;
 
-/** Over when the time is, or when the signal comes: the caller looks at the signal next. */
+/** Resolves after that time, or when `signal` is aborted. */
 export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
@@ -30,7 +27,7 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
   });
 }
 
-/** A signal that comes after that time or with `parent`. `cancel` when the work it guards is over. */
+/** `signal` is aborted after that time, or with `parent`. Call `cancel` when the work is complete. */
 export function deadline(
   clock: Clock,
   milliseconds: number,
@@ -42,16 +39,13 @@ export function deadline(
 }
 
 export interface Backoff {
-  /** On top of which the rest comes; none unless given. */
+  /** Added to the random part; 0 by default. */
   readonly leastMilliseconds?: number;
   readonly baseMilliseconds: number;
   readonly capMilliseconds: number;
 }
 
-/**
- * Full jitter: anything from nothing to the whole of `base · 2^failures`, so that clients which failed together do
- * not come back together. `failures` counts from 0.
- */
+/** Full jitter: a random part of `base · 2^failures`, so that clients that failed together do not retry together. */
 export function fullJitter(
   failures: number,
   { leastMilliseconds = 0, baseMilliseconds, capMilliseconds }: Backoff,

@@ -1,21 +1,21 @@
 import { withoutHidden } from '../../../core/outcome/printable-text.ts';
 import type { Clock } from './clock.ts';
 
-/** Structured log lines; pino fits. Never request contents, certificates or evidence: names, codes and counts. */
+/** Implemented by pino. Fields are names, codes and counts, never request contents, certificates or evidence. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
-  /** Somebody has to do something: docs/watch-relay.md has a line for each. */
+  /** The operator must act; docs/watch-relay.md lists these lines. */
   error(fields: object, message: string): void;
 }
 
-/** Characters of one text in a log line: as much as a message of the API server or a stack needs. */
+/** Characters: enough for a message of the API server or a stack. */
 const longestText = 500;
 
 /**
- * The same fields with every text printable and short. Requesters choose names, and messages of the API server repeat
- * them: control characters would forge lines in a terminal, and a name may have a megabyte.
+ * The fields with every text printable and short. Requesters choose names, and messages of the API server repeat them:
+ * control characters would forge lines in a terminal, and a name may have a megabyte.
  */
 export function printableFields(fields: object): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
@@ -24,18 +24,17 @@ export function printableFields(fields: object): Record<string, unknown> {
 }
 
 function printableValue(value: unknown): unknown {
-  // Cut before, since a name may have a megabyte, and after, since an escape takes more room than its character.
+  // Shortened before, since a name may have a megabyte, and after, since an escape is longer than its character.
   if (typeof value === 'string') return withoutHidden(value.slice(0, longestText)).slice(0, longestText);
   if (Array.isArray(value)) return value.slice(0, 20).map(printableValue);
   return value;
 }
 
-/** Lines of one sort in a minute. */
 const linesAMinute = 10;
 
 /**
- * Whether one more line of that sort is due; what a requester can cause again and again is asked for here first. The
- * fields of a line that is due say how many were left out before it.
+ * Limits lines of one sort that a requester can cause repeatedly. The result is undefined if the line must be omitted, and
+ * otherwise has fields for it: how many lines were omitted before.
  */
 export function createLineLimit(clock: Pick<Clock, 'monotonic'>): (sort: string) => { leftOut?: number } | undefined {
   const sorts = new Map<string, { since: number; lines: number; leftOut: number }>();

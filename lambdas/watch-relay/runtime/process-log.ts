@@ -2,19 +2,19 @@ import { pino } from 'pino';
 import { printableFields } from './log.ts';
 import type { Log } from './log.ts';
 
-/** A write for each line costs half as much again as making the line, and more of whoever reads them. */
+/** One write for each line would cost half as much again as making the line, and more for its reader. */
 const batchCharacters = 16_384;
-/** No line waits longer, however few there are: whoever follows the log sees what happens now. */
+/** The longest delay of a line. */
 const waitMilliseconds = 200;
 const errorLevel = 50;
 
 /**
- * JSON lines on standard output, a few at a time. Errors are written at once, with all that waited. On any exit of our
- * own, an uncaught exception's too, the rest is written; a process that is killed (SIGKILL, SIGQUIT, out of memory; any
- * signal that index.ts does not wait for) loses the lines of its last 200 ms at most.
+ * JSON lines on standard output, in batches. An error is written at once, with all lines before it. Each exit of the
+ * process's own, also after an uncaught exception, writes the rest; a process that is killed (SIGKILL, SIGQUIT, out of
+ * memory; any signal that index.ts does not handle) loses the lines of its last 200 ms at most.
  */
 export function createProcessLog(level: string, descriptor = 1): Log {
-  // Writes at once whatever it is given, waits for a reader who is slow, and does without one who has gone.
+  // Writes synchronously, waits for a slow reader, and discards lines after its reader is gone.
   const destination = pino.destination({ dest: descriptor, sync: true });
   let batch = '';
   let timer: NodeJS.Timeout | undefined;
@@ -27,18 +27,18 @@ export function createProcessLog(level: string, descriptor = 1): Log {
     destination.write(lines);
   };
   const stream = {
-    // With this pino tells the level of the line that it is about to write.
+    // Makes pino set `lastLevel` before each line.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
     write(line: string): void {
       batch += line;
       if (stream.lastLevel >= errorLevel || batch.length >= batchCharacters) flush();
-      // It must not keep a stopped relay around: the exit writes the rest.
+      // The timer must not delay the exit, which writes the rest.
       else timer ??= setTimeout(flush, waitMilliseconds).unref();
     },
   };
   process.on('exit', flush);
-  // `"level":"error"`, as the functions write it and as every page of the documentation says; pino's own are numbers.
+  // `"level":"error"` as in the logs of the functions and in the documentation; pino's own levels are numbers.
   const formatters = { level: (label: string) => ({ level: label }), log: printableFields };
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, stream);
 }

@@ -1,6 +1,5 @@
 import type { Clock } from './clock.ts';
 
-/** The machine's own time, for all that is handed a clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

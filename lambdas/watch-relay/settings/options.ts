@@ -7,13 +7,12 @@ import type { Log } from '../runtime/log.ts';
 
 export interface RelayOptions {
   readonly signerNames: readonly string[];
-  /** By signer name; one that is not here is approved by somebody else and not attested. */
+  /** By signer name. For a signer without a policy another approver decides, and nothing is attested. */
   readonly policies: ReadonlyMap<string, SignerPolicy>;
-  /** How many requests of one requester at once. */
   readonly inFlightPerRequester: number;
-  /** How many requests at once at most; the endpoint may bear less, which is found out. */
+  /** Requests in flight at most; the limiters may admit fewer. */
   readonly concurrency: number;
-  /** How long a drain waits for requests under way. */
+  /** How long a drain waits for requests in flight. */
   readonly graceMilliseconds: number;
   /** Names this replica in the lease and in Events. */
   readonly identity: string;
@@ -25,15 +24,15 @@ export interface RelayPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** With it only the holder of the lease works; without it this relay does. */
+  /** If present, only its holder works. */
   readonly lease?: KubernetesLease;
 }
 
-/** What countersign.yaml says of a signer, as far as it is ours to know. */
+/** The part of a signer's configuration that the relay uses. */
 export interface SignerPolicy {
   readonly approval: 'manual' | 'approve';
   readonly kind: ProfileKind;
   readonly attestation?: ProfileAttestation;
-  /** Where the cluster attests nothing and so has no attest function: the rules to judge by here. */
+  /** If the cluster has no attest function: the rules that the relay applies in its place. */
   readonly judgedHere?: Profile;
 }
