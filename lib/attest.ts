@@ -12,7 +12,7 @@ import type { AwsAttestation } from '../core/configuration/model/attestation.ts'
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
-import { environmentNames } from '../lambdas/attest/env.ts';
+import { environmentNames } from '../adapters/lambda/environment.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Site } from './functions.ts';
 import type { AttestationState } from './state-stack.ts';

@@ -11,7 +11,7 @@ import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuratio
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
-import { environmentNames } from '../lambdas/sign/env.ts';
+import { environmentNames } from '../adapters/lambda/environment.ts';
 import { caStatusInterval, createAlarms, period } from './alarms.ts';
 import { createAttest, createOperatorPolicy } from './attest.ts';
 import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';

@@ -8,12 +8,22 @@
 import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
 import { errorAnswer } from './answers.ts';
 import type { HttpEvent, LambdaContext } from './http.ts';
-import type { Answered } from './log.ts';
+import type { Answered, CallLogEntry } from './log.ts';
+import type { Instant } from '../../core/ports/instant.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
 
 /** `caller` for a log line; `principal` is the same without its session name, for a metric with few values. */
 export type CallerDecision =
   { readonly ok: true } | { readonly ok: false; readonly caller: string; readonly principal: string };
+
+/** The ports that the sign and attest handlers have in common. */
+export interface CallPorts {
+  readonly caller: CallerCheck;
+  readonly now: () => Instant;
+  /** Cryptographically strong. */
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly log: (entry: CallLogEntry) => void;
+}
 
 export type CallerCheck = (event: HttpEvent, context: LambdaContext | undefined) => CallerDecision;
 

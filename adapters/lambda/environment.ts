@@ -1,4 +1,4 @@
-/** Reads the environment variables of a function and compares them with the configuration in its bundle. */
+/** The environment variables of the functions, compared with the configuration in their bundle. Policy is in the bundle. */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
@@ -8,47 +8,57 @@ import { redirects } from './redirects.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Each takes the name of a variable. */
+export const environmentNames = {
+  /** Must be the cluster of the bundle. */
+  cluster: 'COUNTERSIGN_CLUSTER',
+  certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
+  /** JSON: KMS key ARN by CA name. */
+  caKeys: 'COUNTERSIGN_CA_KEYS',
+  /** Locks, verdicts and machines. */
+  attestationsTable: 'COUNTERSIGN_ATTESTATIONS_TABLE',
+  /** Only if a profile enforces attestation. */
+  attestFunction: 'COUNTERSIGN_ATTEST_FUNCTION',
+  /** `info` (default), `warn` or `error`. */
+  logLevel: 'COUNTERSIGN_LOG_LEVEL',
+} as const;
+
 interface EnvironmentReader {
   /** Not empty. */
-  readonly text: (name: string) => string;
-  readonly logLevel: (name: string) => LogLevel;
-  /** JSON: a KMS key ARN for each CA of the cluster, by CA name. */
-  readonly caKeys: (name: string) => ReadonlyMap<string, string>;
+  readonly text: (name: 'certificatesTable' | 'attestationsTable' | 'attestFunction') => string;
+  readonly logLevel: () => LogLevel;
+  /** A KMS key ARN for each CA of the cluster, by CA name. */
+  readonly caKeys: () => ReadonlyMap<string, string>;
 }
 
 const keyArn = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
 
-/**
- * What `read` gives. `clusterName` is the variable that must name the cluster of the bundle. Throws MisconfigurationError
- * with every problem: a function whose settings do not fit together must not serve.
- */
+/** Throws MisconfigurationError with every problem: a function whose settings do not fit together must not serve. */
 export function readEnvironment<Settings>(
   environment: Environment,
   cluster: ClusterConfiguration,
-  clusterName: string,
   read: (reader: EnvironmentReader) => Settings,
 ): Settings {
   const problems = [...redirects(environment)];
-  const text = (name: string): string => {
-    const value = environment[name] ?? '';
-    if (value === '') problems.push(`${name} is not set`);
+  const text = (name: keyof typeof environmentNames): string => {
+    const value = environment[environmentNames[name]] ?? '';
+    if (value === '') problems.push(`${environmentNames[name]} is not set`);
     return value;
   };
-  const logLevel = (name: string): LogLevel => {
-    const level = readLogLevel(environment[name]);
-    if (level === undefined) problems.push(`${name} is none of ${logLevels.join(', ')}`);
+  const logLevel = (): LogLevel => {
+    const level = readLogLevel(environment[environmentNames.logLevel]);
+    if (level === undefined) problems.push(`${environmentNames.logLevel} is not one of ${logLevels.join(', ')}`);
     return level ?? 'info';
   };
-  const caKeys = (name: string): ReadonlyMap<string, string> => {
-    const keys = textsIn(environment[name] ?? '');
+  const caKeys = (): ReadonlyMap<string, string> => {
+    const keys = textsIn(environment[environmentNames.caKeys] ?? '');
     for (const ca of cluster.cas.keys())
-      if (!keyArn.test(keys.get(ca) ?? '')) problems.push(`${name} has no KMS key ARN for the CA ${ca}`);
+      if (!keyArn.test(keys.get(ca) ?? ''))
+        problems.push(`${environmentNames.caKeys} has no KMS key ARN for the CA ${ca}`);
     return keys;
   };
-  const name = text(clusterName);
+  const name = text('cluster');
   if (name !== '' && name !== cluster.name)
-    problems.push(`${clusterName} is ${name}, and the bundle has the rules of ${cluster.name}`);
+    problems.push(`${environmentNames.cluster} is ${name}, and the bundle has the rules of ${cluster.name}`);
   const settings = read({ text, logLevel, caKeys });
   if (problems.length > 0) throw new MisconfigurationError(problems.join('; '));
   return settings;

@@ -11,29 +11,22 @@ import { isObject } from '../../core/encoding/json-object.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import type { Instant } from '../../core/ports/instant.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { errorAnswer, rejected, signAnswer, verdictAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
 import { attestCallAnswer } from '../../adapters/lambda/attest-call.ts';
 import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-call.ts';
 import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
-import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import { decodeEvent, readHttpEvent } from '../../adapters/lambda/http.ts';
 import type { HttpHandler, LambdaContext } from '../../adapters/lambda/http.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
 import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
 import { decodeContext } from './context.ts';
 
-export interface AttestHandlerPorts {
-  /** For calls over HTTP. */
-  readonly caller: CallerCheck;
+export interface AttestHandlerPorts extends CallPorts {
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
   /** Each cluster has its own store and providers. Rejects if they are unavailable. */
   readonly attestation: (cluster: string) => Promise<Pick<AttestPorts, 'store' | 'providers'>>;
-  readonly now: () => Instant;
-  /** Cryptographically strong. */
-  readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: CallLogEntry) => void;
 }
 
 /** The largest object and a context: attest must accept every object that /sign accepts. */

@@ -1,52 +1,42 @@
-/** The attest handler of one cluster over its table and what it may see of AWS. */
+/** The attest handler of one cluster with its DynamoDB table, STS and EC2. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { readAttestCall } from '../../adapters/lambda/attest-call.ts';
 import type { AttestCall, AttestCallAnswer } from '../../adapters/lambda/attest-call.ts';
-import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import type { HttpAnswer, HttpEvent, LambdaContext } from '../../adapters/lambda/http.ts';
-import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import { createProviders } from '../../core/attestation/providers.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
-import type { Instant } from '../../core/ports/instant.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
 
-/** Told apart by the closed schema of the call: whatever else comes is for the HTTP side to refuse. */
+/** The schema of AttestCall is closed; the HTTP handler refuses every other event. */
 export interface AttestFunction {
   (event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
   (event: AttestCall): Promise<AttestCallAnswer>;
 }
 
-export interface AttestDependencies {
-  readonly caller: CallerCheck;
+export interface AttestDependencies extends CallPorts {
   readonly dynamodb: DynamoDBClient;
   readonly aws: AwsPorts;
-  readonly now: () => Instant;
-  /** Cryptographically strong. */
-  readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: CallLogEntry) => void;
 }
 
 export function createAttestService(
   cluster: ClusterConfiguration,
   { attestationsTable }: Omit<AttestSettings, 'logLevel'>,
-  { caller, dynamodb, aws, now, randomBytes, log }: AttestDependencies,
+  { dynamodb, aws, ...ports }: AttestDependencies,
 ): AttestFunction {
   if (cluster.attestation === undefined) throw new MisconfigurationError('there are no rules about attestation');
   const attestation = Promise.resolve({
-    store: dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes }),
+    store: dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes: ports.randomBytes }),
     providers: createProviders(cluster.attestation, { aws }),
   });
   const { http, call } = createAttestHandler({
-    caller,
+    ...ports,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     attestation: () => attestation,
-    now,
-    randomBytes,
-    log,
   });
   function serve(event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
   function serve(event: AttestCall): Promise<AttestCallAnswer>;

@@ -3,21 +3,6 @@ import type { Environment } from '../../adapters/lambda/environment.ts';
 import type { LogLevel } from '../../adapters/lambda/log.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
-/** The environment variables of the sign function. Policy is in the bundle. */
-export const environmentNames = {
-  /** Must be the cluster whose rules are in the bundle. */
-  cluster: 'COUNTERSIGN_CLUSTER',
-  certificatesTable: 'COUNTERSIGN_CERTIFICATES_TABLE',
-  /** JSON: KMS key ARN by CA name. */
-  caKeys: 'COUNTERSIGN_CA_KEYS',
-  /** Locks, verdicts and machines. */
-  attestationsTable: 'COUNTERSIGN_ATTESTATIONS_TABLE',
-  /** Only if a profile enforces attestation. */
-  attestFunction: 'COUNTERSIGN_ATTEST_FUNCTION',
-  /** `info` (default), `warn` or `error`. */
-  logLevel: 'COUNTERSIGN_LOG_LEVEL',
-} as const;
-
 export interface SignSettings {
   readonly certificatesTable: string;
   /** A KMS key ARN for each CA of the configuration. */
@@ -30,12 +15,12 @@ export interface SignSettings {
 
 /** Throws MisconfigurationError with every problem. */
 export function readSettings(environment: Environment, cluster: ClusterConfiguration): SignSettings {
-  return readEnvironment(environment, cluster, environmentNames.cluster, ({ text, caKeys, logLevel }) => ({
-    certificatesTable: text(environmentNames.certificatesTable),
-    caKeys: caKeys(environmentNames.caKeys),
-    attestationsTable: text(environmentNames.attestationsTable),
-    ...(needsVerdicts(cluster) ? { attestFunction: text(environmentNames.attestFunction) } : {}),
-    logLevel: logLevel(environmentNames.logLevel),
+  return readEnvironment(environment, cluster, ({ text, caKeys, logLevel }) => ({
+    certificatesTable: text('certificatesTable'),
+    caKeys: caKeys(),
+    attestationsTable: text('attestationsTable'),
+    ...(needsVerdicts(cluster) ? { attestFunction: text('attestFunction') } : {}),
+    logLevel: logLevel(),
   }));
 }
 

@@ -14,32 +14,25 @@ import type { LockReader } from '../../core/ports/locks.ts';
 import type { SignOutcome } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { CertificateLedger } from '../../core/ports/certificate-ledger.ts';
-import type { Instant } from '../../core/ports/instant.ts';
 import type { AttestationReader } from '../../core/attestation/check-verdict.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { refuseCaller, unnamedCaller } from '../../adapters/lambda/caller.ts';
-import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import { decodeEvent, jsonAnswer, readHttpEvent, textAnswer } from '../../adapters/lambda/http.ts';
 import type { HttpAnswer, HttpHandler, HttpRequest, LambdaContext } from '../../adapters/lambda/http.ts';
 import { errorAnswer, outcomeHeader, rejected, signAnswer, wrongContentType } from '../../adapters/lambda/answers.ts';
 import { busyAfter, logEntry, requestNames } from '../../adapters/lambda/log.ts';
 import type { Answered, CallLogEntry } from '../../adapters/lambda/log.ts';
 
-export interface SignHandlerPorts {
+export interface SignHandlerPorts extends CallPorts {
   readonly version: string;
   readonly cluster: (name: string) => ClusterConfiguration | undefined;
-  /** For calls of /sign. CA certificates and health are public. */
-  readonly caller: CallerCheck;
   readonly ledger: (cluster: string) => CertificateLedger;
   readonly locks: (cluster: string) => LockReader;
   /** Rejects if the CA is unavailable. */
   readonly authority: (cluster: string, ca: string) => Promise<Authority>;
   /** Undefined if no profile of the cluster enforces attestation. */
   readonly attestations?: (cluster: string) => Attestations | undefined;
-  readonly now: () => Instant;
-  /** Cryptographically strong. */
-  readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: CallLogEntry) => void;
 }
 
 /** Sign reads verdicts and records and calls attest; it writes nothing to the store. */

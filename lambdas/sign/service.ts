@@ -7,34 +7,28 @@ import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbCaStore } from '../../adapters/dynamodb/ca.ts';
 import { dynamoDbLedger } from '../../adapters/dynamodb/ledger.ts';
 import { kmsKey } from '../../adapters/aws/kms-signer.ts';
-import type { CallerCheck } from '../../adapters/lambda/caller.ts';
+import type { CallPorts } from '../../adapters/lambda/caller.ts';
 import type { HttpHandler } from '../../adapters/lambda/http.ts';
 import { loadAuthority } from '../../core/ca/authority.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
-import type { Instant } from '../../core/ports/instant.ts';
 import { version } from '../../core/version.ts';
 import type { SignSettings } from './env.ts';
 import { createSignHandler } from './handler.ts';
-import type { CallLogEntry } from '../../adapters/lambda/log.ts';
 
-export interface SignDependencies {
+export interface SignDependencies extends CallPorts {
   readonly dynamodb: DynamoDBClient;
   readonly kms: KMSClient;
   readonly lambda: () => LambdaClient;
-  readonly caller: CallerCheck;
-  readonly now: () => Instant;
-  /** Cryptographically strong. */
-  readonly randomBytes: (count: number) => Uint8Array;
-  readonly log: (entry: CallLogEntry) => void;
 }
 
 export function createSignService(
   cluster: ClusterConfiguration,
   { certificatesTable, attestationsTable, caKeys, attestFunction }: Omit<SignSettings, 'logLevel'>,
-  { dynamodb, kms, lambda, caller, now, randomBytes, log }: SignDependencies,
+  { dynamodb, kms, lambda, ...ports }: SignDependencies,
 ): HttpHandler {
+  const { randomBytes } = ports;
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
   const store = dynamoDbCaStore(dynamodb, certificatesTable);
 
@@ -58,18 +52,15 @@ export function createSignService(
   return createSignHandler({
     version,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
-    caller,
     ledger: () => ledger,
     locks: () => known,
     authority: onceEach(load),
     ...(attestations === undefined ? {} : { attestations: () => attestations }),
-    now,
-    randomBytes,
-    log,
+    ...ports,
   });
 }
 
-/** Remembers what was loaded for as long as the process lives, and forgets what failed: it may be mended meanwhile. */
+/** Loads each CA once per process. A failure is forgotten, since the operator may have corrected its cause. */
 function onceEach(load: (ca: string) => Promise<Authority>): (cluster: string, ca: string) => Promise<Authority> {
   const loading = new Map<string, Promise<Authority>>();
   return (_, ca) => {

@@ -12,7 +12,7 @@ import {
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { ec2ClientConfig } from '../../../adapters/aws/ec2.ts';
-import { environmentNames } from '../../../lambdas/attest/env.ts';
+import { environmentNames } from '../../../adapters/lambda/environment.ts';
 
 const dynamodb = new DynamoDBClient(ledgerClientConfig);
 const ec2 = new EC2Client({ ...ec2ClientConfig, region: process.env['AWS_REGION'] ?? '' });

@@ -6,7 +6,7 @@ import { DynamoDBClient, GetItemCommand, PutItemCommand, UpdateItemCommand } fro
 import { GetPublicKeyCommand, KMSClient, SignCommand } from '@aws-sdk/client-kms';
 import { ledgerClientConfig } from '../../../adapters/dynamodb/ledger.ts';
 import { kmsClientConfig } from '../../../adapters/aws/kms-signer.ts';
-import { environmentNames } from '../../../lambdas/sign/env.ts';
+import { environmentNames } from '../../../adapters/lambda/environment.ts';
 
 const dynamodb = new DynamoDBClient(ledgerClientConfig);
 const kms = new KMSClient(kmsClientConfig);

@@ -1,8 +1,9 @@
 /**
- * Whose leave an approval needs: a SubjectAccessReview about the requester, as the in-tree approver asks
- * (pkg/controller/certificates/approver/sarapprove.go). Deleting a binding there stops approvals here.
+ * The SubjectAccessReviews about the requester that an approval needs, as in the in-tree approver
+ * (pkg/controller/certificates/approver/sarapprove.go). Deleting a binding stops approvals.
  */
 import type { ProfileAttestation } from '../../../core/policy/profile.ts';
+import { isObject } from '../../../core/encoding/json-object.ts';
 import { decodeRequest } from '../../../core/x509/certificate-request.ts';
 import type { CertificateRequest } from '../../../core/x509/model.ts';
 import { kubeletClientInTree, kubeletServingInTree } from '../../../core/policy/in-tree-rules.ts';
@@ -12,18 +13,18 @@ import type { AccessQuestion, JsonObject } from '../../../core/ports/kubernetes-
 import type { SignerPolicy } from '../settings/options.ts';
 
 export interface Permission {
-  /** Of certificatesigningrequests; the verb is create. */
+  /** Of certificatesigningrequests, with the verb create. */
   readonly subresource: string;
-  /** What the approval says: the in-tree approver's own words where it has any. */
+  /** Of the Approved condition: the in-tree approver's, if it has one. */
   readonly message?: string;
 }
 
 export type AccessReview =
-  /** Any of them, asked in this order. */
+  /** One of them is enough. They are reviewed in this order. */
   | { readonly kind: 'permissions'; readonly permissions: readonly Permission[]; readonly attested: boolean }
-  /** The proof, or the profile's list of requesters, is enough. */
+  /** The attestation, or the profile's list of requesters, is enough. */
   | { readonly kind: 'none'; readonly attested: boolean }
-  /** It is nothing that such a signer signs, so there is nothing to ask about; only a denial can follow. */
+  /** The signer does not sign such a request, so no permission exists for it; it can only be denied. */
   | { readonly kind: 'unrecognised'; readonly attested: boolean };
 
 type Asks = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver';
@@ -31,14 +32,14 @@ type Asks = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver';
 const inTreeMessages: Readonly<Record<Asks, string>> = {
   selfnodeclient: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
   nodeclient: 'Auto approving kubelet client certificate after SubjectAccessReview.',
-  // In-tree nobody approves these; Kubernetes' TLS bootstrapping documentation gives the permission its name.
+  // The in-tree approver ignores these; Kubernetes' TLS bootstrapping documentation names the permission.
   selfnodeserver: 'Auto approving self kubelet server certificate after SubjectAccessReview.',
 };
 
 export function requiredReviews({ kind, attestation }: SignerPolicy, object: RequestObject): AccessReview {
   const decoded = decodeRequest(object.request);
-  const attested = decoded.ok && isProof(attestation, decoded.value);
-  // All other signers are approved for whom their profile names; synth insists that it names somebody.
+  const attested = decoded.ok && isAttested(attestation, decoded.value);
+  // Other signers: the profile names the requesters. Synth requires that it names at least one.
   if (kind !== 'kube-apiserver-client-kubelet' && kind !== 'kubelet-serving') return { kind: 'none', attested };
   const asks = decoded.ok ? recognise(kind, object, decoded.value) : [];
   if (asks.length === 0) return { kind: 'unrecognised', attested };
@@ -49,13 +50,13 @@ export function requiredReviews({ kind, attestation }: SignerPolicy, object: Req
       attested,
     };
   if (attestation?.subjectAccessReview !== true) return { kind: 'none', attested };
-  // Names of their own: the in-tree bindings are what a cluster takes away that wants proof instead.
+  // Other names than in-tree: a cluster that demands attestation removes the in-tree bindings.
   const permissions = asks.map((name) => ({ subresource: `countersign-${name}` }));
   return { kind: 'permissions', permissions, attested };
 }
 
-/** Audit refuses nothing, and a proof that may be left out is none: there the review decides, as if nothing were attested. */
-function isProof(attestation: ProfileAttestation | undefined, { evidence }: CertificateRequest): boolean {
+/** In audit mode, and without evidence where it is optional, the request counts as not attested, so the review decides. */
+function isAttested(attestation: ProfileAttestation | undefined, { evidence }: CertificateRequest): boolean {
   return attestation?.mode === 'enforce' && (attestation.required || evidence.length > 0);
 }
 
@@ -73,7 +74,7 @@ function recognise(
   return self ? ['selfnodeclient', 'nodeclient'] : ['nodeclient'];
 }
 
-/** Nothing when the requester cannot be read from the object: the API server wrote it, so something else did. */
+/** Undefined if the requester cannot be read, which never happens in an object of the API server. */
 export function accessQuestion(
   json: JsonObject,
   { username, groups }: RequestObject,
@@ -95,12 +96,6 @@ export function accessQuestion(
 }
 
 function isExtra(value: unknown): value is Readonly<Record<string, readonly string[]>> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    Object.values(value).every(
-      (list: unknown) => Array.isArray(list) && list.every((item: unknown) => typeof item === 'string'),
-    )
-  );
+  const isTexts = (list: unknown): boolean => Array.isArray(list) && list.every((item) => typeof item === 'string');
+  return isObject(value) && Object.values(value).every(isTexts);
 }

@@ -7,8 +7,7 @@
  */
 import type { SignerPolicy } from '../settings/options.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
-import { refusalMessage, refusalReason } from '../../../core/outcome/outcome.ts';
-import type { RefusalCode, Violations } from '../../../core/outcome/outcome.ts';
+import type { Violations } from '../../../core/outcome/outcome.ts';
 import type { JsonObject, RequestApi } from '../../../core/ports/kubernetes-api.ts';
 import type { AttestVerdict, SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { AskedOnce } from './asked-once.ts';
@@ -16,7 +15,7 @@ import { classify } from '../objects/request-phase.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { accessQuestion, requiredReviews } from './access-review.ts';
 import type { AccessReview } from './access-review.ts';
-import { reviewByPolicy } from './policy-only-review.ts';
+import { denied, reviewByPolicy } from './policy-only-review.ts';
 import { apiUnreachable, askEndpoint, done, refusedByApi, retry } from './result.ts';
 import type { Decision, WorkResult } from './result.ts';
 import { withDecision } from '../objects/status.ts';
@@ -66,7 +65,7 @@ export async function decideRequest(
     case 'verdict':
       return conclude(json, answer.verdict, review, granted, ports, signal);
     case 'refused':
-      return deny(json, refusalOf(answer.violations), ports, signal);
+      return deny(json, denied(answer.violations), ports, signal);
     case 'invalid':
       return done('invalid');
     case 'retry':
@@ -84,11 +83,11 @@ export async function refusePending(
 ): Promise<WorkResult> {
   const policy = ports.policies.get(signerName ?? '');
   if (policy === undefined || !decides(policy)) return done('left');
-  const { reason, message, annotations } = refusalOf(violations);
-  if (policy.approval === 'approve') return deny(json, { reason, message, annotations }, ports, signal);
+  const denial = denied(violations);
+  if (policy.approval === 'approve') return deny(json, denial, ports, signal);
   if (ports.asked.has(uid)) return done('left');
   ports.asked.add(uid);
-  return { ...done('left'), decision: { kind: 'noted', code: reason, message } };
+  return { ...done('left'), decision: { kind: 'noted', code: denial.reason, message: denial.message } };
 }
 
 /** Another approver decides: attest is called once, and nothing is written to the object. */
@@ -182,27 +181,25 @@ async function conclude(
   return write(json, condition, approvedReason, ports, signal);
 }
 
-const unattestedMessage = 'The requester is one of those whom the profile of this signer names.';
+const unattestedMessage = 'The requester is one that the profile of this signer names.';
 
 function attestedMessage(identity: string): string {
   return `The request was made by machine ${identity}, as it proved.`;
 }
 
-type Denial = Pick<DecisionCondition, 'message' | 'annotations'> & { readonly reason: RefusalCode };
-
-function refusalOf(violations: Violations): Denial {
-  return { reason: refusalReason(violations), message: refusalMessage(violations), annotations: {} };
-}
-
-function deny(json: JsonObject, denial: Denial, ports: ApprovalPorts, signal: AbortSignal): Promise<WorkResult> {
-  const { reason, message, annotations } = denial;
+function deny(
+  json: JsonObject,
+  { reason, message, annotations }: ReturnType<typeof denied>,
+  ports: ApprovalPorts,
+  signal: AbortSignal,
+): Promise<WorkResult> {
   return write(json, { type: 'Denied', reason, message, annotations }, reason, ports, signal);
 }
 
 /**
- * Writes the decision, with its annotations, in one PUT that holds for exactly the object that was judged: its UID and
- * resourceVersion. After any change and after a lost answer this try is void: the next one reads the object, reviews
- * access again and gets the recorded verdict. After a crash here the object shows whether the decision was written.
+ * Writes the decision and its annotations in one PUT that is valid only for the object that was decided: its UID and
+ * resourceVersion. After any change or a lost answer the next try reads the object, reviews access again and gets the
+ * stored verdict. After a crash here the object shows whether the decision was written.
  */
 async function write(
   json: JsonObject,

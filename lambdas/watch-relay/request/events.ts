@@ -9,31 +9,30 @@ import type { Decision, RetryCause } from './result.ts';
 /** Limits of events.k8s.io/v1: note in bytes, reportingInstance in characters. */
 const maxNoteBytes = 1_024;
 const maxInstanceLength = 128;
-/** More than this unsent: the API server has other worries than our Events. */
+/** With more unsent Events the API server is overloaded. */
 const maxWaiting = 256;
 
 /**
- * Tells the owner of a request what `kubectl describe csr` should show: why it was refused, or that it hangs and on
- * what. Not that it was issued: the object says so, and a burst of certificates must not become a burst of Events.
+ * Events for `kubectl describe csr`: why a request was refused, or what delays it. There is no Event for an issued
+ * certificate: the object shows it, and a burst of certificates must not become a burst of Events.
  *
- * Best effort, one at a time, never waited for. Names are made of the request's UID, so a repetition meets
- * "already exists" and there is at most one Event of each sort per request.
+ * Best effort, one at a time; no request waits for its Event. The name contains the request's UID, so that a request has
+ * at most one Event of each sort.
  */
 export interface EventSink {
   refused(key: RequestKey, violations: Violations): void;
-  /** Attest said no: written as Denied, or noted for whoever decides. */
+  /** Attest refused: written as Denied, or noted because another approver decides. */
   denied(key: RequestKey, decision: Decision): void;
   delayed(key: RequestKey, cause: RetryCause): void;
-  /** Many of the same requester wait. */
   backlogged(key: RequestKey): void;
-  /** When all that were taken in have been tried. */
+  /** Resolves when each Event has been tried once. */
   idle(): Promise<void>;
 }
 
 export function createEventSink(
   api: RequestApi,
   clock: Clock,
-  /** Which replica says it. */
+  /** The replica. */
   instance: string,
   signal: AbortSignal,
   count: (result: 'created' | 'failed' | 'dropped') => void,
@@ -71,29 +70,24 @@ export function createEventSink(
       reportingInstance: instance.slice(0, maxInstanceLength),
       regarding: { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', name, uid },
     });
-    // Not at once: a call that throws before it waits for anything would have it over before it is `sending`.
+    // Not at once: if the first call throws synchronously, `send` would end before `sending` is set.
     sending ??= Promise.resolve().then(send);
   }
 
   return {
     refused: (key, violations) => post(key, 'refused', refusalReason(violations), notes(violations)),
     denied: (key, { kind, code, message }) =>
-      post(
-        key,
-        'denied',
-        code,
-        kind === 'denied' ? message : `Whoever approves it: it would not be signed. ${message}`,
-      ),
+      post(key, 'denied', code, kind === 'denied' ? message : `If it is approved, it will not be signed. ${message}`),
     backlogged: (key) =>
       post(key, 'delayed', 'SigningDelayed', 'Many requests of the same requester wait; they are answered in turn.'),
-    // The category only: details of the operator's configuration are not the requester's to read.
+    // Only the category: the requester must not read details of the operator's configuration.
     delayed: (key, cause) =>
       post(key, 'delayed', 'SigningDelayed', `Not signed yet, and tried again until it is: ${delays[cause]}.`),
     idle: async () => sending,
   };
 }
 
-/** The condition carries the in-tree text; the Event adds which code each violation has. */
+/** The condition has the in-tree text; the Event adds the code of each violation. */
 function notes(violations: Violations): string {
   const codes = [...new Set(violations.map(({ code }) => code))];
   return codes.length === 1 ? refusalMessage(violations) : violations.map((v) => `${v.code}: ${v.message}`).join('; ');
@@ -106,9 +100,9 @@ const delays: Readonly<Record<RetryCause, string>> = {
   EndpointUnauthorized: 'the signing endpoint does not accept the relay',
   EndpointUnexpected: 'the signing endpoint gives an answer that is not its own',
   CertificateUnusable: 'the signing endpoint gave a certificate that is not for this request',
-  SecondLook: 'the machine is looked at a second time, minutes after the first',
+  SecondLook: 'the machine is examined a second time, minutes after the first',
   Limited: 'its machine or its requester has too many requests in a short time',
-  InProgress: 'the signing endpoint is at it already',
+  InProgress: 'the signing endpoint works on an earlier delivery of it',
   NotPermitted: 'its requester may not have such requests approved (SubjectAccessReview)',
   ApiBusy: 'the API server is busy',
   ApiUnreachable: 'the API server cannot be reached',
@@ -116,5 +110,5 @@ const delays: Readonly<Record<RetryCause, string>> = {
   ApiRejected: 'the API server rejects what the relay writes',
   ObjectTooLarge: 'the object is too large for an answer to be stored in it',
   ApiConflict: 'the request keeps changing',
-  Internal: 'of a fault in the relay',
+  Internal: 'a defect of the relay',
 };

@@ -1,6 +1,6 @@
 /**
- * What attest says where nothing is attested, said here: such a cluster has no attest function. The same rules on the
- * same bytes, as in core/attest.ts up to the question who has to prove anything; sign applies them once more.
+ * The verdict for a cluster that has no attest function: the same rules on the same bytes as in core/attest.ts, without
+ * attestation. Sign applies them again.
  */
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
@@ -21,11 +21,7 @@ export function reviewByPolicy(profile: Profile, json: JsonObject, object: Reque
   return { decision: 'approve', message: '', annotations: {} };
 }
 
-function denied(violations: Violations): AttestVerdict {
-  return {
-    decision: 'deny',
-    reason: refusalReason(violations),
-    message: refusalMessage(violations),
-    annotations: {},
-  };
+export function denied(violations: Violations): AttestVerdict & { readonly decision: 'deny' | 'challenge' } {
+  const [reason, message] = [refusalReason(violations), refusalMessage(violations)];
+  return { decision: 'deny', reason, message, annotations: {} };
 }

@@ -41,8 +41,7 @@ const rules: Readonly<Record<string, { own: readonly string[]; packages: readonl
     own: [
       'lib/',
       'core/',
-      'lambdas/attest/env.ts',
-      'lambdas/sign/env.ts',
+      'adapters/lambda/environment.ts',
       'adapters/dynamodb/table.ts',
       'adapters/aws/region-certificates.ts',
     ],

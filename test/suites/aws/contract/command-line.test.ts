@@ -7,7 +7,7 @@ import { CreateKeyCommand, KMSClient, ScheduleKeyDeletionCommand } from '@aws-sd
 import { CreateFunctionCommand, LambdaClient, waitUntilFunctionActiveV2 } from '@aws-sdk/client-lambda';
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { environmentNames } from '../../../../lambdas/ca/env.ts';
+import { environmentNames } from '../../../../adapters/lambda/environment.ts';
 import { bundleCluster } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { bundle } from '../../../../lib/bundle.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultCluster } from '../../../../core/configuration/parse.ts';
 import { MisconfigurationError } from '../../../../core/ports/errors.ts';
-import { environmentNames, readSettings } from '../../../../lambdas/attest/env.ts';
+import { readSettings } from '../../../../lambdas/attest/env.ts';
 
 const cluster = {
   ...defaultCluster('prod', { maxTtlSeconds: 3_600 }),
@@ -15,7 +15,6 @@ test('what the infrastructure sets is read, and nothing else is', () => {
     logLevel: 'error',
   });
   expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: '' }, cluster)).toMatchObject({ logLevel: 'info' });
-  expect(Object.values(environmentNames)).toEqual(expect.arrayContaining(Object.keys(good)));
 });
 
 test.each([
@@ -26,7 +25,7 @@ test.each([
     'COUNTERSIGN_CLUSTER is test, and the bundle has the rules of prod',
   ],
   ['no table', { COUNTERSIGN_ATTESTATIONS_TABLE: undefined }, 'COUNTERSIGN_ATTESTATIONS_TABLE is not set'],
-  ['an unknown log level', { COUNTERSIGN_LOG_LEVEL: 'debug' }, 'COUNTERSIGN_LOG_LEVEL is none of info, warn, error'],
+  ['an unknown log level', { COUNTERSIGN_LOG_LEVEL: 'debug' }, 'COUNTERSIGN_LOG_LEVEL is not one of info, warn, error'],
 ])('%s: the error names the variable', (_, change, problem) => {
   expect(() => readSettings({ ...good, ...change }, cluster)).toThrow(new MisconfigurationError(problem));
 });

@@ -40,7 +40,7 @@ test.each([
   ['a key that is no text', { COUNTERSIGN_CA_KEYS: '{"ca": 1}' }, /for the CA ca/],
   ['an alias', { COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.replace('key/', 'alias/') }) }, /for the CA ca/],
   ['a bare key id', { COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn.split('/')[1] }) }, /for the CA ca/],
-  ['an unknown log level', { COUNTERSIGN_LOG_LEVEL: 'loud' }, /COUNTERSIGN_LOG_LEVEL is none of/],
+  ['an unknown log level', { COUNTERSIGN_LOG_LEVEL: 'loud' }, /COUNTERSIGN_LOG_LEVEL is not one of/],
 ])('%s: the error names the variable, and nothing else', (_, change, problem) => {
   const wrong = typeof problem === 'string' ? new MisconfigurationError(problem) : problem;
   expect(() => readSettings({ ...good, ...change }, cluster)).toThrow(wrong);
