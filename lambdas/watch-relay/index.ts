@@ -14,13 +14,11 @@ import { serveProbes } from './observe/probe-server.ts';
 import type { Log } from './runtime/log.ts';
 import { createProcessLog } from './runtime/process-log.ts';
 import { createRelay } from './relay.ts';
-import type { Relay } from './relay.ts';
 import { signersIn, signersOf } from './settings/signers.ts';
 import type { SignerOptions } from './settings/signers.ts';
 import { systemClock } from './runtime/system-clock.ts';
 import { createWebhookProxy } from './webhook/proxy.ts';
 import { serveWebhook } from './webhook/server.ts';
-import type { WebhookServer } from './webhook/server.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** After the relay's own drain, for calls of webhook clients in flight. */
@@ -43,45 +41,14 @@ async function main(): Promise<number> {
 
 async function serve(settings: RelaySettings): Promise<number> {
   const log = createProcessLog(settings.logLevel);
-  let connections;
-  let signers;
+  let started;
   try {
-    signers = readSigners(settings);
-    connections = connect(settings);
+    started = await start(settings, log);
   } catch (error) {
     process.stderr.write(`watch-relay: ${errorMessage(error)}\n`);
     return exitCodes.configuration;
   }
-  const { kubernetes, endpoint } = connections;
-  const { lease } = settings;
-  const relay = createRelay(
-    {
-      ...signers,
-      concurrency: settings.concurrency,
-      graceMilliseconds: settings.drainSeconds * 1_000,
-      // Unique to this process: after a restart of the container in the same pod the old process is another holder.
-      identity: `${replicaName(settings)}_${randomUUID()}`,
-    },
-    {
-      api: kubernetes.requests,
-      endpoint,
-      clock: systemClock,
-      random: Math.random,
-      log,
-      ...(lease === undefined ? {} : { lease: kubernetes.lease(lease.namespace, lease.name) }),
-    },
-  );
-  collectDefaultMetrics({ register: relay.metrics.registry });
-
-  let probes;
-  let webhook;
-  try {
-    probes = await serveProbes(relay, settings.probes);
-    webhook = await startWebhook(settings, relay, log);
-  } catch (error) {
-    process.stderr.write(`watch-relay: ${errorMessage(error)}\n`);
-    return exitCodes.configuration;
-  }
+  const { kubernetes, endpoint, relay, probes, webhook } = started;
   const addresses = { probes: probes.address, webhook: webhook?.address };
   log.info({ server: kubernetes.server, endpoint: settings.endpointUrl, ...addresses }, 'connected');
   const stop = new AbortController();
@@ -103,15 +70,35 @@ async function serve(settings: RelaySettings): Promise<number> {
   }
 }
 
-async function startWebhook(settings: RelaySettings, relay: Relay, log: Log): Promise<WebhookServer | undefined> {
-  if (settings.webhook === undefined) return undefined;
+/** Throws a sentence for the operator if a file or a port cannot be used. */
+async function start(settings: RelaySettings, log: Log) {
+  const signers = readSigners(settings);
+  const { kubernetes, endpoint } = connect(settings);
+  const { lease, concurrency } = settings;
+  const relay = createRelay(
+    {
+      ...signers,
+      concurrency,
+      graceMilliseconds: settings.drainSeconds * 1_000,
+      // Unique to this process: after a restart of the container in the same pod the old process is another holder.
+      identity: `${replicaName(settings)}_${randomUUID()}`,
+    },
+    {
+      api: kubernetes.requests,
+      endpoint,
+      clock: systemClock,
+      random: Math.random,
+      log,
+      ...(lease === undefined ? {} : { lease: kubernetes.lease(lease.namespace, lease.name) }),
+    },
+  );
+  collectDefaultMetrics({ register: relay.metrics.registry });
+  const probes = await serveProbes(relay, settings.probes);
+  if (settings.webhook === undefined) return { kubernetes, endpoint, relay, probes, webhook: undefined };
   const proxy = createWebhookProxy(settings.cluster, { ...relay.connections, log });
-  return serveWebhook(settings.webhook, proxy, {
-    concurrency: settings.concurrency,
-    clock: systemClock,
-    log,
-    answered: relay.metrics.webhookAnswered,
-  });
+  const { webhookAnswered: answered } = relay.metrics;
+  const webhook = await serveWebhook(settings.webhook, proxy, { concurrency, clock: systemClock, log, answered });
+  return { kubernetes, endpoint, relay, probes, webhook };
 }
 
 function readSigners({ signers, cluster }: RelaySettings): SignerOptions {

@@ -42,15 +42,21 @@ export function createRelayMetrics() {
   const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> =>
     new Gauge({ name: `countersign_relay_${name}`, help, labelNames, registers });
 
-  const requests = counter('requests_total', 'Requests that left the relay, by how.', ['signer', 'outcome']);
-  const decisions = counter('decisions_total', 'What attest said of pending requests.', ['signer', 'decision', 'code']);
-  const retries = counter('retries_total', 'Tries that ended in another one, by why.', ['cause']);
-  const alarms = counter('alarms_total', 'Those of them that need a person.', ['cause']);
+  const requests = counter('requests_total', 'Requests that the relay completed, by outcome.', ['signer', 'outcome']);
+  const decisions = counter('decisions_total', 'What attest concluded about pending requests.', [
+    'signer',
+    'decision',
+    'code',
+  ]);
+  const retries = counter('retries_total', 'Tries that will be repeated, by cause.', ['cause']);
+  const alarms = counter('alarms_total', 'Those of them that an operator must resolve.', ['cause']);
   const apiErrors = counter('api_errors_total', 'Calls to the API server without success.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
-  const restarts = counter('watch_restarts_total', 'Watches and lists begun again unplanned.', ['signer', 'reason']);
-  const malformed = counter('malformed_objects_total', 'Objects from the API server we could not read.', ['signer']);
-  const oversized = counter('oversized_objects_total', 'Objects too large to be worked on, as often as seen.', [
+  const restarts = counter('watch_restarts_total', 'Watches and lists that ended early.', ['signer', 'reason']);
+  const malformed = counter('malformed_objects_total', 'Objects from the API server that could not be read.', [
+    'signer',
+  ]);
+  const oversized = counter('oversized_objects_total', 'Objects that are too large, each time they are seen.', [
     'signer',
   ]);
   const events = counter('events_total', 'Events about requests.', ['result']);
@@ -59,12 +65,12 @@ export function createRelayMetrics() {
     'priority',
     'state',
   ]);
-  const longest = gauge('longest_queue', 'Requests ready of the requester who has most.', []);
+  const longest = gauge('longest_queue', 'Ready requests of the requester with the most.', []);
   const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['priority']);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
-  const limit = gauge('concurrency_limit', 'How many at once the endpoint seems to bear.', ['step']);
-  const held = gauge('held_object_bytes', 'Objects kept for the worker that takes them next.', []);
-  const leader = gauge('leader', '1 on the replica that works.', []);
+  const limit = gauge('concurrency_limit', 'Concurrency limit of the step.', ['step']);
+  const held = gauge('held_object_bytes', 'Objects cached for the next try.', []);
+  const leader = gauge('leader', '1 on the leader.', []);
   const latency = new Histogram({
     name: 'countersign_relay_issue_latency_seconds',
     help: 'From the approval (its condition time, whole seconds) to the certificate being written.',

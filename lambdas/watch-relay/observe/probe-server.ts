@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,10 +30,7 @@ export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddr
     answer(relay, request, response).catch(() => response.destroy());
   });
   boundConnections(server, connectionLimits);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, ...(host === undefined ? {} : { host }) }, resolve);
-  });
+  await once(server.listen({ port, ...(host === undefined ? {} : { host }) }), 'listening');
   return {
     address: server.address() as AddressInfo,
     close: () =>
@@ -45,7 +43,7 @@ export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddr
 
 async function answer(relay: ProbeSource, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
-  // Not parsed as a URL: the request line may hold text that is none (`//`).
+  // Not parsed as a URL: the request line may hold other text (`//`).
   const [path = ''] = (request.url ?? '/').split('?', 1);
   switch (path) {
     case '/healthz':

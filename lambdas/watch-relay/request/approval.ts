@@ -73,7 +73,7 @@ export async function decideRequest(
   }
 }
 
-/** Refuses an oversized request without a review and without attest: sign refuses it whoever the requester is. */
+/** Refuses an oversized request without a review and without attest: sign refuses it for every requester. */
 export async function refusePending(
   json: JsonObject,
   { uid, signerName }: RequestObject,

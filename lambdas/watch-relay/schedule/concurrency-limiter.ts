@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../runtime/clock.ts';
 
 /**
- * The longest pause when even one call at a time is throttled, or none is answered. Longer pauses leave a shared quota
+ * The longest pause when even one call at a time is throttled or unanswered. Longer pauses leave a shared quota
  * unused at the end of a wave, shorter ones make more calls (docs/scale.md).
  */
 const longestPauseMilliseconds = 2_500;

@@ -68,7 +68,7 @@ export interface RequestQueue {
   /** The request was answered or deleted. If a worker has it, the worker finishes and the request does not come back. */
   forget(uid: string): void;
   counts(): QueueCounts;
-  /** Age of the oldest request in the queue or in flight; 0 if there is none. */
+  /** Age of the oldest request in the queue or in flight; 0 if the queue is empty. */
   oldestSeconds(now: Instant): Readonly<Record<PriorityClass, number>>;
   /** The most requests that one requester has ready. */
   longest(): number;

@@ -39,7 +39,7 @@ export function endpointOf(text: string, cluster: string | undefined, flag = '--
   return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${name}` : path}`, cluster: name };
 }
 
-/** The URL of attest, if it has one of its own. It gets the same credentials, so it must be as private as the endpoint. */
+/** The URL of attest, if it is another one. It gets the same credentials, so it must be as private as the endpoint. */
 export function attestEndpoint(text: string | undefined, endpoint: Endpoint): string | undefined {
   if (text === undefined || text === '') return undefined;
   const { url } = endpointOf(text, endpoint.cluster, '--attest-url');

@@ -54,7 +54,7 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
   readonly cluster: string;
   /** `…/v1/clusters/<name>`. */
   readonly endpointUrl: string;
-  /** Likewise, if attest has a URL of its own: a function URL leads to one function only. */
+  /** Of attest, if it is another one: a function URL leads to one function only. */
   readonly attestUrl: string | undefined;
   readonly caller: Caller;
   /** Names this replica in the lease, in Events and to AWS; the host name if undefined. */

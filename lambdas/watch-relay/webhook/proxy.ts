@@ -64,7 +64,7 @@ export function createWebhookProxy(cluster: string, ports: WebhookPorts): Webhoo
     } catch (error) {
       // The API server or the endpoint is unreachable, or the client is gone.
       const detail = errorMessage(error).slice(0, 300);
-      if (!signal.aborted) ports.log.warn({ name, uid, detail }, 'webhook: nothing to answer with');
+      if (!signal.aborted) ports.log.warn({ name, uid, detail }, 'webhook: no answer');
       return busy();
     }
   };
@@ -80,14 +80,14 @@ async function forward(
   if (!found.ok) {
     if (found.why === 'NotFound') return conflict('NotFound', 'the cluster has no request of that name');
     if (found.why === 'TooLarge') return unreadable(oversized);
-    log.error({ ...key, detail: found.message }, 'webhook: the API server does not let us read the request');
+    log.error({ ...key, detail: found.message }, 'webhook: the API server refuses to read the request');
     return busy();
   }
   const stored = found.value;
   const difference = differenceOf(posted, stored);
   if (difference !== undefined) {
     // The request was deleted and created again, or the caller is an attacker.
-    log.warn({ ...key, difference }, 'webhook: what was posted is not what the cluster has');
+    log.warn({ ...key, difference }, 'webhook: the posted request is not the stored one');
     return conflict('NotTheStoredRequest', `the cluster has another request of that name: ${difference} differs`);
   }
   const phase = classify(stored, sizeOf(stored));
@@ -112,10 +112,7 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
     case 'issued': {
       const problem = certificateProblem(answer.certificatePem, request);
       if (problem !== undefined) {
-        log.error(
-          { ...key, detail: problem },
-          'webhook: the endpoint issued a certificate that is not for the request',
-        );
+        log.error({ ...key, detail: problem }, 'webhook: the certificate is not for the request');
         return busy();
       }
       return jsonAnswer(200, withCertificate(posted, answer.certificatePem), outcomeHeader('issued'));
@@ -130,10 +127,13 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
       return busy(answer.retryAfterSeconds);
     case 'unauthorized':
       // About the relay, not about its client: a 401 would mislead the client's operator.
-      log.error({ ...key, detail: answer.message }, 'webhook: the endpoint does not let us in');
+      log.error({ ...key, detail: answer.message }, 'webhook: the endpoint refuses the relay');
       return busy();
     case 'unexpected':
-      log.error({ ...key, detail: `HTTP ${answer.status}: ${answer.message}` }, 'webhook: the endpoint makes no sense');
+      log.error(
+        { ...key, detail: `HTTP ${answer.status}: ${answer.message}` },
+        'webhook: unexpected answer of the endpoint',
+      );
       return busy();
   }
 }

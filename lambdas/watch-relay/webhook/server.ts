@@ -1,4 +1,5 @@
 /** TLS, limits and callers in front of the webhook proxy. */
+import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -71,7 +72,7 @@ export async function serveWebhook(
     const why = await authenticateCaller(settings, { authorization: request.headers.authorization, certificate });
     if (why !== undefined) {
       const due = lineLimit('unauthenticated');
-      if (due !== undefined) log.info({ why, remote: socket.remoteAddress, ...due }, 'webhook: caller turned away');
+      if (due !== undefined) log.info({ why, remote: socket.remoteAddress, ...due }, 'webhook: caller refused');
       answered('unauthenticated');
       const headers = { 'www-authenticate': 'Bearer', connection: 'close' };
       return errorAnswer(401, 'invalid', 'not authenticated', [], { headers });
@@ -103,21 +104,21 @@ export async function serveWebhook(
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const answered = await respond(request, response);
     if (answered === undefined || response.destroyed) return void response.destroy();
-    const leave = server.listening && request.complete ? {} : { connection: 'close' };
+    const ending = server.listening && request.complete ? {} : { connection: 'close' };
     const { statusCode, headers, body } = answered;
-    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...leave }).end(body);
+    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...ending }).end(body);
   }
 
   server.on('request', (request, response) => {
     answer(request, response).catch((error: unknown) => {
-      log.error({ detail: error instanceof Error ? (error.stack ?? error.message) : String(error) }, 'webhook: fault');
+      log.error(
+        { detail: error instanceof Error ? (error.stack ?? error.message) : String(error) },
+        'webhook: internal error',
+      );
       response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(settings.address, resolve);
-  });
+  await once(server.listen(settings.address), 'listening');
   return {
     address: server.address() as AddressInfo,
     close: (graceMilliseconds) =>

@@ -79,7 +79,7 @@ test('nor does an answer that cannot be sent', async () => {
   const { answerWith, ask, logged } = await serve(byToken());
   answerWith({ statusCode: 200, headers: { 'x-bad': 'a\nb' }, body: '' });
   await expect(ask({ headers: bearer(token) })).rejects.toThrow();
-  expect(logged.filter((line) => line.startsWith('error webhook: fault'))).toHaveLength(1);
+  expect(logged.filter((line) => line.startsWith('error webhook: internal error'))).toHaveLength(1);
   expect(await ask()).toMatchObject({ status: 401 });
 });
 
