@@ -26,7 +26,7 @@ Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary,
 More: docs/cli.md`;
 
 export async function main(argv: readonly string[], world: Io): Promise<ExitCode> {
-  // Output may hold text from cluster objects, files and servers. No control character of it may reach the terminal, whatever a command forgot to escape.
+  // Output may hold text from cluster objects, files and servers. No control character may reach the terminal, even if a command does not escape it.
   const io: Io = {
     ...world,
     out: (text) => world.out(withoutHidden(text)),

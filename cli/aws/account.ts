@@ -23,7 +23,7 @@ export async function callerArn(place: AwsPlace): Promise<string> {
   }
 }
 
-/** Undefined: the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint` tells what to do without that right. */
+/** Undefined: the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint`: what to do without that right. */
 export async function stackOutputs(
   stack: string,
   place: AwsPlace,

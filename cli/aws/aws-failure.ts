@@ -1,4 +1,4 @@
-/** Maps errors of AWS to messages that tell the operator what to do. */
+/** Maps errors of AWS to an exit code, a message and what to do next. */
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
@@ -10,11 +10,11 @@ interface AwsError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** `asked`: the service, as the message names it. */
-export function awsFailure(asked: string, error: unknown): CommandFailure {
+/** `service`: its name for the message. */
+export function awsFailure(service: string, error: unknown): CommandFailure {
   if (error instanceof CommandFailure) return error;
   if (error instanceof ThrottledError)
-    return new CommandFailure(exitCodes.temporary, `${asked}: ${error.message}`, 'try again');
+    return new CommandFailure(exitCodes.temporary, `${service}: ${error.message}`, 'try again');
   if (error instanceof MisconfigurationError && error.cause === undefined)
     return new CommandFailure(exitCodes.configuration, error.message);
   // The adapters hide AWS's message, because functions must not log it. The operator needs it: the operator's own right is missing.
@@ -22,7 +22,7 @@ export function awsFailure(asked: string, error: unknown): CommandFailure {
   const { name, message, code, $metadata }: AwsError = cause instanceof Error ? cause : new Error(String(cause));
   const what = code ?? name;
   if (what === 'ResourceNotFoundException')
-    return new CommandFailure(exitCodes.notFound, `${asked}: there is no such table in this account and region`);
+    return new CommandFailure(exitCodes.notFound, `${service}: there is no such table in this account and region`);
   // Without a login or a region the SDK sends no request.
   if (/^region (is missing|not accepted)/i.test(message))
     return new CommandFailure(exitCodes.configuration, message, 'name it: --region, or AWS_REGION');
@@ -30,6 +30,6 @@ export function awsFailure(asked: string, error: unknown): CommandFailure {
     return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
   const http = $metadata?.httpStatusCode ?? 0;
   if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
-    return new CommandFailure(exitCodes.configuration, `${asked} refuses: ${what}: ${message}`.slice(0, 600));
-  return new CommandFailure(exitCodes.temporary, `${asked} did not answer: ${what}: ${message}`.slice(0, 600));
+    return new CommandFailure(exitCodes.configuration, `${service} refuses: ${what}: ${message}`.slice(0, 600));
+  return new CommandFailure(exitCodes.temporary, `${service} did not answer: ${what}: ${message}`.slice(0, 600));
 }

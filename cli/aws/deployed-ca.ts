@@ -16,7 +16,7 @@ export interface DeployedFlags {
 }
 
 export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
-  const { created, ca } = await ask('init', flags, io);
+  const { created, ca } = await invoke('init', flags, io);
   if (created) return ca;
   throw new CommandFailure(
     exitCodes.conflict,
@@ -27,10 +27,14 @@ export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<Show
 }
 
 export async function loadDeployedCa(flags: DeployedFlags, io: Io): Promise<ShownCa> {
-  return (await ask('show', flags, io)).ca;
+  return (await invoke('show', flags, io)).ca;
 }
 
-async function ask(action: 'init' | 'show', flags: DeployedFlags, io: Io): Promise<{ ca: ShownCa; created: boolean }> {
+async function invoke(
+  action: 'init' | 'show',
+  flags: DeployedFlags,
+  io: Io,
+): Promise<{ ca: ShownCa; created: boolean }> {
   const called = flags.function ?? functionName(flags.cluster, 'ca');
   const answer = await io.callFunction({
     functionName: called,

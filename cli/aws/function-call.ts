@@ -7,7 +7,7 @@ import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 /** A little longer than the timeout of the functions. */
 const timeoutMilliseconds = 35_000;
 
-/** The result of the function. Every failure is a CommandFailure that says what to do. */
+/** The result of the function. Throws only CommandFailure. */
 export async function callFunction({ functionName, region, request }: FunctionCall): Promise<unknown> {
   const client = new LambdaClient({
     ...(region === undefined ? {} : { region }),
@@ -25,7 +25,7 @@ export async function callFunction({ functionName, region, request }: FunctionCa
       throw new CommandFailure(
         exitCodes.notFound,
         `there is no function ${functionName} in this account and region`,
-        'npx cdk deploy creates it; --region and --function say where else to look',
+        'npx cdk deploy creates it; --region and --function select another one',
       );
     throw awsFailure(functionName, error);
   } finally {
@@ -39,5 +39,5 @@ function failedFunction(functionName: string, payload: unknown): CommandFailure 
   const message = `${functionName} failed: ${String(errorType)}: ${String(errorMessage)}`.slice(0, 600);
   return errorType === 'MisconfigurationError'
     ? new CommandFailure(exitCodes.configuration, message)
-    : new CommandFailure(exitCodes.temporary, message, 'try again; its log says more');
+    : new CommandFailure(exitCodes.temporary, message, 'try again; its log has the details');
 }

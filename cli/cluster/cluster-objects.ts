@@ -25,7 +25,7 @@ export function addClusterAccess(command: CliCommand): CliCommand {
 export interface Whereabouts {
   readonly server: string;
   readonly context: string;
-  /** The user name that the API server sees; the kubeconfig's name for the login when the API server does not tell. */
+  /** The user name that the API server sees; the kubeconfig's name of the login if the API server refuses a SelfSubjectReview. */
   readonly user: string;
 }
 

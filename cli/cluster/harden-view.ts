@@ -16,7 +16,7 @@ export interface Binding {
 export interface HardenView extends Whereabouts {
   readonly controllerManager: ControllerManagerView;
   readonly bindings: readonly (Binding & { readonly means: string })[];
-  /** Rights that bypass attestation, by whatever binding. */
+  /** Rights that bypass attestation, by any binding. */
   readonly rights: readonly { readonly user: string; readonly may: string; readonly answer: boolean | undefined }[];
   readonly relays: readonly Relay[];
 }

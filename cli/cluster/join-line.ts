@@ -41,7 +41,7 @@ export async function findJoinPlace(cluster: ClusterClients, server: string | un
   if (server === undefined && isThisMachine(endpoint))
     throw new CommandFailure(
       exitCodes.configuration,
-      `no join command can be printed: cluster-info says that the API server is at ${endpoint}, which on every machine is that machine itself`,
+      `no join command can be printed: the address of the API server in cluster-info is ${endpoint}, which on each machine is that machine itself`,
       '--server HOST:PORT names where machines find it',
     );
   const warnings = await tryEndpoint(endpoint, certificates.map(({ pem }) => pem).join(''));
@@ -64,7 +64,7 @@ async function tryEndpoint(endpoint: string, ca: string): Promise<string[]> {
     throw new CommandFailure(
       exitCodes.configuration,
       `no join command can be printed: https://${endpoint} does not show cluster-info to a machine without a login (HTTP ${status})`,
-      `kubeadm init phase bootstrap-token gives that right (Role kubeadm:bootstrap-signer-clusterinfo); ${tokenOnly}`,
+      `kubeadm init phase bootstrap-token grants that right (Role kubeadm:bootstrap-signer-clusterinfo); ${tokenOnly}`,
     );
   } catch (error) {
     if (error instanceof CommandFailure) throw error;

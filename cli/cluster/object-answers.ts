@@ -24,7 +24,7 @@ export function ifFound<T>(answer: Promise<T>, what: string): Promise<T | undefi
   return expected(unlessRefused(answer, 'NotFound'), what);
 }
 
-/** The value, or undefined when the API server refuses for one of these reasons; for any reason when none is named. */
+/** The value, or undefined when the API server refuses for one of these reasons; for any reason without a list. */
 export async function unlessRefused<T>(answer: Promise<T>, ...reasons: ApiRefusal[]): Promise<T | undefined> {
   try {
     return await answer;
@@ -65,7 +65,7 @@ export async function allPages<T>(
   return items;
 }
 
-/** Whether a user may do one of these things; undefined when no answer is yes and this login may not ask about all. */
+/** Whether a user may do one of these things; undefined if no review allows it and this login may not create all reviews. */
 export async function isAllowed(
   { authorization }: ClusterClients,
   who: { readonly user: string; readonly groups: readonly string[] },

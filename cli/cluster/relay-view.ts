@@ -1,7 +1,7 @@
 /**
  * Whether a relay can take over when kube-controller-manager no longer approves. A user who may create Deployments in any
- * namespace can set the labels, so they only tell where to look. What counts: the Deployment is available, and its
- * ServiceAccount has the rights to approve and sign, which only a cluster administrator can grant.
+ * namespace can set the labels, so the labels only select candidates. A relay can take over if its Deployment is available and
+ * its ServiceAccount has the rights to approve and sign, which only a cluster administrator can grant.
  */
 import type { V1Deployment } from '@kubernetes/client-node';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
@@ -16,7 +16,7 @@ export interface Relay {
   readonly ready: number;
   /** The condition Available of the current generation. */
   readonly available: boolean;
-  /** `answer` undefined: this login may not ask. */
+  /** `answer` undefined: this login may not create SubjectAccessReviews. */
   readonly rights: readonly { readonly may: string; readonly answer: boolean | undefined }[];
   /** Whether it has all rights to approve and sign; undefined: none is missing, but at least one is unknown. */
   readonly approves: boolean | undefined;

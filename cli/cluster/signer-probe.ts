@@ -2,7 +2,7 @@
  * Whether a signer other than the relay answers requests for nodes' client certificates, if the flags of kube-controller-
  * manager cannot be seen. The probe creates and approves a request that no signer may sign; the active signer marks it Failed.
  *
- * The API server does not record which client wrote a condition, but the message tells: the request breaks two rules, the
+ * The API server does not record which client wrote a condition, but the message shows it: the request breaks two rules, the
  * in-tree signer reports the first, and the relay reports both.
  *
  * The probe is harmless: neither the common name nor the organization is a node's, the key is discarded before the request
@@ -68,7 +68,7 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
     for (let waited = 0; waited < waitMilliseconds; waited += pollMilliseconds) {
       await sleep(pollMilliseconds);
       const answer = answerTo(await expected(certificates.readCertificateSigningRequest({ name }), 'the probe'));
-      if (answer !== undefined) return judged(answer);
+      if (answer !== undefined) return stateOf(answer);
     }
     return {
       state: 'off',
@@ -80,7 +80,7 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
   }
 }
 
-function judged(answer: string): SeenController {
+function stateOf(answer: string): SeenController {
   if (rulesBroken.every((rule) => answer.includes(rule)))
     return { state: 'not seen', seen: ['the relay answered the probe before another signer could'] };
   const seen = `a signer other than the relay answered an approved request for ${signerName}: ${printable(answer)}`;

@@ -3,7 +3,7 @@
  * to token rotation"). With attestation a token may live longer, since it alone gives no certificate:
  *
  *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
- *   MachinePool   extended for as long as the pool is there; then deleted
+ *   MachinePool   extended as long as the pool exists; then deleted
  *
  * A token whose owner cannot be looked up is left as it is. A token is deleted for a missing owner only if the owner of at
  * least one other token exists. Otherwise the command may be looking at the wrong cluster.
@@ -43,9 +43,9 @@ export interface OwnerFacts {
 export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): TokenFate {
   if (owner === undefined) return { fate: 'delete', why: `the ${kind} is gone` };
   if (owner.metadata?.deletionTimestamp) return { fate: 'delete', why: `the ${kind} is being deleted` };
-  if (kind === 'pool') return { fate: 'extend', why: 'the pool is there' };
+  if (kind === 'pool') return { fate: 'extend', why: 'the pool exists' };
   if (!owner.status?.nodeRef?.name) return { fate: 'extend', why: 'the machine has no node yet' };
-  // Without a provider ID it could not be found out later which machine the node is.
+  // Only the provider ID shows later which machine the node is.
   if (!owner.spec?.providerID) return { fate: 'extend', why: 'the machine has no provider ID yet' };
   const ready = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
   return ready
@@ -173,14 +173,14 @@ async function settle(
 
 function fateOf(owner: TokenOwner, facts: OwnerFacts | undefined, noneExists: boolean): TokenFate {
   if (facts === undefined)
-    return { fate: 'leave', why: `there is no API cluster.x-k8s.io with ${resources[owner.kind]} to ask` };
+    return { fate: 'leave', why: `the cluster does not serve ${resources[owner.kind]} of cluster.x-k8s.io` };
   return noneExists ? inAnotherCluster : tokenFate(owner, facts);
 }
 
 /** In the wrong cluster no Machine exists. The token of a cluster's last Machine is left to expire. */
 const inAnotherCluster: TokenFate = {
   fate: 'leave',
-  why: 'no Machine and no MachinePool of any token is there: is it the right management cluster?',
+  why: 'no Machine and no MachinePool of any token exists: is it the right management cluster?',
 };
 
 /** Whether the write took place; false when another client changed the Secret first, which the next run sees. */

@@ -101,7 +101,7 @@ async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: str
   if (aws === undefined)
     throw new CommandFailure(
       exitCodes.configuration,
-      `${source}: cluster ${cluster.name} has no attestation.aws, and there is no other platform to ask`,
+      `${source}: cluster ${cluster.name} has no attestation.aws; machines of other platforms cannot be adopted`,
     );
   return { name: cluster.name, aws };
 }
@@ -143,7 +143,7 @@ async function one(aws: AwsAttestation, identity: string, io: Io): Promise<reado
   if (named === undefined)
     throw new CommandFailure(
       exitCodes.usage,
-      `${longText(identity)} is no instance`,
+      `${longText(identity)} is not an EC2 instance`,
       'it looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0; insecure machines cannot be adopted',
     );
   const place = placesOf(aws).find(({ account, region }) => account === named.account && region === named.region);
@@ -155,7 +155,7 @@ async function one(aws: AwsAttestation, identity: string, io: Io): Promise<reado
   const ec2 = await io.connectEc2();
   const instance = await ec2.describeInstance(place, named.instanceId);
   if (instance === 'notFound')
-    throw new CommandFailure(exitCodes.notFound, `EC2 knows no ${named.instanceId} in that account and region`);
+    throw new CommandFailure(exitCodes.notFound, `EC2 has no instance ${named.instanceId} in that account and region`);
   const machine = foundMachine(aws, place, instance);
   if (instance.state === 'running') return [machine];
   const stopped = violation('IdentityNotAllowed', `the instance is ${instance.state}`);

@@ -115,7 +115,7 @@ function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
   if (own.length > 0)
     throw new CommandFailure(
       exitCodes.usage,
-      `the deployment says what the CA is like; leave out ${own.map(flagText).join(', ')}`,
+      `the deployment defines the CA; leave out ${own.map(flagText).join(', ')}`,
     );
   return { ...flags, cluster };
 }
@@ -130,7 +130,7 @@ async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
     return await work();
   } catch (error) {
     if (error instanceof CaUnusableError && error.why === 'Missing')
-      throw new CommandFailure(exitCodes.notFound, error.message, 'countersign ca init makes one');
+      throw new CommandFailure(exitCodes.notFound, error.message, 'countersign ca init creates one');
     if (error instanceof CaUnusableError || (error instanceof Error && 'syscall' in error))
       throw new CommandFailure(exitCodes.configuration, error.message);
     throw error;

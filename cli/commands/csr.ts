@@ -30,7 +30,7 @@ export function csrCommands(program: CliCommand, io: Io): void {
   const csr = program.command('csr').description('look at certificate signing requests');
   addClusterOptions(csr.command('explain'))
     .description(
-      'say what the signer would do with a request, and why: each check with the value that it saw.\n' +
+      'show what the signer would do with a request, and why: each check with the value that it saw.\n' +
         'Exit code 0: it would be signed, now or once it is approved, or this signer issued its certificate. 1: it would not.',
     )
     .argument(
@@ -56,7 +56,7 @@ async function explainRequest(source: string, flags: ExplainFlags, io: Io): Prom
   const { object, certificate } = await loadRequest(source, flags, io);
   const caIsConfigured = chosen.file !== undefined;
   const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
-  io.out(printed(flags.output, { ...explanation, rules: chosen.source }, () => forPeople(explanation, chosen)));
+  io.out(printed(flags.output, { ...explanation, rules: chosen.source }, () => explanationText(explanation, chosen)));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
@@ -70,7 +70,8 @@ async function loadRequest(
   const isFile = source === '-' || io.fileExists(source) || /[/\\]|\.(json|ya?ml|pem|csr)$/i.test(source);
   const raw = isFile ? fromText(await readText(source, io), source, flags) : await fromCluster(source, flags, io);
   const decoded = decodeRequestObject(raw);
-  if (decoded.ok) return { object: decoded.value, certificate: certificateOf(raw) };
+  const { certificate } = objectOf(objectOf(raw)['status']);
+  if (decoded.ok) return { object: decoded.value, certificate: typeof certificate === 'string' ? certificate : '' };
   throw new CommandFailure(
     exitCodes.refused,
     `${source}: ${decoded.problem.message}`,
@@ -84,9 +85,9 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<u
     throw new CommandFailure(
       exitCodes.notFound,
       `there is no file ${name} here, and no kubeconfig ${kubeconfig} to look it up in a cluster`,
-      'name a file, or give --kubeconfig',
+      'name a file, or a kubeconfig with --kubeconfig',
     );
-  // The typed call would drop what it does not know.
+  // The typed call would drop unknown fields.
   const request = { group: 'certificates.k8s.io', version: 'v1', plural: 'certificatesigningrequests', name };
   return withObjects(flags, io, ({ custom }) =>
     expected<unknown>(custom.getClusterCustomObject(request), name, {
@@ -138,7 +139,7 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
   return isObject(value) ? { ...value, metadata: { ...notCreated, ...objectOf(value['metadata']) } } : value;
 }
 
-const signs = { pass: '✓', fail: '✗', wait: '…' } as const;
+const marks = { pass: '✓', fail: '✗', wait: '…' } as const;
 const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
   issue: 'Yes',
   wait: 'Not yet',
@@ -150,10 +151,10 @@ const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
   ignore: 'Not ours',
 };
 
-function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster): string {
+function explanationText(explanation: Explanation, { cluster, source }: ChosenCluster): string {
   const { name, signerName, checks, outcome, reason, message, validity, droppedExtensions } = explanation;
   const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
-  const rows = table(checks.map(({ check, result, seen }) => [signs[result], check, seen])).split('\n');
+  const rows = table(checks.map(({ check, result, seen }) => [marks[result], check, seen])).split('\n');
   const body = checks.map(({ violations }, index) =>
     [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
   );
@@ -168,10 +169,4 @@ function forPeople(explanation: Explanation, { cluster, source }: ChosenCluster)
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Not a whole number.');
   return Number(text);
-}
-
-/** The certificate of a request object that decoded; its status may be of any type. */
-function certificateOf(request: unknown): string {
-  const { status } = request as { readonly status?: { readonly certificate?: unknown } | null };
-  return typeof status?.certificate === 'string' ? status.certificate : '';
 }

@@ -34,7 +34,7 @@ interface HardenFlags extends ClusterAccessFlags {
   readonly output: string;
 }
 
-/** What the in-tree approver checks before it approves (pkg/controller/certificates/approver/sarapprove.go). */
+/** The rights that the in-tree approver checks before it approves (pkg/controller/certificates/approver/sarapprove.go). */
 const bypasses = [
   {
     role: 'system:certificates.k8s.io:certificatesigningrequests:nodeclient',
@@ -96,17 +96,17 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
       flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
     const lookAgain = async () => ({ ...whereabouts, ...(await look(cluster, probed, flags.signerName)) });
     const before = await lookAgain();
-    const say = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));
-    say(viewText(before));
+    const print = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));
+    print(viewText(before));
     if (flags.yes !== true) {
-      if (flags.check !== true) say(planText(before));
+      if (flags.check !== true) print(planText(before));
       if (flags.output === 'json') io.out(json(withFindings(before)));
       return flags.check === true ? verdict(before) : exitCodes.ok;
     }
     if (before.bindings.length > 0) mustBeReplaceable(before, flags.signerName);
-    const removed = await removeBindings(cluster, before.bindings, say);
+    const removed = await removeBindings(cluster, before.bindings, print);
     let after = await lookAgain();
-    // The API server's authorizer learns of a removed binding by a watch, so for a moment it may still say yes.
+    // The API server's authorizer learns of a removed binding by a watch, so for a moment it may still allow the request.
     for (let tries = 0; removed.length > 0 && tries < 10 && openWays(after).length > 0; tries += 1) {
       await sleep(300);
       after = await lookAgain();
@@ -155,14 +155,14 @@ function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readon
 async function removeBindings(
   { rbac }: ClusterClients,
   bindings: readonly Binding[],
-  say: (text: string) => void,
+  print: (text: string) => void,
 ): Promise<readonly string[]> {
   const removed: string[] = [];
   for (const { name, uid, resourceVersion } of bindings) {
     const removal = rbac.deleteClusterRoleBinding({ name, body: { preconditions: { uid, resourceVersion } } });
     await expected(unlessRefused(removal, 'NotFound'), `ClusterRoleBinding ${printable(name)}`);
     removed.push(name);
-    say(`removed ClusterRoleBinding ${printable(name)}\n`);
+    print(`removed ClusterRoleBinding ${printable(name)}\n`);
   }
   return removed;
 }
@@ -195,7 +195,7 @@ function withProbe(view: ControllerManagerView, probed: SeenController | undefin
   return { ...view, csrsigning: { state: both, seen: [...seen, ...probed.seen] } };
 }
 
-/** By what they give, not by their names: Kubernetes' own documentation has people make the same under other names. */
+/** Selected by the role that they grant, since Kubernetes' documentation shows the same bindings under other names. */
 async function bypassBindings({ rbac }: ClusterClients) {
   const all = await allPages((page) => rbac.listClusterRoleBinding({ ...page }), 'ClusterRoleBindings');
   return all.flatMap(({ metadata, roleRef, subjects = [] }) => {

@@ -139,8 +139,8 @@ function lockedText(lock: Lock): string {
 
 function onlyText({ nodeName }: Lock): string {
   return nodeName === undefined
-    ? 'no node name was locked: this machine has none on record, or it is already locked'
-    : 'no machine was locked: none is on record under this node name, or it is already locked';
+    ? 'no node name was locked: the machine is not on record with a node name, or the name is already locked'
+    : 'no machine was locked: no machine is on record under this node name, or it is already locked';
 }
 
 function subjectText(subject: LockSubject): string {
@@ -176,7 +176,7 @@ read the Secrets and ConfigMaps of the pods bound to it, get tokens for their se
 their status, and serve logs and exec. To end that:
   1. stop the machine, or cut its network to the API servers
   2. kubectl delete node ${node}     (its pods move; a kubelet that still runs registers again)
-  3. kubectl get csr | grep ${node}  (approve none of these; delete them)
+  3. kubectl get csr | grep ${node}  (do not approve these; delete them)
   4. deny its certificate: an AuthorizationConfiguration can, without a restart of the API server
   5. replace the Secrets that its pods could read
 Each step with its commands: docs/lock.md

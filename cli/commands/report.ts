@@ -103,7 +103,7 @@ function reportRows(
 const order = { denied: 0, unknown: 1, approved: 2 } as const;
 const unknown = {
   wouldBe: 'unknown',
-  message: 'it asked for nothing in 25 h and is not on record: adopt it',
+  message: 'it sent no request in 25 h, and no machine is on record under its name: adopt it',
 } as const;
 
 function rowOf({ nodeName = '', signerName, violations, decidedAt }: Verdict): ReportRow {

@@ -141,6 +141,6 @@ function missing(wanted: Wanted): CommandFailure {
   return new CommandFailure(
     exitCodes.notFound,
     'node' in wanted ? `no machine has the node name ${longText(wanted.node)}` : `${text(wanted)} is not on record`,
-    'countersign tofu list shows who is',
+    'countersign tofu list shows all records',
   );
 }

@@ -20,7 +20,7 @@ import { addClusterAccess, announce, withObjects } from '../cluster/cluster-obje
 import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
 import { findJoinPlace, isEndpoint, unsigned, waitForSignature } from '../cluster/join-line.ts';
 import { expected, isAllowed } from '../cluster/object-answers.ts';
-import { json } from '../output/output.ts';
+import { printed } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -116,24 +116,16 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       throw unsigned(record.token.id);
     }
     const { endpoint, pins } = place;
+    const token = tokenText(record.token);
     const command = [
       `kubelet-authenticator join ${endpoint}`,
-      `--token ${tokenText(record.token)}`,
+      `--token ${token}`,
       ...pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`),
       ...audience,
       `--provider ${flags.provider}`,
     ].join(' ');
-    if (flags.output === 'command') io.out(`${command}\n`);
-    else
-      io.out(
-        json({
-          token: tokenText(record.token),
-          ...shownToken(record, io.now()),
-          endpoint,
-          caCertHashes: pins,
-          command,
-        }),
-      );
+    const shown = { token, ...shownToken(record, io.now()), endpoint, caCertHashes: pins, command };
+    io.out(printed(flags.output, shown, () => `${command}\n`));
   });
 }
 
@@ -192,15 +184,15 @@ async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly strin
   if (cluster.attestation === undefined)
     throw new CommandFailure(
       exitCodes.usage,
-      `which deployment do machines prove themselves to? ${file === undefined ? 'The default rules do' : `${file} does`} not say`,
+      `which deployment checks the evidence of machines? ${file === undefined ? 'The default rules name' : `${file} names`} none`,
       '--audience names it, or --config and --cluster a cluster whose profiles demand attestation',
     );
   return [`--audience ${cluster.attestation.audience}`, `--cluster-name ${cluster.name}`];
 }
 
 /**
- * Warns of what keeps a machine with this token from joining, or lets it join without evidence. If a join command is
- * wanted that certainly cannot work, it throws CommandFailure.
+ * Warnings about rights with which a machine cannot join, or joins without evidence. Throws CommandFailure if the wanted join
+ * command certainly cannot work.
  */
 async function tokenWarnings(
   cluster: ClusterClients,

@@ -93,10 +93,10 @@ export function explain(
   const pending = triage(object) === 'NotApproved';
 
   const checks = [
-    ofSigner(signerName, profile),
-    ofState(object),
-    ofReading(decoded),
-    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.value).map(ofRule) : []),
+    signerCheck(signerName, profile),
+    stateCheck(object),
+    readingCheck(decoded),
+    ...(decoded.ok && profile !== undefined ? explainProfile(profile, object, decoded.value).map(ruleCheck) : []),
   ];
   const explanation = {
     name: object.name,
@@ -117,7 +117,7 @@ export function explain(
   const settled = triagePending(object);
   if (settled !== undefined) {
     const ca = profile === undefined || !caIsConfigured ? undefined : cluster.cas.get(profile.ca);
-    return { ...explanation, ...ofSettled(settled, object, givenCertificate(certificate, ca)) };
+    return { ...explanation, ...settledOutcome(settled, object, givenCertificate(certificate, ca)) };
   }
   const [first, ...more] = checks.flatMap(({ violations }) => violations);
   if (first !== undefined) {
@@ -131,18 +131,18 @@ export function explain(
 }
 
 /** The condition that made the request terminal. */
-function ofSettled(
+function settledOutcome(
   why: NonNullable<ReturnType<typeof triagePending>>,
   { conditions }: RequestObject,
   certificate: GivenCertificate,
 ): Pick<Explanation, 'outcome' | 'message' | 'certificate'> {
   switch (why) {
     case 'Denied':
-      return { outcome: 'denied', message: `it was denied${saidBy(conditions, 'Denied')}` };
+      return { outcome: 'denied', message: `it was denied${conditionReason(conditions, 'Denied')}` };
     case 'Failed':
       return {
         outcome: 'failed',
-        message: `it failed before${saidBy(conditions, 'Failed')}. It stays failed; its requester must make a new request`,
+        message: `it failed before${conditionReason(conditions, 'Failed')}. It stays failed; its requester must make a new request`,
       };
     case 'AlreadyIssued': {
       const { facts, issuedBy } = certificate;
@@ -166,13 +166,13 @@ function ofSettled(
 }
 
 /** `: <reason>: <message>` of the condition: untrusted text of the client that wrote the status. */
-function saidBy(conditions: RequestObject['conditions'], type: string): string {
+function conditionReason(conditions: RequestObject['conditions'], type: string): string {
   const { reason = '', message = '' } = conditions.find((condition) => condition.type === type) ?? {};
   const words = [printable(reason), printableUpTo(500, message)].filter((word) => word !== '');
   return words.length === 0 ? '' : `: ${words.join(': ')}`;
 }
 
-function ofSigner(signerName: string | undefined, profile: Profile | undefined): Check {
+function signerCheck(signerName: string | undefined, profile: Profile | undefined): Check {
   return {
     check: 'the signer is one of this cluster’s',
     result: profile === undefined ? 'fail' : 'pass',
@@ -181,7 +181,7 @@ function ofSigner(signerName: string | undefined, profile: Profile | undefined):
   };
 }
 
-function ofState(object: RequestObject): Check {
+function stateCheck(object: RequestObject): Check {
   const why = triage(object);
   return {
     check: 'approved, and not denied, failed or issued',
@@ -200,7 +200,7 @@ function conditionText({ type, status, reason }: RequestObject['conditions'][num
   return printable(`${type}${odd}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
 }
 
-function ofReading(decoded: ReadRequest['decoded']): Check {
+function readingCheck(decoded: ReadRequest['decoded']): Check {
   return {
     check: 'readable, and signed with its own key',
     result: decoded.ok ? 'pass' : 'fail',
@@ -209,17 +209,13 @@ function ofReading(decoded: ReadRequest['decoded']): Check {
   };
 }
 
-function ofRule({ check, observed, violations }: ReturnType<typeof explainProfile>[number]): Check {
+function ruleCheck({ check, observed, violations }: ReturnType<typeof explainProfile>[number]): Check {
   return { check, result: violations.length === 0 ? 'pass' : 'fail', seen: observed, violations };
 }
 
 const latestDate: Instant = 8_640_000_000_000_000;
 
-function lifetime(
-  { expirationSeconds }: RequestObject,
-  maxTtlSeconds: number,
-  now: Instant,
-): { notBefore: string; notAfter: string } {
+function lifetime({ expirationSeconds }: RequestObject, maxTtlSeconds: number, now: Instant) {
   const span = validity({ maxTtlSeconds, expirationSeconds, caNotAfter: latestDate, now });
   return { notBefore: new Date(span.notBefore).toISOString(), notAfter: new Date(span.notAfter).toISOString() };
 }

@@ -60,7 +60,7 @@ export function recordText(record: IdentityRecord): string {
     ['started', startedAt === undefined ? '-' : instantText(startedAt)],
     ['uses', `${uses}, of these ${renewals} renewals`],
     ['provider id', dash(printable(providerId))],
-    ['key', record.spkiSha256 ?? 'none yet: it was adopted and has not proved itself'],
+    ['key', record.spkiSha256 ?? 'not known yet: the machine was adopted and has not sent evidence'],
     ...record.previousSpkis.map((key) => ['before it', key]),
     ['addresses', dash(record.addresses.map(printable).join(', '))],
     ['last request', dash(printable(record.lastUid ?? ''))],

@@ -67,7 +67,7 @@ function decide(
     return { ...about, decision: 'refused', why: 'it is not on the list: countersign machines allow' };
   if (nodeName === undefined) return { ...about, decision: 'no name', why: unnamed(names) };
   if (!allowed.some((pattern) => nameMatches(pattern, nodeName)))
-    return { ...about, decision: 'refused', why: 'no rule of attestation.aws.nodeName gives it this name' };
+    return { ...about, decision: 'refused', why: 'no rule of attestation.aws.nodeName permits this name' };
   return { ...about, decision: 'adopt', why: '' };
 }
 
@@ -77,7 +77,7 @@ function unnamed(names: readonly string[]): string {
     : `it may be ${names.join(' or ')}: --name-rule chooses`;
 }
 
-/** What the records say about this machine or this name; undefined if nothing. */
+/** The decision that the records of this machine or this name require; undefined without such a record. */
 function standing(
   identity: string,
   nodeName: string | undefined,

@@ -1,4 +1,4 @@
-/** Opens the attestation records, or tells the operator why they cannot be opened. */
+/** Opens the attestation records, or throws CommandFailure with the reason. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
 import { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
@@ -44,7 +44,7 @@ async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
     return {
       register: dynamoDbAttestationAdmin(options),
       store: dynamoDbAttestations(options),
-      // Only commands that change something ask for it, before the change.
+      // Only commands that change something call it, before the change.
       by: () => callerArn(where),
       close: () => client.destroy(),
     };
@@ -56,7 +56,7 @@ async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
 
 /** The table has a generated name, so that a table which a deleted stack left behind does not block the next stack. */
 async function tableOf(cluster: string, where: { readonly region?: string }): Promise<string> {
-  const hint = 'npx cdk deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE say where else to look';
+  const hint = 'npx cdk deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE select another one';
   const withoutRight =
     'without cloudformation:DescribeStacks, --table or COUNTERSIGN_ATTESTATIONS_TABLE names the table';
   const outputs = await stackOutputs(cluster, where, withoutRight);

@@ -40,7 +40,7 @@ export function auditItem(change: Change, { by, reason }: Author, io: Io): Audit
   return { id: ulid(at, io.randomBytes(10)), at, by, reason, ...change };
 }
 
-/** A change is conditional on the records it was decided on. If they changed meanwhile, the command reads them once more and then gives up. */
+/** A change is conditional on the records that the decision is based on. If they changed meanwhile, the command tries once more. */
 export async function twice<T>(attempt: () => Promise<T | 'changed'>, what: string): Promise<T> {
   for (let tries = 0; tries < 2; tries += 1) {
     const answer = await attempt();

@@ -37,7 +37,7 @@ export function intruders(sources: readonly string[]): string[] {
 /** Only this command of the command line, and the adapters for cluster objects. */
 export function tokenReconcileIntruders(sources: readonly string[]): string[] {
   const own =
-    /^(core\/|adapters\/kubernetes\/|cli\/(runtime\/exit|cluster\/(object-answers|token-rotation))\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
+    /^(core\/|adapters\/(http|kubernetes)\/|cli\/(runtime\/exit|cluster\/(object-answers|token-rotation))\.ts$|deploy\/image\/token-reconcile\.ts$|node_modules\/(?!@aws|@smithy))/;
   return sources.filter((source) => !own.test(source));
 }
 

@@ -1,4 +1,4 @@
-/** What a command that cannot begin tells its operator to do. */
+/** Hints of commands that cannot begin. */
 import { expect, test } from 'vitest';
 import { awsFailure } from '../../../cli/aws/aws-failure.ts';
 import { run } from './run.ts';
@@ -34,13 +34,13 @@ clusters:
 `;
 
 test.each([
-  [{}, 'The default rules do not say'],
-  [{ 'countersign.yaml': yaml }, 'countersign.yaml does not say'],
-])('token create where nothing says to whom machines prove themselves', async (files, said) => {
+  [{}, 'The default rules name none'],
+  [{ 'countersign.yaml': yaml }, 'countersign.yaml names none'],
+])('token create without a deployment that checks evidence', async (files, message) => {
   const ran = await run(['token', 'create'], { files });
   expect([ran.code, ran.out]).toEqual([2, '']);
   expect(ran.err).toContain(
-    `which deployment do machines prove themselves to? ${said}\ncountersign: --audience names it`,
+    `which deployment checks the evidence of machines? ${message}\ncountersign: --audience names it`,
   );
 });
 

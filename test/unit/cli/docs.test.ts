@@ -9,8 +9,8 @@ import { run } from './run.ts';
 const page = readFileSync(join(import.meta.dirname, '../../../docs/cli.md'), 'utf8');
 
 test('the exit codes are those of the table', () => {
-  const told = [...page.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
-  expect(told).toEqual(Object.values(exitCodes));
+  const listed = [...page.matchAll(/^\| (\d) \|/gm)].map(([, code]) => Number(code));
+  expect(listed).toEqual(Object.values(exitCodes));
 });
 
 test('every command of the table exists', async () => {

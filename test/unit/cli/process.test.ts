@@ -18,11 +18,11 @@ function start(
       timeout: 15_000,
       env: { PATH: '/usr/bin:/bin' },
     });
-    const said = { out: '', err: '' };
-    child.stdout.setEncoding('utf8').on('data', (text: string) => void (said.out += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => void (said.err += text));
+    const printed = { out: '', err: '' };
+    child.stdout.setEncoding('utf8').on('data', (text: string) => void (printed.out += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => void (printed.err += text));
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, ...said }));
+    child.on('close', (code) => resolve({ code, ...printed }));
     child.stdin.end(input);
   });
 }
@@ -86,7 +86,7 @@ describe('help', () => {
     if (command.length === 0) expect(ran.out).toContain('Exit codes: 0 ok');
   });
 
-  test.each(['--version', '-V'])('%s says which one it is', async (flag) => {
+  test.each(['--version', '-V'])('%s prints the version', async (flag) => {
     expect(await run([flag])).toEqual({ code: 0, out: `${version}\n`, err: '' });
   });
 

@@ -1,4 +1,4 @@
-/** Runs the command line's main function with files of the test, and gives back all it said. */
+/** Runs the command line's main function with files of the test, and returns all its output. */
 import { processIo } from '../../../cli/world.ts';
 import type { Io } from '../../../cli/runtime/io.ts';
 import { main } from '../../../cli/main.ts';
@@ -11,7 +11,7 @@ export interface Ran {
 
 export const now = Date.parse('2026-06-01T12:00:00Z');
 
-/** `files` by path, `-` for standard input; whatever else is asked of the world is the real one. */
+/** `files` by path, `-` for standard input; everything else of the world is the real one. */
 export async function run(
   argv: readonly string[],
   {
@@ -24,18 +24,18 @@ export async function run(
     world?: Partial<Pick<Io, 'callFunction' | 'connectEc2' | 'now' | 'openRegister' | 'userName'>>;
   } = {},
 ): Promise<Ran> {
-  const said = { out: '', err: '' };
+  const printed = { out: '', err: '' };
   const real = processIo();
   const io: Io = {
     ...real,
     now: () => now,
     ...world,
-    out: (text) => void (said.out += text),
-    err: (text) => void (said.err += text),
+    out: (text) => void (printed.out += text),
+    err: (text) => void (printed.err += text),
     environment,
     fileExists: (path) => files[path] !== undefined || (path.startsWith('/') && real.fileExists(path)),
     read: async (path) => (files[path] === undefined ? real.read(path) : Buffer.from(files[path])),
   };
   const code = await main(argv, io);
-  return { code, ...said };
+  return { code, ...printed };
 }

@@ -148,7 +148,7 @@ describe('finding 23: a hostile object in a file', () => {
   test.each([
     ['a file name', ['csr', 'explain', 'x\u001b[31m.json']],
     ['an argument', ['csr', 'explain\u001b[31m']],
-    ['YAML that is none', ['csr', 'explain', '-']],
+    ['invalid YAML', ['csr', 'explain', '-']],
     ['a configuration', ['config', 'validate', '-']],
   ])('%s', async (_, argv) => {
     const { out, err } = await run(argv, { files: { '-': `version: "${hostile}\n  \u001b[31m: [` } });
@@ -185,7 +185,7 @@ describe('what is printed', () => {
     expect(yaml({ plain: 'ünd €' })).toBe('plain: ünd €\n');
   });
 
-  test('lines of ours keep their form', () => {
+  test('lines of the program keep their form', () => {
     expect(withoutHidden('✓  “a”  ünd\n   → €\n')).toBe('✓  “a”  ünd\n   → €\n');
     expect(withoutHidden('a\r\nb\u202e')).toBe('a\\u{d}\nb\\u{202e}');
   });

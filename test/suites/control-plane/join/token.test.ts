@@ -120,7 +120,7 @@ describe.skipIf(skip)('countersign token', () => {
       ['groups', ['--groups', 'system:masters'], 'bootstrap group "system:masters" is invalid'],
       ['a token', ['ABCDEF.0123456789abcdef'], 'the bootstrap token was not of the form'],
       ['a ttl', ['--ttl', 'soon'], 'It must look like 30m, 24h or 1h30m.'],
-      ['no audience', [], 'which deployment do machines prove themselves to?'],
+      ['no audience', [], 'which deployment checks the evidence of machines?'],
       ['a machine and a pool', ['--machine', 'a', '--pool', 'b'], 'cannot be used with'],
       ['an address', ['--audience', audience, '--server', 'https://x'], '--server is <host>:<port>'],
       ['usages', ['--audience', audience, '--usages', 'signing'], 'without the usages signing and authentication'],

@@ -54,14 +54,14 @@ test.each([
     6,
     /left as it is\n.*ca show --cluster prod --name nodes/,
   ],
-  ['show', 'none yet', { ok: false, name: 'nodes', why: 'Missing', message: 'there is no CA nodes yet' }, 4, /ca init/],
   [
     'show',
-    'a name nobody knows',
-    { ok: false, name: 'nodes', why: 'UnknownCa', message: 'it has web' },
+    'no CA yet',
+    { ok: false, name: 'nodes', why: 'Missing', message: 'there is no CA nodes yet' },
     4,
-    /it has web/,
+    /ca init/,
   ],
+  ['show', 'an unknown name', { ok: false, name: 'nodes', why: 'UnknownCa', message: 'it has web' }, 4, /it has web/],
   [
     'init',
     'a CA of another key',
@@ -87,7 +87,7 @@ test.each([undefined, 7, {}])('nor is one that answers something else: %j', asyn
 });
 
 test.each(['--key-spec P-384', '--subject CN=x', '--config countersign.yaml', '--validity 1d'])(
-  'what the CA is like is the deployment’s matter: %s',
+  'the deployment defines the CA: %s is refused',
   async (flags) => {
     const ran = await ask(`ca init --cluster prod --name nodes ${flags}`, made);
     expect([ran.code, ran.calls]).toEqual([2, []]);

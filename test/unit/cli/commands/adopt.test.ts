@@ -15,7 +15,7 @@ import { now, run } from '../run.ts';
 const [account, region] = ['111122223333', 'eu-central-1'];
 const tags = { 'kubernetes.io/cluster/prod': 'owned' };
 
-/** A world of its own for each test: a list gives all there is. */
+/** Each test has its own world, since a list returns all instances. */
 let world = createFakeAws();
 let ec2: FakeEc2;
 const shared = new Proxy({} as typeof world, { get: (_, key) => Reflect.get(world, key) as unknown });
@@ -92,8 +92,8 @@ describe('all that run', () => {
     const { code, err, rows } = await rowsOf(folder, yes);
     const providerId = `aws:///${machine.availabilityZone}/${machine.instanceId}`;
     const [identity, nodeName] = [identityOf(machine), machine.privateDnsName];
-    const said = `countersign: folder ${folder.path}, as ada\n`;
-    expect([code, err, rows]).toEqual([0, said, [{ identity, node: nodeName, providerId, decision: 'adopted' }]]);
+    const announced = `countersign: folder ${folder.path}, as ada\n`;
+    expect([code, err, rows]).toEqual([0, announced, [{ identity, node: nodeName, providerId, decision: 'adopted' }]]);
     const record = await folder.store.findNode(nodeName);
     expect(record).toEqual({
       identity,
@@ -123,7 +123,7 @@ describe('all that run', () => {
     expect(await audited(folder)).toHaveLength(1);
   });
 
-  test('page by page, and those alone that run and have the tag', async () => {
+  test('page by page, only instances that run and have the tag', async () => {
     const folder = await newFolder();
     // Addresses at random may give two machines one name.
     const machines = Array.from({ length: 12 }, (_, index) => launch({ privateIp: `10.0.0.${index + 1}` }));
@@ -137,7 +137,7 @@ describe('all that run', () => {
     expect(ec2.calls.at(-1)?.parameters).toMatchObject({ MaxResults: '5', NextToken: expect.any(String) as unknown });
   });
 
-  test('each rule of the policy is asked of what EC2 says, whatever its filters let through', async () => {
+  test('each rule of the policy is checked against the facts of EC2, also when its filters let more through', async () => {
     const folder = await newFolder();
     const weak = { ...launch().metadataOptions, httpTokens: 'optional' } as const;
     const machine = launch({ metadataOptions: weak });
@@ -189,7 +189,7 @@ describe('all that run', () => {
     await used(folder, recordOf('worker-4', 'd'), retired);
     const { code, rows } = await rowsOf(folder, yes, { nodeName: ['tag:Name'] });
     expect(code).toBe(6);
-    const why = new Map(rows.map(({ identity, decision, why: said }) => [identity, `${decision}: ${said}`]));
+    const why = new Map(rows.map(({ identity, decision, why: text }) => [identity, `${decision}: ${text}`]));
     expect(why.get(identityOf(first))).toBe(`conflict: the name belongs to ${recordOf(Name, 'a').identity}`);
     expect(why.get(identityOf(second))).toBe('conflict: it is on record as renamed, active');
     for (const twin of [third, fourth]) expect(why.get(identityOf(twin))).toBe('conflict: 2 machines have this name');
@@ -197,7 +197,7 @@ describe('all that run', () => {
     expect(await audited(folder)).toEqual([]);
   });
 
-  test('two facts may name a machine: which one does is the operator’s to say', async () => {
+  test('two rules name a machine: the operator chooses one', async () => {
     const [folder, machine] = [await newFolder(), launch()];
     const policy = { nodeName: ['privateDnsName', 'instanceId', 'pattern:*'] };
     const unsure = await rowsOf(folder, [], policy);
@@ -211,7 +211,7 @@ describe('all that run', () => {
     ]);
   });
 
-  test('what became somebody else’s between the look and the write is left alone', async () => {
+  test('a name that another machine claimed between the read and the write is left as it is', async () => {
     const [folder, machine] = [await newFolder(), launch()];
     const rival = recordOf(machine.privateDnsName, 'f');
     const ran = await adopt(folder, yes, {
@@ -236,7 +236,7 @@ describe('one, by hand', () => {
   const policy = { nodeName: ['pattern:cp-*'] };
   const one = (machine: FakeInstance, node = 'cp-1') => ['--node', node, '--identity', identityOf(machine), ...yes];
 
-  test('a pattern names nobody: the operator does, within it', async () => {
+  test('a pattern names no machine: the operator names one within it', async () => {
     const [folder, machine] = [await newFolder(), launch()];
     expect((await rowsOf(folder, [], policy)).rows).toMatchObject([{ decision: 'no name' }]);
     const outside = await rowsOf(folder, one(machine, 'worker-1'), policy);
@@ -290,7 +290,7 @@ test('EC2 that denies or does not answer is no empty list', async () => {
   expect(await adopt(folder, [])).toMatchObject({ code: 5, out: '' });
 });
 
-test('without a file nobody knows who may join', async () => {
+test('without a file the machines that may join are unknown', async () => {
   const folder = await newFolder();
   expect(await run(['tofu', 'adopt', '--data', folder.path])).toMatchObject({ code: 2 });
 });

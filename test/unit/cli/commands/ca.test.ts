@@ -18,7 +18,7 @@ async function certificate(name = 'ca'): Promise<X509Certificate> {
   return new X509Certificate((await show('--name', name, '-o', 'pem')).out);
 }
 
-test('init makes a CA, show shows it: the same to people and to programs', async () => {
+test('init creates a CA; show prints the same CA as a table and as JSON', async () => {
   const made = await init('-o', 'json');
   expect([made.code, made.err]).toEqual([0, '']);
   const shown = await show('-o', 'json');
@@ -132,7 +132,7 @@ describe('what cannot be', () => {
 test('show of what is not there', async () => {
   const ran = await show();
   expect([ran.code, ran.out]).toEqual([4, '']);
-  expect(ran.err).toMatch(/there is no CA .*\n.*ca init makes one/);
+  expect(ran.err).toMatch(/there is no CA .*\n.*ca init creates one/);
 });
 
 test('show of a CA that is damaged names no key', async () => {
@@ -154,6 +154,6 @@ test('a folder that cannot be written is a matter of configuration', async () =>
 });
 
 test('no key is ever printed', async () => {
-  const said = [await init(), await init(), await show(), await show('-o', 'json'), await show('-o', 'pem')];
-  for (const { out, err } of said) expect(out + err).not.toMatch(/PRIVATE/);
+  const runs = [await init(), await init(), await show(), await show('-o', 'json'), await show('-o', 'pem')];
+  for (const { out, err } of runs) expect(out + err).not.toMatch(/PRIVATE/);
 });

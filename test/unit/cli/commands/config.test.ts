@@ -96,7 +96,7 @@ describe('config docs', () => {
     expect(all.out).toContain('## k8s.example.com/web');
   });
 
-  test('of a file with mistakes: none', async () => {
+  test('a file with mistakes has no signers', async () => {
     const ran = await run(['config', 'docs', '-'], { files: { '-': bad } });
     expect([ran.code, ran.out]).toEqual([3, '']);
   });
@@ -110,7 +110,7 @@ test('docs/configuration.md ends with the reference of all keys', () => {
 
 const compare = (a: string, b: string): number => a.localeCompare(b);
 
-test('the reference tells every key of the schema once', () => {
+test('the reference lists every key of the schema once', () => {
   const keys = (schema: unknown): string[] => {
     const { properties = {}, additionalProperties } = schema as {
       properties?: Record<string, unknown>;
@@ -122,10 +122,10 @@ test('the reference tells every key of the schema once', () => {
       ...below,
     ];
   };
-  const told = [...configurationReference().matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) =>
+  const listed = [...configurationReference().matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) =>
     path.split('.').at(-1),
   );
-  expect(told.join('\n').split('\n').sort(compare)).toEqual(keys(configurationSchema()).sort(compare));
+  expect(listed.join('\n').split('\n').sort(compare)).toEqual(keys(configurationSchema()).sort(compare));
 });
 
 test('docs/configuration.md shows examples that are right', async () => {

@@ -91,7 +91,7 @@ describe('what would become of a request', () => {
     expect(await explain(object)).toMatchObject({ outcome, code, codes });
   });
 
-  test('a refusal says what the Failed condition will say', async () => {
+  test('a refusal has the text of the Failed condition', async () => {
     const shown = await explain(csr({ ...serving, subject: { O: 'dev', CN: 'x' } }));
     expect(shown.reason).toBe('SignerValidationFailure');
     expect(shown.message).toBe(
@@ -137,7 +137,7 @@ const refusedForPeople = `csr-1 for kubernetes.io/kubelet-serving, cluster defau
 No: SignerValidationFailure: subject common name does not begin with system:node:
 `;
 
-describe('for people', () => {
+describe('as a table', () => {
   test('every check with its sign and the value seen, and the outcome last', async () => {
     const object = csr({ ...serving, subject: { O: 'system:nodes', CN: 'n1' } }, { status: { conditions: [] } });
     const ran = await run(['csr', 'explain', 'csr.json'], { files: { 'csr.json': JSON.stringify(object) } });
@@ -205,7 +205,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, usages: [digital signature, se
     ['no file of that name', ['csr', 'explain', 'missing.json'], 4, /there is no file missing\.json/],
     ['no kubeconfig', ['csr', 'explain', 'csr-1', '--kubeconfig', '/nonexistent'], 4, /no kubeconfig \/nonexistent/],
     ['no argument', ['csr', 'explain'], 2, /missing required argument 'request'/],
-    ['an output nobody knows', ['csr', 'explain', '-', '-o', 'xml'], 2, /Allowed choices are table, json, yaml/],
+    ['an unknown output format', ['csr', 'explain', '-', '-o', 'xml'], 2, /Allowed choices are table, json, yaml/],
     ['an empty usage', ['csr', 'explain', '-', '--usages', 'a,,b'], 2, /first,second/],
     ['no number', ['csr', 'explain', '-', '--expiration-seconds', '1h'], 2, /Not a whole number/],
     ['a mistyped command', ['csr', 'explian'], 2, /Did you mean explain/],
@@ -349,12 +349,12 @@ clusters:
     const certificate = Buffer.from(ca.certificatePem).toString('base64');
     const object = csr(serving, { status: { conditions: [{ type: 'Approved' }], certificate } });
     const files = { '-': JSON.stringify(object), 'c.yaml': file };
-    const people = await run(['csr', 'explain', '-', '--config', 'c.yaml'], { files });
+    const asTable = await run(['csr', 'explain', '-', '--config', 'c.yaml'], { files });
     const unnamed = await run(['csr', 'explain', '-', '-o', 'json'], { files });
-    return { ...people, last: people.out.trim().split('\n').at(-1), unnamed: JSON.parse(unnamed.out) as Shown };
+    return { ...asTable, last: asTable.out.trim().split('\n').at(-1), unnamed: JSON.parse(unnamed.out) as Shown };
   };
 
-  test('issued by us: says until when, and ends with 0', async () => {
+  test('issued by this CA: prints the validity, exit code 0', async () => {
     const { code, last, unnamed } = await issuedBy('A');
     expect(code).toBe(0);
     expect(last).toMatch(
@@ -367,7 +367,7 @@ clusters:
     });
   });
 
-  test('issued by another CA: says so, and ends with 1', async () => {
+  test('issued by another CA: prints that, exit code 1', async () => {
     const { code, last } = await issuedBy('B');
     expect(code).toBe(1);
     expect(last).toMatch(
@@ -388,7 +388,7 @@ clusters:
     expect([code, out.trim().split('\n').at(-1)]).toEqual([1, line]);
   });
 
-  test('not ours, whatever its state', async () => {
+  test('of another signer, in any state', async () => {
     const status = { conditions: [{ type: 'Failed' }] };
     const files = { '-': JSON.stringify(csr(serving, { spec: { signerName: 'k8s.example.com/other' }, status })) };
     const { code, out } = await run(['csr', 'explain', '-'], { files });

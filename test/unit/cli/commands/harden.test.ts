@@ -1,4 +1,4 @@
-/** `countersign cluster harden` against an API server that answers as each test says. */
+/** `countersign cluster harden` against an API server with the answers of each test. */
 import { createServer } from 'node:http';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -29,7 +29,7 @@ const deployments = 'GET /apis/apps/v1/deployments';
 const pods = 'GET /api/v1/namespaces/kube-system/pods';
 const reviews = 'POST /apis/authorization.k8s.io/v1/subjectaccessreviews';
 
-/** Runs the command; a call without an answer is 404, the lists are empty and reviews say no. */
+/** Runs the command; a call without an answer is 404, the lists are empty and reviews do not allow. */
 async function harden(argv: readonly string[], given: Readonly<Record<string, readonly Answer[]>>) {
   const calls: { readonly call: string; readonly body: unknown }[] = [];
   const left = new Map(Object.entries(given).map(([call, answers]) => [call, [...answers]]));

@@ -6,7 +6,7 @@ import type { OpenRegister } from '../../../../cli/runtime/io.ts';
 import { audited, hour, machine, newFolder, recordOf, used } from '../register.ts';
 import { now, run } from '../run.ts';
 
-/** Said before anything is changed. */
+/** Printed before a change. */
 const announced = (path: string) => `countersign: folder ${path}, as ${by}\n`;
 const why = ['--reason', 'stolen, ticket 4711'];
 const [by, at] = [userInfo().username, '2026-06-01T12:00:00Z'];
@@ -23,15 +23,15 @@ describe('lock', () => {
       { id: lock?.id, at: now, by, action: 'lock', subject: 'worker-3', nodeName: 'worker-3', reason },
     ]);
     expect(ran.out).toMatch(/^locked: node worker-3 \(audit item [0-9A-Z]{26}, by \S+\)\n/);
-    for (const said of [
+    for (const line of [
       'until they expire',
       'kubectl delete node worker-3',
       'AuthorizationConfiguration',
       'docs/lock.md',
     ])
-      expect(ran.out).toContain(said);
+      expect(ran.out).toContain(line);
     expect(ran.err).toBe(
-      `${announced(folder.path)}countersign: no machine was locked: none is on record under this node name, or it is already locked\n`,
+      `${announced(folder.path)}countersign: no machine was locked: no machine is on record under this node name, or it is already locked\n`,
     );
   });
 
@@ -111,11 +111,11 @@ describe('lock', () => {
     ['', 'A node name has'],
     ['aws#', 'A machine looks like'],
     ['#x', 'A machine looks like'],
-  ])('lock: %j is nothing that a request could match', async (named, said) => {
+  ])('lock: %j cannot match any request', async (named, message) => {
     const folder = await newFolder();
     const ran = await run(['lock', named, '--data', folder.path, ...why]);
     expect([ran.code, ran.out]).toEqual([2, '']);
-    expect(ran.err).toContain(said);
+    expect(ran.err).toContain(message);
     expect(await folder.register.listLocks()).toEqual([]);
   });
 
@@ -126,7 +126,7 @@ describe('lock', () => {
     expect(await audited(folder)).toEqual([]);
   });
 
-  test('lock: another operator is quicker: the command looks again, and says who it was', async () => {
+  test('lock: another operator locks first: the command reads again and prints who it was', async () => {
     const folder = await newFolder();
     const world = {
       async openRegister(place: Parameters<ReturnType<typeof processIo>['openRegister']>[0]): Promise<OpenRegister> {
@@ -145,8 +145,8 @@ describe('lock', () => {
       },
     };
     const ran = await run(['lock', 'worker-1', '--data', folder.path, ...why], { world });
-    const said = `countersign: node worker-1 is already locked by eve: ${reason}\n`;
-    expect([ran.code, ran.err]).toEqual([6, `${announced(folder.path)}${said}`]);
+    const message = `countersign: node worker-1 is already locked by eve: ${reason}\n`;
+    expect([ran.code, ran.err]).toEqual([6, `${announced(folder.path)}${message}`]);
   });
 });
 
@@ -161,7 +161,7 @@ describe('unlock and locks', () => {
       expect([ran.code, ran.err]).toEqual([0, announced(folder.path)]);
       expect(ran.out).toMatch(/^unlocked: node worker-1, machine aws#\S+ \(audit item [0-9A-Z]{26}, by \S+\)\n$/);
       expect(await folder.register.listLocks()).toEqual([]);
-      expect((await audited(folder)).map(({ action, reason: said }) => [action, said])).toEqual([
+      expect((await audited(folder)).map(({ action, reason: why }) => [action, why])).toEqual([
         ['lock', reason],
         ['unlock', 'found again'],
       ]);
@@ -171,8 +171,8 @@ describe('unlock and locks', () => {
 
   test('lock: locks lists them, oldest first, and no name steers the terminal', async () => {
     const folder = await newFolder();
-    const none = await run(['locks', '--data', folder.path]);
-    expect([none.code, none.out]).toEqual([0, 'NODE  MACHINE  SINCE  BY  REASON\n']);
+    const empty = await run(['locks', '--data', folder.path]);
+    expect([empty.code, empty.out]).toEqual([0, 'NODE  MACHINE  SINCE  BY  REASON\n']);
     await run(['lock', 'worker-2', '--data', folder.path, ...why], { world: { now: () => now + 1 } });
     const odd = { id: '0', nodeName: '\u001b[31mx', at: now, by: 'eve\n', reason: '\u202e' };
     await folder.register.lock(odd, { ...odd, action: 'lock', subject: 'x' });
@@ -186,7 +186,7 @@ describe('unlock and locks', () => {
     expect((await run(['locks', '--data', folder.path, '-o', 'yaml'])).out).toContain('"node": "worker-2"\n');
   });
 
-  test('lock: tofu show tells of it', async () => {
+  test('lock: tofu show lists it', async () => {
     const folder = await newFolder();
     await used(folder, recordOf('worker-1', 'a'));
     await run(['lock', 'worker-1', '--data', folder.path, ...why]);

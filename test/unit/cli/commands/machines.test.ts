@@ -47,13 +47,13 @@ test('removing what is not there is not found, and leaves no audit item', async 
 test.each<readonly [string, readonly string[], RegExp]>([
   ['no reason', [id], /--reason/],
   ['no provider', [`i-${'a'.repeat(17)}`, '--reason', 'x'], /begins with its provider: aws#i-a/],
-  ['an id that is none', ['aws#i-12', '--reason', 'x'], /hexadecimal/],
+  ['an invalid id', ['aws#i-12', '--reason', 'x'], /hexadecimal/],
   ['blanks', ['aws#i- *', '--reason', 'x'], /looks like/],
   ['no name at all', ['aws#', '--reason', 'x'], /looks like/],
-])('%s is a usage error', async (_, argv, said) => {
+])('%s is a usage error', async (_, argv, message) => {
   const folder = await newFolder();
   const ran = await run(['machines', 'allow', ...argv, '--data', folder.path]);
   expect(ran.code).toBe(2);
-  expect(ran.err).toMatch(said);
+  expect(ran.err).toMatch(message);
   expect(await folder.register.listMachines()).toEqual([]);
 });

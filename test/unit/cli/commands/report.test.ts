@@ -19,7 +19,7 @@ test('of each node and signer the latest request, those that would be denied fir
     verdictOf('bad', [...missing, ['NameNotOwned', '10.0.0.9 is not its own']], { decidedAt: now - 2 * hour }),
     verdictOf('half', [], { decidedAt: now - hour }),
     verdictOf('half', missing, { decidedAt: now - hour, signerName: serving }),
-    // Refused already, and told.
+    // The refusal was already answered to the requester.
     verdictOf('enforced', missing, { mode: 'enforce' }),
     // More than 25 hours ago.
     verdictOf('late', missing, { decidedAt: now - 26 * hour, expiresAt: now - hour }),
@@ -64,7 +64,7 @@ test('finding 7: how many nodes still send an older version of evidence, and whi
     proved('old', 'aws/v1'),
     // More than 25 hours ago.
     proved('gone', 'aws/v1', { decidedAt: now - 26 * hour, expiresAt: now - hour }),
-    // A stock kubelet's serving request brings none.
+    // A stock kubelet's serving request has no evidence.
     verdictOf('stock', [], { mode: 'enforce' }),
   );
   const ran = await run(['report', '--data', folder.path]);
@@ -76,7 +76,7 @@ test('finding 7: how many nodes still send an older version of evidence, and whi
   expect(json).toMatchObject({ evidence: { 'aws/v1': ['old'], 'aws/v2': ['new-1', 'new-2'] } });
 });
 
-test('nobody: exit code 0', async () => {
+test('no node would be denied: exit code 0', async () => {
   const folder = await newFolder();
   await judged(folder, verdictOf('good'));
   const ran = await run(['report', '--data', folder.path]);
@@ -97,7 +97,9 @@ test('nodes of the cluster without a request or a record', async () => {
   };
   const ran = await report(['good', 'silent'], ['recorded']);
   expect(ran.code).toBe(1);
-  expect(ran.out).toMatch(/\nsilent +- +unknown +it asked for nothing in 25 h and is not on record: adopt it +-\n/);
+  expect(ran.out).toMatch(
+    /\nsilent +- +unknown +it sent no request in 25 h, and no machine is on record under its name: adopt it +-\n/,
+  );
   expect(ran.out).toMatch(/\n2 nodes: 1 would fail, 1 pass\n$/);
   expect(ran.urls).toEqual(['/api/v1/nodes?limit=250', '/api/v1/nodes?continue=page+1&limit=250']);
   expect((await report(['good', 'recorded'])).code).toBe(0);

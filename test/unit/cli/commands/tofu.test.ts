@@ -36,7 +36,7 @@ function disturbed(disturb: (open: OpenRegister) => Promise<unknown>) {
 const why = ['--reason', 'ticket 4711'];
 
 describe('list', () => {
-  test('machines by node name; wide says which machine and key', async () => {
+  test('machines by node name; wide adds provider id and key', async () => {
     const { path } = await folderWith(recordOf('worker-2', 'b', { uses: 7, renewals: 2 }), recordOf('worker-1', 'a'));
     const ran = await run(['tofu', 'list', '--data', path]);
     expect([ran.code, ran.err]).toEqual([0, '']);
@@ -86,7 +86,7 @@ describe('list', () => {
 });
 
 describe('reset', () => {
-  test('nothing is left but the audit item, which says who, why and what was there', async () => {
+  test('only the audit item is left: author, reason and the former record', async () => {
     const record = recordOf('worker-1', 'a');
     const folder = await folderWith(record);
     const ran = await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why]);
@@ -241,13 +241,13 @@ describe('where', () => {
       2,
       /--data <dir>' cannot be used with option '--region/,
     ],
-  ])('%s', async (_, argv, code, said) => {
+  ])('%s', async (_, argv, code, message) => {
     const ran = await run(['tofu', 'list', ...argv]);
     expect([ran.code, ran.out]).toEqual([code, '']);
-    expect(ran.err).toMatch(said);
+    expect(ran.err).toMatch(message);
   });
 
-  test('a file that is none of ours', async () => {
+  test('a file of another program', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'countersign-cli-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, 'attestations.sqlite'), 'something else altogether');

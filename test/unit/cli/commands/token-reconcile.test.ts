@@ -53,18 +53,18 @@ async function reconcile(machines: Readonly<Record<string, Found>>, owner: Parti
 }
 
 describe('finding 22: the wrong management cluster', () => {
-  test('that has none of the Machines: nothing is deleted, and the exit code says so', async () => {
+  test('without any of the Machines: nothing is deleted, exit code 4', async () => {
     const { exit, changed, tokens, outcomes } = await reconcile({ a: 'gone', b: 'gone' });
     expect({ exit, changed, outcomes }).toEqual({ exit: 4, changed: [], outcomes: ['left', 'left'] });
     expect(tokens[0]?.why).toContain('is it the right management cluster?');
   });
 
-  test('one Machine that is there tells it from the right one', async () => {
+  test('one existing Machine shows that it is the right one', async () => {
     const { exit, outcomes } = await reconcile({ a: 'gone', b: {} });
     expect({ exit, outcomes }).toEqual({ exit: 0, outcomes: ['deleted', 'extended'] });
   });
 
-  test('an answer that is none does not', async () => {
+  test('a failed lookup does not', async () => {
     const { exit, changed, outcomes } = await reconcile({ a: 'gone', b: 'forbidden' });
     expect({ exit, changed, outcomes }).toEqual({ exit: 4, changed: [], outcomes: ['left', 'failed'] });
   });

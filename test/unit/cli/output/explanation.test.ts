@@ -1,4 +1,4 @@
-/** The dry run must say what the story does: the same requests go through both. */
+/** The dry run must agree with core/issue.ts: the same requests go through both. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { temporaryCa } from '../../../../adapters/embedded/authority.ts';
@@ -78,7 +78,7 @@ test('explaining agrees with issuing on every combination', async () => {
           const ours = signerName === undefined || cluster.profiles.has(signerName);
           const expected = ended(done, pending, ours);
           seen.set(expected.outcome, (seen.get(expected.outcome) ?? 0) + 1);
-          expect({ object, told: { message, reason, outcome } }).toMatchObject({ object, told: expected });
+          expect({ object, explained: { message, reason, outcome } }).toMatchObject({ object, explained: expected });
         }
   close();
   // Every way a request can end was met.
@@ -95,7 +95,7 @@ const settled = {
   NotApproved: '',
 };
 
-/** `ours`: the signer is one of the cluster's. For any other the sign handler may name the state first; people are told the signer. */
+/** `ours`: the signer is one of the cluster's. For other requests the sign handler may name the state first, and the command names the signer. */
 function ended(
   outcome: SignOutcome,
   pending: boolean,
