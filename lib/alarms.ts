@@ -13,7 +13,7 @@ import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { refusalCodes } from '../core/outcome/outcome.ts';
-import type { RefusalCode } from '../core/outcome/outcome.ts';
+import type { BusyWhy, RefusalCode } from '../core/outcome/outcome.ts';
 import type { ServiceFunction } from './functions.ts';
 
 export interface AlarmOptions {
@@ -35,54 +35,49 @@ export const caStatusInterval = Duration.hours(6);
 /** `first`: one event alarms. `many`: the configured number of refusals. `lasting`: a state that often ends by itself, if it lasts. */
 type Threshold = 'first' | 'many' | 'lasting';
 
-/** Refusals within one period. `first` for a refusal that a correct client never causes. */
-const refusalThresholds: Readonly<Record<RefusalCode, 'first' | 'many'>> = {
-  SignerValidationFailure: 'many',
-  RequestMalformed: 'many',
-  RequestTooLarge: 'many',
-  SignatureInvalid: 'first',
-  KeyNotPermitted: 'many',
-  UsageNotPermitted: 'many',
-  SubjectNotPermitted: 'many',
-  SanNotPermitted: 'many',
-  NameReserved: 'first',
-  RequesterNotAllowed: 'many',
-  UidReused: 'first',
-  IntentExpired: 'first',
-  Locked: 'first',
-  AttestationMissing: 'many',
-  AttestationInvalid: 'many',
-  AttestationVersion: 'many',
-  AttestationChallenge: 'many',
-  IdentityNotAllowed: 'many',
-  TofuReuse: 'first',
-  TofuNodeMismatch: 'first',
-  TofuNodeTaken: 'first',
-  Revoked: 'first',
-  KeyReused: 'many',
-  NameNotOwned: 'first',
+/**
+ * Refusals within one period: `first` for a refusal that a correct client never causes. Some only occur with attestation,
+ * and one only with `freshKeys`.
+ */
+const refusalThresholds: Readonly<
+  Record<RefusalCode, readonly [threshold: 'first' | 'many', needs?: 'attestation' | 'freshKeys']>
+> = {
+  SignerValidationFailure: ['many'],
+  RequestMalformed: ['many'],
+  RequestTooLarge: ['many'],
+  SignatureInvalid: ['first'],
+  KeyNotPermitted: ['many'],
+  UsageNotPermitted: ['many'],
+  SubjectNotPermitted: ['many'],
+  SanNotPermitted: ['many'],
+  NameReserved: ['first'],
+  RequesterNotAllowed: ['many'],
+  UidReused: ['first'],
+  IntentExpired: ['first'],
+  Locked: ['first'],
+  AttestationMissing: ['many', 'attestation'],
+  AttestationInvalid: ['many', 'attestation'],
+  AttestationVersion: ['many', 'attestation'],
+  AttestationChallenge: ['many', 'attestation'],
+  IdentityNotAllowed: ['many', 'attestation'],
+  TofuReuse: ['first', 'attestation'],
+  TofuNodeMismatch: ['first', 'attestation'],
+  TofuNodeTaken: ['first', 'attestation'],
+  Revoked: ['first', 'attestation'],
+  KeyReused: ['many', 'freshKeys'],
+  NameNotOwned: ['first', 'attestation'],
 };
-
-/** Refusals that only occur with attestation. */
-const attestationCodes: ReadonlySet<RefusalCode> = new Set([
-  'AttestationMissing',
-  'AttestationInvalid',
-  'AttestationVersion',
-  'AttestationChallenge',
-  'IdentityNotAllowed',
-  'TofuReuse',
-  'TofuNodeMismatch',
-  'TofuNodeTaken',
-  'Revoked',
-  'NameNotOwned',
-]);
 
 /** The codes that the functions of this cluster can refuse with. */
 function codesOf({ attestation, profiles }: ClusterConfiguration): readonly RefusalCode[] {
-  const freshKeys = [...profiles.values()].some((profile) => profile.freshKeys === true);
-  return refusalCodes.filter(
-    (code) => (attestation !== undefined || !attestationCodes.has(code)) && (freshKeys || code !== 'KeyReused'),
-  );
+  const has = {
+    attestation: attestation !== undefined,
+    freshKeys: [...profiles.values()].some((profile) => profile.freshKeys === true),
+  };
+  return refusalCodes.filter((code) => {
+    const [, needs] = refusalThresholds[code];
+    return needs === undefined || has[needs];
+  });
 }
 
 /** Returns the metric filters that must exist before the ca function first logs. */
@@ -144,32 +139,26 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   const error = '$.level = "error"';
   const slow = 'crashed or took longer than 25 s';
 
+  /** The alarms of every function that callers wait for. */
+  function runs(section: string, one: string, all: string, { function: of }: ServiceFunction): void {
+    counted(`${section}-errors`, `${one} ${slow}`, of.metricErrors({ period }), 'first');
+    const busy = `${all} have been busy and calls turned away`;
+    counted(`${section}-throttles`, busy, of.metricThrottles({ period }), 'lasting');
+  }
+
   /** The alarms that sign and attest share. `depends`: the services they call; `keeps`: what they cannot do when they fail. */
   function serves(section: 'sign' | 'attest', of: ServiceFunction, depends: string, keeps: string): void {
     const prefix = section === 'sign' ? 'Sign' : 'Attest';
-    counted(`${section}-errors`, `the ${section} function ${slow}`, of.function.metricErrors({ period }), 'first');
-    counted(
-      `${section}-throttles`,
-      `all ${section} functions have been busy and calls turned away`,
-      of.function.metricThrottles({ period }),
-      'lasting',
-    );
+    runs(section, `the ${section} function`, `all ${section} functions`, of);
     counted(
       `${section}-internal`,
       `a fault that does not pass by itself keeps the ${section} function from ${keeps}`,
       lines(`${prefix}Internal`, of.logGroup, error),
       'first',
     );
-    for (const [why, meaning] of [
-      ['Unavailable', `${depends} has not answered properly`],
-      ['Throttled', `${depends} has been asking to slow down`],
-    ] as const)
-      counted(
-        `${section}-${why.toLowerCase()}`,
-        meaning,
-        lines(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`),
-        'lasting',
-      );
+    const why = (why: BusyWhy): IMetric => lines(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
+    counted(`${section}-unavailable`, `${depends} has not answered properly`, why('Unavailable'), 'lasting');
+    counted(`${section}-throttled`, `${depends} has been asking to slow down`, why('Throttled'), 'lasting');
   }
   serves('sign', sign, 'KMS or DynamoDB', 'signing');
   if (attest !== undefined) serves('attest', attest, 'STS, EC2 or DynamoDB', 'proving machines');
@@ -180,21 +169,17 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     // The relay denies by attest's verdict, so sign never sees these requests. Attest's log counts into the same metric.
     if (attest !== undefined)
       filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, { kind: 'Verdict' });
-    counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code]);
+    counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code][0]);
   }
   // A metric without an alarm: audit mode is for clusters that are known not to pass yet.
   if (attest !== undefined) filter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
 
   // One time series per caller, so that the notification names the caller as the alarm's contributor.
   // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/multi-time-series-alarm.html
-  for (const [of, { logGroup }] of [
-    ['Sign', sign],
-    ...(attest === undefined ? [] : [['Attest', attest] as const]),
-  ] as const)
-    filter('CallersRefused', logGroup, '$.outcome = "forbidden"', {
-      kind: of,
-      dimensions: { Caller: '$.callerPrincipal' },
-    });
+  const dimensions = { Caller: '$.callerPrincipal' };
+  filter('CallersRefused', sign.logGroup, '$.outcome = "forbidden"', { kind: 'Sign', dimensions });
+  if (attest !== undefined)
+    filter('CallersRefused', attest.logGroup, '$.outcome = "forbidden"', { kind: 'Attest', dimensions });
   counted(
     'callers-refused',
     'a caller whom IAM lets in and the cluster does not know asked for certificates; the contributor to the alarm is the caller',
@@ -210,14 +195,8 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     counted('front-door-errors', `callers who come by ${way} have been getting 5xx`, metric, 'lasting', way);
 
   if (authorizer !== undefined) {
-    const { function: checks, logGroup: log } = authorizer;
-    counted('authorizer-errors', `the authorizer ${slow}`, checks.metricErrors({ period }), 'first');
-    counted(
-      'authorizer-throttles',
-      'all authorizers have been busy and calls turned away',
-      checks.metricThrottles({ period }),
-      'lasting',
-    );
+    const { logGroup: log } = authorizer;
+    runs('authorizer', 'the authorizer', 'all authorizers', authorizer);
     counted('authorizer-faults', 'no token can be checked', lines('AuthorizerFaults', log, error), 'first');
     counted(
       'authorizer-keys',

@@ -1,5 +1,3 @@
-import { KubeConfig } from '@kubernetes/client-node';
-import type { RequestOptions } from 'node:https';
 import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
 import type {
   AccessQuestion,
@@ -10,30 +8,21 @@ import type {
   WatchEvent,
 } from '../../core/ports/kubernetes-api.ts';
 import { interpret, refusalOf } from './answer.ts';
-import { boundPlugins } from './plugins.ts';
-import { createTransport, loginMilliseconds } from './transport.ts';
+import { connectTransport } from './login.ts';
+import type { KubernetesLogin } from './login.ts';
 import type { HttpCall, KubernetesTransport } from './transport.ts';
 import { decodeWatch } from './watch.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
 
-/** Where the API server and the login to it are described. */
-export type KubernetesLogin =
-  { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
-
 export interface KubernetesApi {
   readonly requests: RequestApi;
-  /** For those around the relay; the relay itself does none of it. */
-  readonly requester: RequesterApi;
+  /** Create and delete a request: for the demo, since the relay does neither. */
+  create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
+  remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   lease(namespace: string, name: string): KubernetesLease;
   /** Where it is, for a log line. */
   readonly server: string;
   close(): void;
-}
-
-/** What a node and an approver do with a request. */
-export interface RequesterApi extends Pick<RequestApi, 'updateApproval'> {
-  create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
 /** One Lease of coordination.k8s.io/v1. Like RequestApi: a refusal is a value; an unknown result is thrown. */
@@ -70,61 +59,13 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
   const { transport, server } = connectTransport(login);
   return {
     requests: requestApi(transport),
-    requester: requesterApi(transport),
+    create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
+    remove: (name, signal) =>
+      ask(transport, { method: 'DELETE', path: `${group}/${encodeURIComponent(name)}`, signal }),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
     server,
     close: () => transport.close(),
   };
-}
-
-/** The same connection for what speaks of other objects (objects.ts). */
-export function connectTransport(
-  login: KubernetesLogin,
-  loginLimit: number = loginMilliseconds,
-): {
-  readonly transport: KubernetesTransport;
-  readonly server: string;
-  /** Names in the kubeconfig; empty where it has none. */
-  readonly context: string;
-  readonly user: string;
-} {
-  let config = load(login, loginLimit);
-  const server = config.getCurrentCluster()?.server;
-  if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
-  const transport = createTransport(
-    new URL(server),
-    async (reload) => {
-      // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
-      if (reload) config = load(login, loginLimit);
-      const options: RequestOptions = {};
-      await config.applyToHTTPSOptions(options);
-      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
-      return options;
-    },
-    undefined,
-    loginLimit,
-  );
-  return { transport, server, context: config.getCurrentContext(), user: config.getCurrentUser()?.name ?? '' };
-}
-
-function load(login: KubernetesLogin, loginLimit: number): KubeConfig {
-  const config = new KubeConfig();
-  boundPlugins(config, loginLimit);
-  if (login.kind === 'inCluster') config.loadFromCluster();
-  else {
-    config.loadFromFile(login.path);
-    if (login.context !== undefined) config.setCurrentContext(login.context);
-  }
-  allowPlainLoopback(config);
-  return config;
-}
-
-/** The library wants insecure-skip-tls-verify for http://. On this machine's own loopback there is nobody to verify. */
-function allowPlainLoopback(config: KubeConfig): void {
-  const loopback = /^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?(\/|$)/;
-  config.clusters = config.clusters.map((cluster) =>
-    loopback.test(cluster.server) ? { ...cluster, skipTLSVerify: true } : cluster,
-  );
 }
 
 function requestApi(transport: KubernetesTransport): RequestApi {
@@ -227,15 +168,6 @@ function reviewOf({ user, uid, groups, extra, ...attributes }: AccessQuestion): 
       extra,
       resourceAttributes: { ...attributes, version: '*' },
     },
-  };
-}
-
-function requesterApi(transport: KubernetesTransport): RequesterApi {
-  const path = (name: unknown): string => `${group}/${encodeURIComponent(String(name))}`;
-  return {
-    create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
-    updateApproval: (object, signal) => replace(transport, 'approval', object, signal),
-    remove: (name, signal) => ask(transport, { method: 'DELETE', path: path(name), signal }),
   };
 }
 

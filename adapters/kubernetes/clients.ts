@@ -15,8 +15,8 @@ import {
 } from '@kubernetes/client-node';
 import type { Configuration, RequestContext } from '@kubernetes/client-node';
 import { interpret } from './answer.ts';
-import { connectTransport } from './api.ts';
-import type { KubernetesLogin } from './api.ts';
+import { connectTransport } from './login.ts';
+import type { KubernetesLogin } from './login.ts';
 import { ApiRefused } from './refused.ts';
 import type { HttpCall, KubernetesTransport } from './transport.ts';
 

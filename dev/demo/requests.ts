@@ -15,7 +15,7 @@ export async function postRequest(
   api: KubernetesApi,
   { terminal, signal }: DemoWorld,
 ): Promise<JsonObject> {
-  const object = present(await api.requester.create(asked.object, signal), 'the request could not be created');
+  const object = present(await api.create(asked.object, signal), 'the request could not be created');
   const { username } = object['spec'] as { username: string };
   terminal.step('request', `${nameOf(object)}, by ${username}`);
   terminal.step('', `O=${organization}, CN=${commonName}`);

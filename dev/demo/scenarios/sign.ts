@@ -96,7 +96,7 @@ async function playGreedy(
 }
 
 async function approve(object: JsonObject, stack: DemoStack, { terminal, signal }: DemoWorld): Promise<void> {
-  const answer = await stack.cluster.requester.updateApproval(approved(object), signal);
+  const answer = await stack.cluster.requests.updateApproval(approved(object), signal);
   present(answer, 'the request could not be approved');
   terminal.step('approved', `as \`kubectl certificate approve ${nameOf(object)}\` does it`);
 }
@@ -109,7 +109,7 @@ function failureIn(object: JsonObject): string | undefined {
 /** Leaves a real cluster unchanged, also after a failure. */
 async function removeAll(names: readonly string[], stack: DemoStack, { terminal }: DemoWorld): Promise<void> {
   for (const name of names) {
-    const answer = await stack.cluster.requester
+    const answer = await stack.cluster
       .remove(name, AbortSignal.timeout(5_000))
       .catch((error: unknown) => ({ ok: false as const, message: String(error) }));
     if (!answer.ok) terminal.line(`  could not delete certificatesigningrequest ${name}: ${answer.message}`);

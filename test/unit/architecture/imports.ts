@@ -64,7 +64,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/configuration/schema/cluster.ts': ['zod'],
   'core/configuration/schema/deployment.ts': ['zod'],
   'core/configuration/schema/values.ts': ['zod'],
-  'adapters/kubernetes/api.ts': ['@kubernetes/client-node'],
+  'adapters/kubernetes/login.ts': ['@kubernetes/client-node'],
   'adapters/kubernetes/clients.ts': ['@kubernetes/client-node'],
   'adapters/aws/sigv4.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js', '@aws-sdk/credential-providers'],
   'adapters/aws/sigv4-identity.ts': ['@smithy/signature-v4', '@aws-crypto/sha256-js'],

@@ -1,0 +1,89 @@
+/** The login to an API server: a kubeconfig with its exec plugins, or the service account of this pod. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { RequestOptions } from 'node:https';
+import { KubeConfig } from '@kubernetes/client-node';
+import { createTransport, loginMilliseconds } from './transport.ts';
+import type { KubernetesTransport } from './transport.ts';
+
+/** Where the API server and the login to it are described. */
+export type KubernetesLogin =
+  { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+
+/** Throws at once if the configuration cannot be read. */
+export function connectTransport(
+  login: KubernetesLogin,
+  loginLimit: number = loginMilliseconds,
+): {
+  readonly transport: KubernetesTransport;
+  readonly server: string;
+  /** Names in the kubeconfig; empty where it has none. */
+  readonly context: string;
+  readonly user: string;
+} {
+  let config = load(login, loginLimit);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new Error('the kubeconfig has no current context with a cluster');
+  const transport = createTransport(
+    new URL(server),
+    async (reload) => {
+      // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
+      if (reload) config = load(login, loginLimit);
+      const options: RequestOptions = {};
+      await config.applyToHTTPSOptions(options);
+      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
+      return options;
+    },
+    undefined,
+    loginLimit,
+  );
+  return { transport, server, context: config.getCurrentContext(), user: config.getCurrentUser()?.name ?? '' };
+}
+
+function load(login: KubernetesLogin, loginLimit: number): KubeConfig {
+  const config = new KubeConfig();
+  boundPlugins(config, loginLimit);
+  if (login.kind === 'inCluster') config.loadFromCluster();
+  else {
+    config.loadFromFile(login.path);
+    if (login.context !== undefined) config.setCurrentContext(login.context);
+  }
+  allowPlainLoopback(config);
+  return config;
+}
+
+/** The library demands insecure-skip-tls-verify for http://. On the loopback interface there is no server identity to verify. */
+function allowPlainLoopback(config: KubeConfig): void {
+  const loopback = /^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?(\/|$)/;
+  config.clusters = config.clusters.map((cluster) =>
+    loopback.test(cluster.server) ? { ...cluster, skipTLSVerify: true } : cluster,
+  );
+}
+
+type Run = (command: string, args: readonly string[], options: SpawnOptions) => ChildProcess;
+
+/**
+ * Ends a plugin that runs longer, with all it started: the library waits for it for good, and each further try would leave
+ * one more behind. The library has no setting for it; how it runs plugins is a field of its object for them.
+ */
+function boundPlugins(config: object, milliseconds: number): void {
+  const { authenticators } = config as { readonly authenticators: readonly { execFn?: Run }[] };
+  for (const authenticator of authenticators)
+    if (authenticator.execFn !== undefined)
+      authenticator.execFn = (command, args, options) => runFor(milliseconds, command, args, options);
+}
+
+function runFor(milliseconds: number, command: string, args: readonly string[], options: SpawnOptions): ChildProcess {
+  // In a process group of its own: a script's children hold its output open after it.
+  const child = spawn(command, args, { ...options, detached: true });
+  const timer = setTimeout(() => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // It ended meanwhile.
+    }
+  }, milliseconds);
+  child.once('close', () => clearTimeout(timer));
+  child.once('error', () => clearTimeout(timer));
+  return child;
+}
