@@ -4,6 +4,8 @@
  *
  * The AWS SDK is loaded at the first call, so a relay with another login does not hold it in memory.
  */
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import { keepFresh } from './sigv4-freshness.ts';
 import type { RoleCredentials } from './sigv4-freshness.ts';
 
@@ -24,10 +26,6 @@ interface SignableCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }
-type SigningAnswer =
-  | { readonly ok: true; readonly headers: Readonly<Record<string, string>> }
-  | { readonly ok: false; readonly message: string };
-
 /** AssumeRole, including its retry. The call to the endpoint waits for it. */
 const stsMilliseconds = 5_000;
 /** The maximum for role chaining, and AWS's default. */
@@ -37,7 +35,7 @@ const sessionSeconds = 3_600;
 export function createSigV4(
   options: SigV4Options,
   world: { readonly now: () => number; readonly assume?: () => Promise<RoleCredentials> } = { now: Date.now },
-): (call: SignableCall) => Promise<SigningAnswer> {
+): (call: SignableCall) => Promise<Result<Readonly<Record<string, string>>, string>> {
   const { service, region = options.region } = endpointOf(new URL(options.url).hostname);
   if (region === undefined)
     throw new Error(`AWS_REGION must be set: ${options.url} does not contain a region in its host name`);
@@ -50,7 +48,7 @@ export function createSigV4(
     } catch (error) {
       const message = refusalOf(error);
       if (message === undefined) throw new Error(`assuming the caller role: ${nameOf(error)}`, { cause: error });
-      return { ok: false, message };
+      return failure(message);
     }
     const [{ SignatureV4 }, { Sha256 }] = await Promise.all([
       import('@smithy/signature-v4'),
@@ -70,7 +68,7 @@ export function createSigV4(
       },
       { signingDate: new Date(world.now()) },
     );
-    return { ok: true, headers: signed.headers };
+    return success(signed.headers);
   };
 }
 

@@ -1,85 +1,66 @@
 /**
- * What the sign and attest functions said (docs/signing-api.md). Only an answer that is ours beyond doubt can end a
- * request or decide about it: the header, the status that belongs to it, and a body that keeps its form. Everything else
- * is somebody else talking.
+ * Decodes the answers of the sign and attest functions (docs/signing-api.md). Only an answer that is certainly theirs can end
+ * a request or decide about it: it has their header, the status that belongs to it, and a body of their form. Anything else
+ * may come from another server.
  */
 import { isRefusalCode, violation } from '../../core/outcome/outcome.ts';
 import type { BusyWhy, IgnoredWhy, Violation } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import type { AttestAnswer, AttestVerdict, NoAnswer, SignAnswer } from '../../core/ports/signing-endpoint.ts';
-import { isObject } from '../../core/encoding/json-object.ts';
+import type { AttestAnswer, AttestVerdict, SignAnswer } from '../../core/ports/signing-endpoint.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
-/** Of ours and of API Gateway alike: no more now, or not to you. */
-function withoutAnswer({ status, headers, body }: WholeAnswer): NoAnswer | undefined {
-  if (status === 429 || status === 503) {
-    const json = parse(body);
-    return { kind: 'busy', ...(headers[outcomeHeader] === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
-  }
-  if (status === 401 || status === 403)
-    return {
-      kind: 'unauthorized',
-      message: headers[outcomeHeader] === 'forbidden' ? `HTTP ${status}: ${unknownCaller}` : `HTTP ${status}`,
-    };
-  return undefined;
-}
-
 export function interpretSign(answer: WholeAnswer): SignAnswer {
-  const { status, headers, body } = answer;
-  const none = withoutAnswer(answer);
-  if (none !== undefined) return none;
-  const outcome = headers[outcomeHeader];
-  const unexpected = (message: string): SignAnswer => ({ kind: 'unexpected', status, message });
-  if (outcome === undefined) return unexpected(notOurs);
-  const json = parse(body);
-  if (outcome === 'issued' && status === 200) {
+  return interpret<SignAnswer>(answer, (outcome, status, json) => {
+    if (outcome === 'ignored' && status === 409) return { kind: 'ignored' };
+    if (outcome !== 'issued' || status !== 200) return mismatch;
     const certificatePem = certificateIn(json);
-    return certificatePem === undefined ? unexpected('no certificate in it') : { kind: 'issued', certificatePem };
-  }
-  if (outcome === 'refused' && (status === 422 || status === 413)) return refusalIn(status, json);
-  if (outcome === 'ignored' && status === 409) return { kind: 'ignored' };
-  if (outcome === 'invalid' && status === 400) return { kind: 'invalid' };
-  return unexpected(mismatch);
+    return certificatePem === undefined ? 'no certificate in it' : { kind: 'issued', certificatePem };
+  });
 }
 
-/** Without the header `verdict` whatever looks like a decision is none. */
+/** Only an answer with the outcome `verdict` is a decision. */
 export function interpretAttest(answer: WholeAnswer): AttestAnswer {
-  const { status, headers, body } = answer;
-  const none = withoutAnswer(answer);
-  if (none !== undefined) return none;
-  const outcome = headers[outcomeHeader];
-  const unexpected = (message: string): AttestAnswer => ({ kind: 'unexpected', status, message });
-  if (outcome === undefined) return unexpected(notOurs);
-  const json = parse(body);
-  if (outcome === 'verdict' && status === 200) {
+  return interpret<AttestAnswer>(answer, (outcome, status, json) => {
+    if (outcome !== 'verdict' || status !== 200) return mismatch;
     const verdict = verdictIn(json);
-    return verdict === undefined ? unexpected('a verdict that is not one we know') : { kind: 'verdict', verdict };
-  }
-  if (outcome === 'refused' && (status === 422 || status === 413)) return refusalIn(status, json);
-  if (outcome === 'invalid' && status === 400) return { kind: 'invalid' };
-  return unexpected(mismatch);
+    return verdict === undefined ? 'a verdict that is not one we know' : { kind: 'verdict', verdict };
+  });
 }
 
-const outcomeHeader = 'x-countersign-outcome';
-/** The function itself said no, not the front door before it. */
-const unknownCaller = 'the function knows neither this role nor this service account (access in countersign.yaml)';
-const notOurs = 'not an answer of countersign';
 const mismatch = 'outcome and status do not go together';
 
-function refusalIn(
-  status: number,
-  json: JsonObject | undefined,
-): (SignAnswer & AttestAnswer) & { kind: 'refused' | 'unexpected' } {
-  const [first, ...more] = violationsIn(json);
-  if (first === undefined) return { kind: 'unexpected', status, message: 'a refusal without reasons we know' };
-  return { kind: 'refused', violations: [first, ...more] };
+/** `own` decodes the answers of one function; a string says what is unexpected. */
+function interpret<T>(
+  { status, headers, body }: WholeAnswer,
+  own: (outcome: unknown, status: number, json: JsonObject) => T | string,
+): T | (SignAnswer & AttestAnswer) {
+  const outcome = headers['x-countersign-outcome'];
+  const json = parse(body);
+  // API Gateway answers with these four statuses too.
+  if (status === 429 || status === 503)
+    return { kind: 'busy', ...(outcome === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
+  if (status === 401 || status === 403)
+    return { kind: 'unauthorized', message: `HTTP ${status}${outcome === 'forbidden' ? `: ${unknownCaller}` : ''}` };
+  const unexpected = (message: string) => ({ kind: 'unexpected', status, message }) as const;
+  if (outcome === undefined) return unexpected('not an answer of countersign');
+  if (outcome === 'invalid' && status === 400) return { kind: 'invalid' };
+  if (outcome === 'refused' && (status === 422 || status === 413)) {
+    const [first, ...more] = violationsIn(json);
+    if (first === undefined) return unexpected('a refusal without reasons we know');
+    return { kind: 'refused', violations: [first, ...more] };
+  }
+  const found = own(outcome, status, json);
+  return typeof found === 'string' ? unexpected(found) : found;
 }
 
-/** All or nothing: a decision or a reason we do not know may mean "wait" in the newer version that wrote it. */
-function verdictIn(json: JsonObject | undefined): AttestVerdict | undefined {
-  if (json === undefined) return undefined;
+/** The function refused the caller; the front door admitted it. */
+const unknownCaller = 'the function knows neither this role nor this service account (access in countersign.yaml)';
+
+/** An unknown decision or reason makes the whole verdict unknown: in the newer version that wrote it, it may mean "wait". */
+function verdictIn(json: JsonObject): AttestVerdict | undefined {
   const { decision, reason, message } = json;
-  if (decision === 'ignore') return isIgnoredWhy(reason) ? { decision, reason } : undefined;
+  if (decision === 'ignore') return isKey(ignoredWhys, reason) ? { decision, reason } : undefined;
   const annotations = annotationsIn(json['annotations']);
   if (annotations === undefined || typeof message !== 'string') return undefined;
   if (decision === 'approve') return { decision, message, annotations };
@@ -87,9 +68,9 @@ function verdictIn(json: JsonObject | undefined): AttestVerdict | undefined {
   return isRefusalCode(reason) ? { decision, reason, message, annotations } : undefined;
 }
 
-/** Ours by prefix, and the one Cluster API's proposal names. Others mean something to other controllers. */
+/** Countersign's own, and the one of Cluster API's proposal. Other annotations have a meaning for other controllers. */
 const annotationName = /^(countersign\.dev\/[a-z0-9-]{1,63}|cluster-x-k8s-io\/tpm-endorsement-key)$/;
-/** The API server takes 256 KiB of all annotations together. */
+/** The API server accepts 256 KiB for all annotations of an object. */
 const maxAnnotationsLength = 65_536;
 
 function annotationsIn(value: unknown): Readonly<Record<string, string>> | undefined {
@@ -112,13 +93,9 @@ const ignoredWhys: Readonly<Record<IgnoredWhy, true>> = {
   AlreadyIssued: true,
 };
 
-function isIgnoredWhy(reason: unknown): reason is IgnoredWhy {
-  return typeof reason === 'string' && Object.hasOwn(ignoredWhys, reason);
-}
-
-/** All or none: a reason we do not know may mean "wait" in the newer version that wrote it. */
-function violationsIn(json: JsonObject | undefined): readonly Violation[] {
-  if (json?.['kind'] !== 'Status' || json['status'] !== 'Failure') return [];
+/** None if one reason is unknown: in the newer version that wrote it, it may mean "wait". */
+function violationsIn(json: JsonObject): readonly Violation[] {
+  if (json['kind'] !== 'Status' || json['status'] !== 'Failure') return [];
   const violations: Violation[] = [];
   for (const cause of causesIn(json)) {
     if (!isObject(cause)) return [];
@@ -129,15 +106,13 @@ function violationsIn(json: JsonObject | undefined): readonly Violation[] {
   return violations;
 }
 
-function causesIn(json: JsonObject | undefined): readonly unknown[] {
-  const details = json?.['details'];
-  const causes = isObject(details) ? details['causes'] : undefined;
+function causesIn(json: JsonObject): readonly unknown[] {
+  const { causes } = objectOf(json['details']);
   return Array.isArray(causes) ? causes : [];
 }
 
-function certificateIn(json: JsonObject | undefined): string | undefined {
-  const status = json?.['status'];
-  const encoded = isObject(status) ? status['certificate'] : undefined;
+function certificateIn(json: JsonObject): string | undefined {
+  const encoded = objectOf(json['status'])['certificate'];
   if (typeof encoded !== 'string' || encoded === '') return undefined;
   const bytes = Buffer.from(encoded, 'base64');
   return bytes.toString('base64') === encoded ? bytes.toString('utf8') : undefined;
@@ -152,27 +127,25 @@ const busyWhys: Readonly<Record<BusyWhy, true>> = {
   Internal: true,
 };
 
-/** Of an older or newer version that gives no reason we know, nothing. */
-function busyWhy(json: JsonObject | undefined): { why?: BusyWhy } {
-  const [cause] = causesIn(json);
-  const reason = isObject(cause) ? cause['reason'] : undefined;
-  return isBusyWhy(reason) ? { why: reason } : {};
+function isKey<Key extends string>(keys: Readonly<Record<Key, true>>, value: unknown): value is Key {
+  return typeof value === 'string' && Object.hasOwn(keys, value);
 }
 
-function isBusyWhy(reason: unknown): reason is BusyWhy {
-  return typeof reason === 'string' && Object.hasOwn(busyWhys, reason);
+/** Empty if another version gives a reason that is unknown here. */
+function busyWhy(json: JsonObject): { why?: BusyWhy } {
+  const { reason } = objectOf(causesIn(json)[0]);
+  return isKey(busyWhys, reason) ? { why: reason } : {};
 }
 
-function retryAfter(json: JsonObject | undefined): { retryAfterSeconds?: number } {
-  const seconds = json?.['retryAfterSeconds'];
+function retryAfter({ retryAfterSeconds: seconds }: JsonObject): { retryAfterSeconds?: number } {
   return typeof seconds === 'number' && seconds >= 0 && Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {};
 }
 
-function parse(body: Buffer): JsonObject | undefined {
+/** An empty object if the body is not a JSON object. */
+function parse(body: Buffer): JsonObject {
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'));
-    return isObject(value) ? value : undefined;
+    return objectOf(JSON.parse(body.toString('utf8')));
   } catch {
-    return undefined;
+    return {};
   }
 }

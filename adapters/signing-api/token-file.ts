@@ -1,34 +1,29 @@
 import { readFile } from 'node:fs/promises';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 
-type BearerAnswer =
-  | { readonly ok: true; readonly headers: { readonly authorization: string } }
-  | { readonly ok: false; readonly message: string };
-
-/** As much as front doors take in a header. */
+/** The longest header that front doors accept. */
 const maxLength = 8_192;
 
 /**
- * A bearer token (RFC 6750 §2.1) from a file, such as a projected service-account token. Read for every call: kubelet
- * replaces it at four fifths of its life, and a kilobyte from memory is cheaper than knowing when.
+ * A bearer token (RFC 6750 §2.1) from a file, such as a projected service-account token. Read for every call, since kubelet
+ * replaces it at four fifths of its lifetime.
  */
-export function bearerFromFile(path: string): () => Promise<BearerAnswer> {
+export function bearerFromFile(path: string): () => Promise<Result<{ readonly authorization: string }, string>> {
   return async () => {
     const token = await readToken(path);
-    return typeof token === 'string'
-      ? { ok: true, headers: { authorization: `Bearer ${token}` } }
-      : { ok: false, message: token.problem };
+    return token.ok ? success({ authorization: `Bearer ${token.value}` }) : token;
   };
 }
 
-/** Nothing of the content is in a problem's words. */
-export async function readToken(path: string): Promise<string | { readonly problem: string }> {
+/** The problem names the file and never quotes it. */
+export async function readToken(path: string): Promise<Result<string, string>> {
   let token: string;
   try {
     token = (await readFile(path, 'utf8')).trim();
   } catch (error) {
-    return { problem: `token file ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}` };
+    return failure(`token file ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}`);
   }
-  if (token.length > maxLength || !/^[\w.~+/-]+=*$/.test(token))
-    return { problem: `token file ${path}: holds no token` };
-  return token;
+  if (token.length > maxLength || !/^[\w.~+/-]+=*$/.test(token)) return failure(`token file ${path}: holds no token`);
+  return success(token);
 }

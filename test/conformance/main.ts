@@ -85,8 +85,8 @@ function authorizer(settings: Settings): ClientOptions['authorize'] {
   // Read for each call: a projected token may be replaced during the run.
   return async () => {
     const token = await readToken(tokenFile);
-    if (typeof token !== 'string') throw new Error(token.problem);
-    return { authorization: `Bearer ${token}` };
+    if (!token.ok) throw new Error(token.problem);
+    return { authorization: `Bearer ${token.value}` };
   };
 }
 

@@ -26,12 +26,12 @@ export async function authenticateCaller(
   }
   if (tokenFile !== undefined) {
     const expected = await readToken(tokenFile);
-    if (typeof expected !== 'string') return expected.problem;
-    if (expected.length < leastTokenLength)
+    if (!expected.ok) return expected.problem;
+    if (expected.value.length < leastTokenLength)
       return `token file ${tokenFile}: shorter than ${leastTokenLength} characters`;
     const shown = /^Bearer ([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
     if (shown === undefined) return 'no bearer token';
-    if (!sameText(shown, expected)) return 'another bearer token';
+    if (!sameText(shown, expected.value)) return 'another bearer token';
   }
   return tokenFile === undefined && client === undefined ? 'no way in is configured' : undefined;
 }

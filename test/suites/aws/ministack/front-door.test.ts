@@ -71,8 +71,8 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
     );
     return async ({ method, url, headers, body }) => {
       const signed = await sign({ method, url, headers, body: body ?? new Uint8Array() });
-      if (!signed.ok) throw new Error(signed.message);
-      return signed.headers;
+      if (!signed.ok) throw new Error(signed.problem);
+      return signed.value;
     };
   }
 

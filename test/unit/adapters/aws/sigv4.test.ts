@@ -119,7 +119,7 @@ describe('what the relay sends', () => {
     const url = new URL('https://a.execute-api.eu-west-1.amazonaws.com/v1/clusters/c/sign');
     const who = async () => {
       const answer = await authorize({ method: 'POST', url, headers: {}, body: Buffer.from('{}') });
-      return answer.ok ? /Credential=(\w+)/.exec(answer.headers['authorization'] ?? '')?.[1] : answer.message;
+      return answer.ok ? /Credential=(\w+)/.exec(answer.value['authorization'] ?? '')?.[1] : answer.problem;
     };
     const first = await who();
     expect(sessionOf(first)).toBe('arn:aws:sts::111122223333:assumed-role/prod-caller/s-s');

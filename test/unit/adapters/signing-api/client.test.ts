@@ -278,7 +278,7 @@ describe('attest', () => {
 
   test('without credentials asks nobody', async () => {
     const { endpoint, calls } = await serve(respond(200, 'verdict', verdict({})), {
-      authorize: () => Promise.resolve({ ok: false, message: 'no role' }),
+      authorize: () => Promise.resolve({ ok: false, problem: 'no role' }),
     });
     expect(await endpoint.attest(object, undefined, never)).toEqual({ kind: 'unauthorized', message: 'no role' });
     expect(calls).toHaveLength(0);
@@ -289,7 +289,7 @@ describe('attest', () => {
     const { endpoint } = await serve(respond(200, 'verdict', verdict({})), {
       authorize: ({ url }) => {
         urls.push(url.pathname);
-        return Promise.resolve({ ok: true, headers: {} });
+        return Promise.resolve({ ok: true, value: {} });
       },
     });
     await endpoint.attest(object, undefined, never);
@@ -392,7 +392,7 @@ test('credentials are asked for each call, over its body', async () => {
         'application/json',
       ]);
       const authorization = `Test ${bodies.push(Buffer.from(body).toString('utf8'))}`;
-      return Promise.resolve({ ok: true, headers: { authorization } });
+      return Promise.resolve({ ok: true, value: { authorization } });
     },
   });
   await endpoint.sign(object, never);
@@ -403,7 +403,7 @@ test('credentials are asked for each call, over its body', async () => {
 
 test('without credentials nothing is sent', async () => {
   const { endpoint, calls } = await serve(respond(200, 'issued', certificate), {
-    authorize: () => Promise.resolve({ ok: false, message: 'no role' }),
+    authorize: () => Promise.resolve({ ok: false, problem: 'no role' }),
   });
   expect(await endpoint.sign(object, never)).toEqual({ kind: 'unauthorized', message: 'no role' });
   const broken = await serve(respond(200, 'issued', certificate), {
@@ -420,12 +420,12 @@ test('credentials that take too long, or until the relay stops, lead to no call'
     timeoutMilliseconds: 50,
   });
   await expect(endpoint.sign(object, never)).rejects.toThrow('no answer in 0.05 s');
-  answer?.({ ok: true, headers: {} });
+  answer?.({ ok: true, value: {} });
   const stop = new AbortController();
   const stopped = endpoint.sign(object, stop.signal);
   stop.abort(new Error('stopping'));
   await expect(stopped).rejects.toThrow('stopping');
-  answer?.({ ok: true, headers: {} });
+  answer?.({ ok: true, value: {} });
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(calls).toEqual([]);
 });

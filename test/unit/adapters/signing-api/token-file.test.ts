@@ -12,9 +12,9 @@ afterAll(() => folder.remove());
 test('the token is that of now, without the line break', async () => {
   const authorize = bearerFromFile(path);
   writeFileSync(path, 'a.b.c\n');
-  expect(await authorize()).toEqual({ ok: true, headers: { authorization: 'Bearer a.b.c' } });
+  expect(await authorize()).toEqual({ ok: true, value: { authorization: 'Bearer a.b.c' } });
   writeFileSync(path, 'd.e.f');
-  expect(await authorize()).toEqual({ ok: true, headers: { authorization: 'Bearer d.e.f' } });
+  expect(await authorize()).toEqual({ ok: true, value: { authorization: 'Bearer d.e.f' } });
 });
 
 test('kubelet swaps the folder behind a link', async () => {
@@ -27,9 +27,9 @@ test('kubelet swaps the folder behind a link', async () => {
   turn('first');
   symlinkSync('..data/token', path);
   const authorize = bearerFromFile(path);
-  expect(await authorize()).toMatchObject({ headers: { authorization: 'Bearer first' } });
+  expect(await authorize()).toMatchObject({ value: { authorization: 'Bearer first' } });
   turn('second');
-  expect(await authorize()).toMatchObject({ headers: { authorization: 'Bearer second' } });
+  expect(await authorize()).toMatchObject({ value: { authorization: 'Bearer second' } });
 });
 
 test.each([
@@ -40,9 +40,9 @@ test.each([
 ])('%s is no token, and is not repeated', async (_, content) => {
   writeFileSync(path, content);
   const answer = await bearerFromFile(path)();
-  expect(answer).toEqual({ ok: false, message: `token file ${path}: holds no token` });
+  expect(answer).toEqual({ ok: false, problem: `token file ${path}: holds no token` });
 });
 
 test('a file that is not there says so', async () => {
-  expect(await bearerFromFile(path)()).toEqual({ ok: false, message: `token file ${path}: ENOENT` });
+  expect(await bearerFromFile(path)()).toEqual({ ok: false, problem: `token file ${path}: ENOENT` });
 });
