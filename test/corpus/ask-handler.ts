@@ -9,6 +9,7 @@ import { clusterOf, leafOf } from './ask.ts';
 import type { OurAnswer, OurSigner, SignerOptions } from './ask.ts';
 import type { CorpusAuthority } from './authority.ts';
 import { noLocks } from '../harness/kubernetes/no-locks.ts';
+import { postedEvent } from '../harness/lambda/callers.ts';
 
 interface Status {
   readonly message: string;
@@ -39,16 +40,8 @@ export function handlerSigner(authority: CorpusAuthority, options: SignerOptions
     close,
     async ask(object, nowSeconds) {
       clock = nowSeconds * 1000;
-      const path = `/v1/clusters/${cluster.name}/sign`;
-      const { statusCode, headers, body } = await handler({
-        version: '2.0',
-        rawPath: path,
-        rawQueryString: 'timeout=30s',
-        headers: { 'content-type': 'application/json' },
-        requestContext: { http: { method: 'POST', path } },
-        body: JSON.stringify(object),
-        isBase64Encoded: false,
-      });
+      const event = postedEvent(cluster.name, 'sign', object, 'timeout=30s');
+      const { statusCode, headers, body } = await handler(event);
       const said = `${statusCode} ${headers['x-countersign-outcome']}`;
       const answer = answers[said];
       // What is wrong is told to the operator alone.

@@ -35,6 +35,7 @@ import { startFakeSts, type FakeSts } from '../fake-aws/sts.ts';
 import { createFakeAws, type FakeAws } from '../fake-aws/world.ts';
 import { newKey, type RequestSpec, type TestKey } from '../x509/requests.ts';
 import { createTestAuthority } from '../x509/test-certificates.ts';
+import { postedEvent } from '../lambda/callers.ts';
 
 export const [account, region] = ['111122223333', 'eu-central-1'];
 export const audience = (cluster: string): string => `${account}/${region}/${cluster}`;
@@ -230,8 +231,8 @@ export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Pr
 export function functionsOf(attest: HttpHandler, sign: HttpHandler): Functions {
   return {
     attest: (object, { context, cluster = 'prod' } = {}) =>
-      post(attest, eventOf(cluster, 'attest', { request: object, ...(context === undefined ? {} : { context }) })),
-    sign: (object, { cluster = 'prod' } = {}) => post(sign, eventOf(cluster, 'sign', object)),
+      post(attest, postedEvent(cluster, 'attest', { request: object, ...(context === undefined ? {} : { context }) })),
+    sign: (object, { cluster = 'prod' } = {}) => post(sign, postedEvent(cluster, 'sign', object)),
   };
 }
 
@@ -246,19 +247,6 @@ function siteAuthority(): Promise<Authority> {
     signer: embeddedSigner(keyPem),
   }));
   return shared;
-}
-
-function eventOf(cluster: string, operation: 'attest' | 'sign', body: object): HttpEvent {
-  const path = `/v1/clusters/${cluster}/${operation}`;
-  return {
-    version: '2.0',
-    rawPath: path,
-    rawQueryString: '',
-    headers: { 'content-type': 'application/json' },
-    requestContext: { http: { method: 'POST', path } },
-    body: JSON.stringify(body),
-    isBase64Encoded: false,
-  };
 }
 
 interface Body {

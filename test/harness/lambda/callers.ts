@@ -32,6 +32,20 @@ export function tokenAuthorizer(subject: string, cluster = 'demo'): object {
   return { lambda: { cluster, subject } };
 }
 
+/** The POST of a client to `/v1/clusters/<cluster>/<operation>`, as API Gateway's payload format 2.0 has it, without a caller. */
+export function postedEvent(cluster: string, operation: 'sign' | 'attest', body: unknown, query = ''): HttpEvent {
+  const path = `/v1/clusters/${cluster}/${operation}`;
+  return {
+    version: '2.0',
+    rawPath: path,
+    rawQueryString: query,
+    headers: { 'content-type': 'application/json' },
+    requestContext: { http: { method: 'POST', path } },
+    body: JSON.stringify(body),
+    isBase64Encoded: false,
+  };
+}
+
 export function calledBy(event: HttpEvent, authorizer: unknown): HttpEvent {
   return { ...event, requestContext: { ...event.requestContext, authorizer } };
 }

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { HttpAnswer, HttpEvent } from '../../../adapters/lambda/http.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import { postedEvent } from '../lambda/callers.ts';
 import { makeRequest } from '../x509/requests.ts';
 import { clientSigner, clusterName } from './world.ts';
 
@@ -23,16 +24,7 @@ export function signedObject(uid: string, commonName = 'alice', spec: JsonObject
 }
 
 export function postEvent(object: JsonObject, cluster = clusterName): HttpEvent {
-  const path = `/v1/clusters/${cluster}/sign`;
-  return {
-    version: '2.0',
-    rawPath: path,
-    rawQueryString: '',
-    headers: { 'content-type': 'application/json' },
-    requestContext: { http: { method: 'POST', path } },
-    body: JSON.stringify(object),
-    isBase64Encoded: false,
-  };
+  return postedEvent(cluster, 'sign', object);
 }
 
 /** DER of the one certificate in `status.certificate`. */

@@ -2,7 +2,7 @@
  * The sign and attest functions of a simulation: each call is a process of its own, as a function that was just started
  * or has forgotten everything, with the real handlers over ports that can fail at every call.
  */
-import type { HttpAnswer, HttpEvent, HttpHandler } from '../../../adapters/lambda/http.ts';
+import type { HttpAnswer, HttpHandler } from '../../../adapters/lambda/http.ts';
 import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import { loopbackCaller } from '../../../dev/serve/loopback-caller.ts';
@@ -20,6 +20,7 @@ import { authorityWith } from '../actors/requests.ts';
 import type { SimulatedAuthorities } from '../actors/requests.ts';
 import { startProcess } from '../runtime.ts';
 import type { Process, Runtime } from '../runtime.ts';
+import { postedEvent } from '../../harness/lambda/callers.ts';
 
 export interface FunctionPorts {
   readonly scenario: Scenario;
@@ -49,7 +50,7 @@ export function createFunctions(runtime: Runtime, ports: FunctionPorts, events: 
       // Deployed with what is in force when it starts.
       const rules = ports.scenario.at(process.startedAt);
       const handler = part === 'sign' ? signHandler(invocation, rules) : attestHandler(invocation, rules);
-      handler(eventOf(part, rules.cluster.name, body)).then((answer) => {
+      handler(postedEvent(rules.cluster.name, part, body)).then((answer) => {
         cancel();
         const raw = rawOf(answer);
         runtime.tell(
@@ -164,19 +165,6 @@ function countEntry(runtime: Runtime, part: Part, entry: CallLogEntry): void {
   if (decision !== undefined) runtime.count(`step: attest: ${decision}${repeat === true ? ' again' : ''}`);
   if (wouldRefuse === 'unjudged') runtime.count('step: audit: unjudged');
   else if (wouldRefuse !== undefined) runtime.count('step: audit: would refuse');
-}
-
-function eventOf(part: Part, cluster: string, body: JsonObject): HttpEvent {
-  const path = `/v1/clusters/${cluster}/${part}`;
-  return {
-    version: '2.0',
-    rawPath: path,
-    rawQueryString: '',
-    headers: { 'content-type': 'application/json' },
-    requestContext: { http: { method: 'POST', path } },
-    body: JSON.stringify(body),
-    isBase64Encoded: false,
-  };
 }
 
 function rawOf({ statusCode, headers, body }: HttpAnswer): WholeAnswer {

@@ -4,8 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { httpClient } from '../../../conformance/http-client.ts';
-import { signAws } from '../../../conformance/sigv4.ts';
 import {
   deployOnMiniStack,
   synthesiseClusters,
@@ -13,6 +11,7 @@ import {
 } from '../../../harness/aws/ministack-deployment.ts';
 import { makeRequest, newKey, pemBlock } from '../../../harness/x509/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
+import { doors, postAt } from './doors.ts';
 import { permissionsOf, withoutPermissions } from './statements.ts';
 
 const { skip } = await requireTools('ministack');
@@ -70,12 +69,6 @@ const settings = {
   },
 };
 
-interface Answer {
-  readonly status: number;
-  readonly outcome: string | null;
-  readonly text: string;
-}
-
 /** The same key for the same node: who comes again brings what it came with first, in another request. */
 function nodeRequests(count: number): readonly object[] {
   const providerId = Buffer.from('suite:///1');
@@ -105,27 +98,8 @@ function nodeRequests(count: number): readonly object[] {
   }));
 }
 
-async function post(deployment: MiniStackDeployment, path: 'sign' | 'attest', body: object): Promise<Answer> {
-  const { region } = deployment.emulator.client;
-  const client = httpClient({
-    connect: { host: '127.0.0.1', port: deployment.emulator.port },
-    authorize: signAws({ region, credentials: await deployment.caller('demo') }),
-  });
-  const base = deployment.outputs['demo']?.['SignUrl']?.replace('https:', 'http:');
-  try {
-    const answer = await client.fetch(`${base}/${path}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: new Uint8Array(Buffer.from(JSON.stringify(body))),
-      signal: AbortSignal.timeout(60_000),
-      redirect: 'manual',
-    });
-    const text = Buffer.from(await answer.arrayBuffer()).toString();
-    return { status: answer.status, outcome: answer.headers.get('x-countersign-outcome'), text };
-  } finally {
-    client.close();
-  }
-}
+const post = async (deployment: MiniStackDeployment, path: 'sign' | 'attest', body: object) =>
+  postAt(deployment, doors.httpApi, path, body, await doors.httpApi.authorize(deployment));
 
 describe.skipIf(skip)('permissions of the stacks where machines prove themselves', () => {
   const assembly = skip ? undefined : synthesiseClusters({ demo: settings });

@@ -80,20 +80,30 @@ export async function askBehind(deployment: MiniStackDeployment, door: Door, aut
   return { status: named.statusCode, outcome: named.headers['x-countersign-outcome'] ?? null, text: named.body };
 }
 
-/** At the emulator's own door, whatever it tells the function. */
-export async function askAtDoor(deployment: MiniStackDeployment, { url }: Door, authorize?: Authorize): Promise<Asked> {
+/** At the emulator's own door, whatever the emulator passes on to the function. */
+export function askAtDoor(deployment: MiniStackDeployment, door: Door, authorize?: Authorize): Promise<Asked> {
+  const { object } = ask(questionFor('kubernetes.io/kubelet-serving', { username: 'suite', groups: [] }));
+  return postAt(deployment, door, 'sign', object, authorize);
+}
+
+export async function postAt(
+  deployment: MiniStackDeployment,
+  { url }: Door,
+  path: 'sign' | 'attest',
+  body: object,
+  authorize?: Authorize,
+): Promise<Asked> {
   const client = httpClient({
     connect: { host: '127.0.0.1', port: deployment.emulator.port },
     ...(authorize === undefined ? {} : { authorize }),
   });
-  // MiniStack calls its Function URLs https, and serves them in the clear like everything.
+  // MiniStack calls its Function URLs https, and serves them without TLS, like everything.
   const base = deployment.outputs['demo']?.[url]?.replace('https:', 'http:');
   try {
-    const { object } = ask(questionFor('kubernetes.io/kubelet-serving', { username: 'suite', groups: [] }));
-    const answer = await client.fetch(`${base}/sign`, {
+    const answer = await client.fetch(`${base}/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: new Uint8Array(Buffer.from(JSON.stringify(object))),
+      body: new Uint8Array(Buffer.from(JSON.stringify(body))),
       signal: AbortSignal.timeout(60_000),
       redirect: 'manual',
     });

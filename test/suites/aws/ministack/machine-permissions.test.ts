@@ -5,8 +5,6 @@
  */
 import { CreateTagsCommand, EC2Client, RunInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { httpClient } from '../../../conformance/http-client.ts';
-import { signAws } from '../../../conformance/sigv4.ts';
 import { prove, requestFor, signers, startAwsPlatform } from '../../../harness/attestation/attested-site.ts';
 import type { AwsPlatform } from '../../../harness/attestation/attested-site.ts';
 import {
@@ -20,6 +18,7 @@ import type { FakeInstance } from '../../../harness/fake-aws/machine/instance.ts
 import { regionCa } from '../../../harness/fake-aws/machine/region-ca.ts';
 import { startMiniStack } from '../../../harness/aws/ministack.ts';
 import { requireTools } from '../../../tools/tools.ts';
+import { doors, postAt } from './doors.ts';
 import { logOf } from './function-logs.ts';
 import { permissionsOf, withoutPermissions } from './statements.ts';
 
@@ -104,24 +103,9 @@ describe.skipIf(skip)('permissions for the life of a machine', () => {
   }
 
   async function post(deployment: MiniStackDeployment, path: 'sign' | 'attest', body: object): Promise<string> {
-    const client = httpClient({
-      connect: { host: '127.0.0.1', port: deployment.emulator.port },
-      authorize: signAws({ region: emulatedRegion, credentials: await deployment.caller('demo') }),
-    });
-    const base = deployment.outputs['demo']?.['SignUrl']?.replace('https:', 'http:');
-    try {
-      const answer = await client.fetch(`${base}/${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: new Uint8Array(Buffer.from(JSON.stringify(body))),
-        signal: AbortSignal.timeout(60_000),
-        redirect: 'manual',
-      });
-      await answer.arrayBuffer();
-      return answer.headers.get('x-countersign-outcome') ?? String(answer.status);
-    } finally {
-      client.close();
-    }
+    const door = doors.httpApi;
+    const { status, outcome } = await postAt(deployment, door, path, body, await door.authorize(deployment));
+    return outcome ?? String(status);
   }
 
   /** What is answered on the way, and what the functions logged. */
