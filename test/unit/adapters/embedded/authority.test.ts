@@ -15,6 +15,7 @@ import { rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import {
   CaUnusableError,
   createEmbeddedCa,
@@ -240,7 +241,7 @@ describe('while it is being made', () => {
 test('read while another process makes it, a CA is missing or whole, and never damaged', async () => {
   let whole = 0;
   // Of a reader that looks for a file before it looks for the folder, 300 rounds met a damaged CA 400 times.
-  for (let round = 0; round < 100; round += 1) {
+  for (let round = 0; round < byTier({ default: 30, deep: 100 }); round += 1) {
     const dir = newFolder();
     let made = false;
     const maker = createEmbeddedCa(dir, ca(), origin()).finally(() => (made = true));

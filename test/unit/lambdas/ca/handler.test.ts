@@ -9,6 +9,7 @@ import { createCaHandler } from '../../../../lambdas/ca/handler.ts';
 import type { CaAnswer, CaHandler, CaLogEntry, CaPorts, OperatorAnswer } from '../../../../lambdas/ca/handler.ts';
 import { createFaults, visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 
 const parsed = parseConfiguration(
   `version: 1
@@ -355,7 +356,7 @@ test('whatever call fails or is the last of its process: in the end there is one
         const perCa = 'ResponseURL' in request ? cas.size : 1;
         expect(world.signatures).toBeLessThanOrEqual(perCa + faults.injected.length);
       },
-      { depth: 2 },
+      { depth: byTier({ default: 1, deep: 2 }) },
     );
     const points = new Set(visited.flat().map(({ port, method }) => `${port}.${method}`));
     expect([...points].toSorted()).toEqual([

@@ -10,6 +10,7 @@ import type { Fault, SimulatedApiOptions } from './simulated-api.ts';
 import { createSimulatedEndpoint } from './simulated-endpoint.ts';
 import type { SimulatedEndpointOptions } from './simulated-endpoint.ts';
 import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { mulberry32 } from '../../../harness/determinism/mulberry32.ts';
 
 /* Approval in the running relay, in virtual time; what one try does is in approval.test.ts. */
@@ -337,7 +338,7 @@ test('a flood alone has no more in hand than its share', async () => {
  * wrong, people who approve, deny and delete, and two relays that stop and start. What must hold in the end does not
  * depend on any of it.
  */
-test.each(Array.from({ length: 20 }, (_, i) => i + 1))(
+test.each(Array.from({ length: byTier({ default: 6, deep: 20 }) }, (_, i) => i + 1))(
   'whatever happens, each ends as it must (seed %i)',
   async (seed) => {
     const random = mulberry32(seed);

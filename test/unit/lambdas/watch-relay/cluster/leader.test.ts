@@ -8,6 +8,7 @@ import { recordingLog } from '../fixtures.ts';
 import { createSimulatedLease } from '../simulated-lease.ts';
 import type { LeaseFault } from '../simulated-lease.ts';
 import { createVirtualClock } from '../../../../harness/determinism/virtual-time.ts';
+import { byTier } from '../../../../harness/determinism/tier.ts';
 import { mulberry32 } from '../../../../harness/determinism/mulberry32.ts';
 import type { VirtualClock } from '../../../../harness/determinism/virtual-time.ts';
 
@@ -142,28 +143,31 @@ test('a deleted lease is made again', async () => {
   expect(terms).toEqual(['a']);
 });
 
-test.each(Array.from({ length: 20 }, (_, i) => i))('never two at work, whatever fails (seed %i)', async (seed) => {
-  const random = mulberry32(seed);
-  /** Outages come and go for each replica by itself. */
-  const until: Record<string, number> = {};
-  const flaky = (name: string, clock: () => VirtualClock) => () => {
-    const now = clock().monotonic();
-    if ((until[name] ?? 0) > now) return 'hang' as const;
-    if (random() < 0.02) until[name] = now + random() * 30_000;
-    const dice = random();
-    return dice < 0.05 ? ('before' as const) : dice < 0.1 ? ('after' as const) : undefined;
-  };
-  const names = ['a', 'b', 'c'];
-  const world: { clock?: VirtualClock } = {};
-  const { clock, together, terms } = setUp(
-    names,
-    Object.fromEntries(names.map((name) => [name, flaky(name, () => world.clock!)])),
-  );
-  world.clock = clock;
-  await clock.advance(1_800_000);
-  expect(together).toEqual([]);
-  expect(terms.length).toBeGreaterThan(1); // it did change hands
-});
+test.each(Array.from({ length: byTier({ default: 8, deep: 20 }) }, (_, i) => i))(
+  'never two at work, whatever fails (seed %i)',
+  async (seed) => {
+    const random = mulberry32(seed);
+    /** Outages come and go for each replica by itself. */
+    const until: Record<string, number> = {};
+    const flaky = (name: string, clock: () => VirtualClock) => () => {
+      const now = clock().monotonic();
+      if ((until[name] ?? 0) > now) return 'hang' as const;
+      if (random() < 0.02) until[name] = now + random() * 30_000;
+      const dice = random();
+      return dice < 0.05 ? ('before' as const) : dice < 0.1 ? ('after' as const) : undefined;
+    };
+    const names = ['a', 'b', 'c'];
+    const world: { clock?: VirtualClock } = {};
+    const { clock, together, terms } = setUp(
+      names,
+      Object.fromEntries(names.map((name) => [name, flaky(name, () => world.clock!)])),
+    );
+    world.clock = clock;
+    await clock.advance(1_800_000);
+    expect(together).toEqual([]);
+    expect(terms.length).toBeGreaterThan(1); // it did change hands
+  },
+);
 
 function either(...signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
