@@ -55,7 +55,7 @@ export type AttestOutcome =
 
 /** Longer than the in-tree cleaner keeps a pending request (24 h). */
 const verdictMilliseconds = 25 * 3_600_000;
-/** Another request may claim between our lookup and our write; after this many tries the client must come back. */
+/** Another request may claim between lookup and write; after this many tries the client must try again later. */
 const maxTries = 4;
 
 /** The answer about one request, pending or approved. Throwing means: temporary, no verdict, ask again. */

@@ -1,4 +1,4 @@
-/** A CA whose key is elsewhere: it is used only while its certificate and its key belong together. */
+/** A CA whose key is in a key store: it is used only while its certificate and key match. */
 import { checkCaCertificate } from '../x509/ca-certificate.ts';
 import { CertificateUnreadableError } from '../x509/read-certificate.ts';
 import type { Authority } from '../x509/leaf-certificate.ts';
@@ -8,7 +8,6 @@ import type { CaConfiguration } from '../configuration/model/cluster.ts';
 import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 
-/** What is kept of a CA. */
 export interface CaRecord {
   /** As in countersign.yaml. */
   readonly name: string;
@@ -30,11 +29,10 @@ export interface CaStore {
 export interface CaPublicKey {
   /** DER SubjectPublicKeyInfo. */
   readonly spki: Uint8Array;
-  /** What it can sign with; may contain names that this program does not know. */
+  /** May contain names that this program does not know. */
   readonly algorithms: readonly string[];
 }
 
-/** The key of one CA. */
 export interface CaKey {
   readonly keyId: string;
   publicKey(): Promise<CaPublicKey>;

@@ -1,4 +1,4 @@
-/** Makes the CA of a cluster: once, with a key that is elsewhere. */
+/** Makes the CA of a cluster: once, with a key in a key store. */
 import { algorithmFault, authorityFrom } from './authority.ts';
 import type { CaKey, CaRecord, CaStore, LoadedCa } from './authority.ts';
 import { issueCaCertificate } from './issue-ca-certificate.ts';
@@ -7,7 +7,6 @@ import type { Instant } from '../ports/instant.ts';
 import { caValidity } from '../x509/ca-certificate.ts';
 import { serialFrom, serialOctets } from '../x509/validity.ts';
 
-/** Time and randomness for a new CA. */
 export interface CaOrigin {
   readonly now: Instant;
   /** Cryptographically strong. */

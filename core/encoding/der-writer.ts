@@ -91,10 +91,8 @@ function magnitudeOf(value: number): Uint8Array {
 /** BOOLEAN TRUE; FALSE is nearly always a DEFAULT, which DER leaves out (§11.5). */
 export const booleanTrue = element(derTag.boolean, Uint8Array.of(0xff));
 
-/** NULL. */
 export const derNull = element(derTag.null);
 
-/** Any text; what is not well-formed Unicode has no encoding. */
 export function utf8String(text: string): Uint8Array {
   if (!text.isWellFormed()) throw new RangeError('a UTF8String holds Unicode');
   return element(derTag.utf8String, Buffer.from(text, 'utf8'));

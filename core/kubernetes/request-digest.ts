@@ -1,5 +1,5 @@
 /**
- * Names one request for good: the same UID with another digest is another request.
+ * Identifies one request: the same UID with another digest is another request.
  *
  *   SHA-256( L(cluster) L(uid) L(signerName) L(username) N(groups) L(group)… N(usages) L(usage)… L(expiration) L(request) )
  *
@@ -10,7 +10,7 @@
 import { hash } from 'node:crypto';
 import type { RequestObject } from './certificate-signing-request.ts';
 
-/** Lower-case hex. `signerName` is the one the request stands for, defaulted where v1beta1 names none. */
+/** Lower-case hex. `signerName` is the object's, or the default of v1beta1. */
 export function requestDigest(cluster: string, object: RequestObject, signerName: string): string {
   const parts = [
     ...lengthPrefixed(cluster),

@@ -5,8 +5,8 @@ import type { IgnoredWhy } from '../outcome/outcome.ts';
  * Whether the signer must ignore the request. The API server does not check this: it stores certificates on unapproved, denied
  * and failed requests (measured), so the signer must check.
  *
- * A condition counts when present whatever its status says, as for Approved and Denied in Kubernetes' CSR documentation;
- * for Failed too, so that an odd status can only keep us from signing.
+ * A condition counts if it is present, whatever its status, as in Kubernetes' CSR documentation for Approved and Denied. So does
+ * Failed: an odd status can only prevent signing.
  */
 export function triage(object: RequestObject): IgnoredWhy | undefined {
   if (hasCondition(object, 'Denied')) return 'Denied';
@@ -23,7 +23,7 @@ export function triagePending(object: RequestObject): 'Denied' | 'Failed' | 'Alr
   return object.hasCertificate ? 'AlreadyIssued' : undefined;
 }
 
-/** Approved must be present and not say otherwise: an absent status is v1beta1's default, True. */
+/** Approved must be present, with status True. An absent status is v1beta1's default, True. */
 function isApproved(object: RequestObject): boolean {
   const approved = object.conditions.filter(({ type }) => type === 'Approved');
   return approved.length > 0 && approved.every(({ status }) => status === undefined || status === 'True');

@@ -19,22 +19,22 @@ export const refusalCodes = [
   'UsageNotPermitted', // empty, unknown, or outside a custom profile
   'SubjectNotPermitted', // outside what the profile names
   'SanNotPermitted', // a name type that no profile permits, or a name outside a custom profile
-  'NameReserved', // names of the control plane, reserved ones and node names outside the profiles that may give them
+  'NameReserved', // names of the control plane, reserved names, and node names outside the profiles that may issue them
   'RequesterNotAllowed', // not one of the requesters that the profile names
   'UidReused', // the same UID came with other content: the first record wins
   'IntentExpired', // begun, never finished, and now too old to finish
   'Locked', // an operator locked the node or the machine (countersign lock)
   'AttestationMissing', // the profile demands evidence of the machine, and the request has no evidence
-  'AttestationInvalid', // the proof does not hold, or not for this request
-  'AttestationVersion', // a provider or version of evidence that is not taken here; the annotation lists those that are
+  'AttestationInvalid', // the evidence is invalid, or not for this request
+  'AttestationVersion', // a provider or version of evidence that is not accepted; the annotation lists the accepted ones
   'AttestationChallenge', // the node has to answer the challenge in the annotation with its next request
-  'IdentityNotAllowed', // proved, and not among the machines that may join
+  'IdentityNotAllowed', // proved, but not a machine that may join
   'TofuReuse', // the machine is registered already, with another key
   'TofuNodeMismatch', // the machine is registered under another node name
   'TofuNodeTaken', // the node name belongs to another machine
-  'Revoked', // the machine's record ended or changed since it was let in
+  'Revoked', // the machine's record ended or changed since the verdict
   'KeyReused', // a certificate was made for this key before, and the profile wants fresh ones
-  'NameNotOwned', // an address or DNS name that does not belong to the machine that asks
+  'NameNotOwned', // an address or DNS name that does not belong to the machine
 ] as const;
 export type RefusalCode = (typeof refusalCodes)[number];
 
@@ -49,7 +49,7 @@ export interface Violation {
 }
 export type Violations = readonly [Violation, ...Violation[]];
 
-/** What a decoder answers for a request that it cannot read, or that can be read in more than one way. */
+/** The request cannot be read, or can be read in more than one way. */
 export function malformed(message: string): Result<never, Violations> {
   return failure([violation('RequestMalformed', message)]);
 }
@@ -58,7 +58,6 @@ export function violation(code: RefusalCode, message: string): Violation {
   return { code, message };
 }
 
-/** The same refusal of sign and attest. */
 export const uidReused = violation(
   'UidReused',
   'a request with this UID and other content came before; create a new request',
@@ -70,8 +69,8 @@ export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' |
 /** Temporary: the client comes back later. `Internal` raises an alarm, the others do not. */
 export type BusyWhy =
   | 'InProgress' // another delivery of the same request is being answered
-  | 'SecondLook' // a change of hands needs a second observation, minutes after the first (core/attestation/second-look.ts)
-  | 'Limited' // too much for one machine or one requester in a while (core/attestation/request-limits.ts)
+  | 'SecondLook' // a change needs a second observation, minutes after the first (core/attestation/second-look.ts)
+  | 'Limited' // too many requests of one machine or requester (core/attestation/request-limits.ts)
   | 'Throttled'
   | 'Unavailable'
   | 'Internal';

@@ -4,22 +4,22 @@
  */
 const longest = 80;
 /**
- * What is plainly visible: letters, marks, numbers, punctuation, symbols and the plain space. Not controls (C0, C1), not format
- * characters (bidi overrides, zero-width joiners), not the other separators (U+2028, no-break space), not lone surrogates, and
- * not the letters and marks that are drawn as nothing (U+3164, variation selectors).
+ * Everything but visible letters, marks, numbers, punctuation, symbols and the space: controls (C0, C1), format characters (bidi
+ * overrides, zero-width joiners), other separators (U+2028, no-break space), lone surrogates, and letters and marks that are
+ * drawn as nothing (U+3164, variation selectors).
  */
 const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/u;
 const hiddenInLines = new RegExp(`(?!\\n)(?:${hidden.source})`, 'gu');
 
 /**
- * Lines of ours that hold values of others, whole: everything hidden but the line breaks is escaped, as `\u{…}` unless `escape` says
- * otherwise. The last step before a terminal, a log or a file; `printable` is for each value.
+ * The last step before a terminal, a log or a file: escapes all hidden characters but line breaks in a whole text, by default as
+ * `\u{…}`. Each value in it has passed `printable` already.
  */
 export function withoutHidden(text: string, escape: (character: string) => string = braced): string {
   return /^[\n -~]*$/.test(text) ? text : text.replace(hiddenInLines, escape);
 }
 
-/** One line of a log: nothing in it begins another one. Cut after 2 000 characters. */
+/** One line of a log, without line breaks. Cut after 2 000 characters. */
 export function oneLine(text: string): string {
   return withoutHidden(text.length > 2_000 ? `${text.slice(0, 2_000)}…` : text).replaceAll('\n', '\\u{a}');
 }
@@ -42,7 +42,7 @@ export function quoted(text: string): string {
   return `"${printable(text).replaceAll('"', '\\"')}"`;
 }
 
-/** A list for people: deduplicated, quoted, at most eight of it. */
+/** A list for people: deduplicated, quoted, at most eight values. */
 export function quotedList(values: readonly string[]): string {
   return values.length === 0 ? 'none' : atMost(values, quoted).join(', ');
 }

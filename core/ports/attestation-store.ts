@@ -1,7 +1,7 @@
 /**
- * The records of attestation: which machine has a node name since its first use, which evidence was spent, and the verdict
- * about each request. The attest function writes them, the sign function reads them, operators change them with audited
- * commands only. `test/contract/` tests each implementation against these comments.
+ * The records of attestation: the machine of each node name since its first use, the spent evidence, and the verdict about each
+ * request. Attest writes them, sign reads them, operators change them with audited commands. `test/contract/` tests each
+ * implementation against these comments.
  *
  * Every method is one conditional write (or one transaction) or one consistent read, atomic across processes and durable
  * when it returns. The caller passes the time. A method that throws may have taken effect or not.

@@ -9,7 +9,7 @@ import type { Instant } from './instant.ts';
  */
 export interface IssuingRecord {
   readonly uid: string;
-  /** Lower-case hex of the request digest (request-digest.ts): which request this UID stood for first. */
+  /** Lower-case hex of the request digest (request-digest.ts): the first request with this UID. */
   readonly requestDigest: string;
   readonly state: 'intent' | 'issued' | 'expired';
   readonly caKeyId: string;
@@ -22,7 +22,7 @@ export interface IssuingRecord {
   /** Counts the workers that have held the lease, from 1; the optimistic lock of takeOver and release. */
   readonly attempt: number;
   readonly leaseUntil: Instant;
-  /** Which machine the certificate is for, as attested. Absent where none was asked for. Never changes after open. */
+  /** The attested machine; absent without attestation. Never changes after open. */
   readonly identity?: string;
   /** DER, present exactly when `issued`. */
   readonly certificate?: Uint8Array;
@@ -36,21 +36,19 @@ export type Intent = Omit<IssuingRecord, 'state' | 'attempt' | 'certificate' | '
 export type LedgerWrite = { readonly kind: 'written' } | { readonly kind: 'found'; readonly found: IssuingRecord };
 
 /**
- * A key that must not have been certified before. The first intent that brings one leaves a mark of it for good.
- *
- * It may come again with the very same bytes, and for the same machine as long as its caller allows: until the machine
- * renews, an answer that it lost leaves it nothing but that key to ask with.
+ * A key that must not have been certified before. The first intent with it leaves a permanent mark. The same request bytes may
+ * bring it again, and so may the same machine until it renews: after a lost answer it has no other key.
  */
 export interface FreshKey {
   /** Of the key asked for, lower-case hex. */
   readonly spkiSha256: string;
   /** Of spec.request, lower-case hex. */
   readonly requestSha256: string;
-  /** The key is this machine's first: its own mark does not stand in the way. Else absent. */
+  /** The machine whose first key it is: its own mark does not count. Otherwise absent. */
   readonly identity?: string;
 }
 
-/** `keyUsed`: another request brought this key, and none of the exceptions holds. No intent was written. */
+/** `keyUsed`: another request had this key, and no exception holds. No intent was written. */
 export type OpenWrite = LedgerWrite | { readonly kind: 'keyUsed' };
 
 /**
@@ -62,11 +60,11 @@ export interface CertificateLedger {
   find(uid: string): Promise<IssuingRecord | undefined>;
   /** Writes an intent (attempt 1) only if the UID has no record. */
   open(intent: Intent): Promise<LedgerWrite>;
-  /** The same, and in the same write the mark of its key. For a UID that has a record the answer is as above, whether the key was used or not. */
+  /** In the same write, the mark of its key. For a UID that has a record the answer is `found`, even if the key was used. */
   open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
   takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerWrite>;
-  /** Ends the lease early so that the next try need not wait, only for an intent of this attempt; otherwise nothing. */
+  /** Ends the lease early so that the next delivery does not wait; only for an intent of this attempt. */
   release(uid: string, attempt: number): Promise<void>;
   /** intent → issued, only if the record is an intent. Any attempt may: all sign the same bytes, the first one wins. */
   complete(uid: string, certificate: Uint8Array, kmsRequestId?: string): Promise<LedgerWrite>;

@@ -1,12 +1,9 @@
-/** Thrown by adapters when the far side asks to slow down; anything else thrown counts as unavailable. */
+/** Thrown by adapters when the called service throttles. Any other error counts as unavailable. */
 export class ThrottledError extends Error {
   override readonly name = 'ThrottledError';
 }
 
-/**
- * Thrown where nothing is wrong and it is only too early: for a second look, or for one more request of the same machine
- * or requester. It says nothing of what others may ask.
- */
+/** Nothing is wrong, but this machine or requester must wait: for the second look, or because of too many requests. */
 export class LaterError extends Error {
   override readonly name = 'LaterError';
   readonly why: 'SecondLook' | 'Limited';
@@ -19,14 +16,14 @@ export class LaterError extends Error {
 }
 
 /**
- * Thrown by adapters when the far side says no and will say so until an operator changes something: a key that is
- * disabled, a permission that is missing, a table that is gone. To a client it is temporary like the rest.
+ * Thrown by adapters when a service refuses until an operator changes something: a disabled key, a missing permission, a
+ * deleted table. To a client it is temporary like the others.
  */
 export class MisconfigurationError extends Error {
   override readonly name = 'MisconfigurationError';
 }
 
-/** Something of ours or the CA's is broken: no certificate leaves, an alarm is raised, the request stays retryable. */
+/** A new certificate or its CA is defective: nothing is returned, an alarm is raised, the request can be repeated. */
 export class CertificateDefectError extends Error {
   override readonly name = 'CertificateDefectError';
 }

@@ -1,24 +1,19 @@
-/**
- * The outside world as the rules see it: few small interfaces whose comments are their contracts.
- * `test/contract/` holds each implementation to them. A method that throws says "temporary: try again"; it may have
- * taken effect or not, and callers must be right in both cases.
- */
 import type { JsonObject } from '../encoding/json-object.ts';
 
 export type { JsonObject };
 
 /**
- * A definite "no" of the API server. Whatever leaves open what happened (a broken connection, a timeout, a 5xx, an
- * answer that cannot be read) is thrown, and so is ThrottledError.
+ * A definite refusal of the API server. If the outcome is open (a broken connection, a timeout, a 5xx, an unreadable answer)
+ * the call throws, and so it does when the API server throttles (ThrottledError).
  */
 export type ApiRefusal =
   | 'Unauthorized' // 401: about the caller, never about the object
-  | 'Forbidden' // 403: likewise
+  | 'Forbidden' // 403: about the caller
   | 'NotFound'
   | 'Conflict' // another resourceVersion or UID than the one sent; of a create: it exists
-  | 'Expired' // 410: the resourceVersion or continue token is too old to go on from: list anew
-  | 'Invalid' // 400, 422 and the other 4xx: this will not be accepted however often it is sent
-  | 'TooLarge'; // more than the API server or etcd stores, a URL carries or the caller's side holds
+  | 'Expired' // 410: the resourceVersion or continue token is too old: list again
+  | 'Invalid' // 400, 422 and the other 4xx: final for this call
+  | 'TooLarge'; // more than the API server or etcd stores, a URL carries or the client holds
 
 export type ApiAnswer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
@@ -26,7 +21,7 @@ export type ApiAnswer<T> =
 export interface RequestPage {
   /** Each with apiVersion and kind, which the API server leaves out of list items. */
   readonly items: readonly JsonObject[];
-  /** The same on all pages of one list: the state that all of them show, and where a watch goes on from. */
+  /** The same on all pages of one list: the state that they show, and where a watch continues. */
   readonly resourceVersion: string;
   /** Present when there are more pages. */
   readonly continue?: string;
@@ -37,14 +32,15 @@ export type WatchEvent =
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
   /** The last one of its watch. */
   | { readonly type: 'ERROR'; readonly why: ApiRefusal | 'Unavailable'; readonly message: string }
-  /** A line that was too long to hold: an object changed, unknown which. Requesters can make such objects. */
+  /** A line was too long to hold: an unknown object changed. Requesters can make such objects. */
   | { readonly type: 'OVERSIZED'; readonly bytes: number }
-  /** A line that could not be read: something changed, unknown what. */
+  /** A line could not be read: something changed. */
   | { readonly type: 'UNREADABLE'; readonly message: string };
 
 /**
- * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. Every call ends in bounded time, `signal`
- * or not; a write that throws may have taken effect.
+ * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. `test/contract/` tests each implementation against
+ * these comments. Every call ends in bounded time, even without `signal`. A method that throws means "temporary: try again", and
+ * may have taken effect.
  */
 export interface RequestApi {
   /**
@@ -55,8 +51,8 @@ export interface RequestApi {
     signal: AbortSignal,
   ): Promise<ApiAnswer<RequestPage>>;
   /**
-   * Every change after `resourceVersion`, in order, each once, with bookmarks where the server gives them. The
-   * iteration ends when the server ends it (about `timeoutSeconds`), and throws when the connection breaks.
+   * Every change after `resourceVersion`, in order, each once, with bookmarks if the server sends them. The iteration ends
+   * when the server ends it (about `timeoutSeconds`), and throws when the connection breaks.
    */
   watch(
     query: { readonly signerName: string; readonly resourceVersion: string; readonly timeoutSeconds: number },
@@ -65,7 +61,7 @@ export interface RequestApi {
   get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Replaces `status`, only if the object still has this UID and resourceVersion. Gives the object as stored. */
   updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Likewise the decisions among the conditions, and metadata.annotations in the same write. The rest stays as it is. */
+  /** The same for the decisions among the conditions and metadata.annotations, in one write. Other fields do not change. */
   updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Does the cluster's authorization permit this to this user? A review writes nothing. */
   reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;
@@ -78,7 +74,7 @@ export interface AccessQuestion {
   readonly user: string;
   readonly uid?: string;
   readonly groups: readonly string[];
-  /** Further claims of the authenticators; passed on unread, since authorizers may use them. */
+  /** Further claims of the authenticators, passed on unread: authorizers may use them. */
   readonly extra: Readonly<Record<string, readonly string[]>>;
   readonly verb: string;
   readonly group: string;

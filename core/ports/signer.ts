@@ -1,12 +1,12 @@
 /**
  * A CA key that signs. The private key never leaves its store.
  *
- * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it as its algorithm says, and gives the bytes for
- * the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
- * One call is at most one signature: an implementation retries nothing itself.
+ * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it with the digest of its algorithm, and returns the bytes
+ * of the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
+ * One call makes at most one signature: an implementation never retries.
  */
 export interface Signer {
-  /** Names the key for good: a KMS key ARN, or `embedded:<sha256 of the SPKI>`. Recorded with every intent. */
+  /** A permanent name: a KMS key ARN, or `embedded:<sha256 of the SPKI>`. Recorded with every intent. */
   readonly keyId: string;
   readonly algorithm: SignatureAlgorithm;
   sign(tbs: Uint8Array): Promise<Signature>;

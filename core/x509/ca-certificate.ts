@@ -73,14 +73,15 @@ export function caValidity(now: Instant, seconds: number): { readonly notBefore:
 
 /** The DER Name of a CA that countersign.yaml describes. */
 export function encodeCaSubject({ commonName, organization, organizationalUnit, country }: CaSubject): Uint8Array {
-  const values: readonly (readonly [type: string, value: string | undefined])[] = [
-    ['2.5.4.6', country],
-    ['2.5.4.10', organization],
-    ['2.5.4.11', organizationalUnit],
-    ['2.5.4.3', commonName],
-  ];
-  const attributes = values.flatMap(([type, value]) => (value === undefined ? [] : [{ type, value }]));
-  return encodeSubject({ attributes });
+  const values = {
+    '2.5.4.6': country,
+    '2.5.4.10': organization,
+    '2.5.4.11': organizationalUnit,
+    '2.5.4.3': commonName,
+  };
+  return encodeSubject({
+    attributes: Object.entries(values).flatMap(([type, value]) => (value === undefined ? [] : [{ type, value }])),
+  });
 }
 
 /**

@@ -1,7 +1,9 @@
+import type { PemBlock } from '../encoding/pem.ts';
+
 export type KeyKind = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519';
 
 export interface PublicKey {
-  /** What the key is; `undefined` for a kind that is read and verified but never certified: P-224. */
+  /** `undefined` for a kind that is read and verified but never certified: P-224. */
   readonly kind: KeyKind | undefined;
   /** For people: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ECDSA P-224` … */
   readonly description: string;
@@ -39,20 +41,15 @@ export interface CertificateRequest {
   readonly subject: Subject;
   readonly sans: SubjectAltNames;
   readonly publicKey: PublicKey;
-  /** Of the self-signature: `SHA-256`, `SHA-1` …, `undefined` where the algorithm has none of its own (Ed25519). */
+  /** Of the self-signature: `SHA-256`, `SHA-1` …; `undefined` for Ed25519. */
   readonly signatureHash: string | undefined;
   /** Requested extensions by OID, for `csr explain`; none but SAN reaches the certificate. */
   readonly requestedExtensions: readonly string[];
   /**
-   * The node's providerID (Cluster API's proposal): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent when
-   * it is not there or cannot be read: it only counts beside evidence, and elsewhere is an extension like any other.
+   * The node's providerID (Cluster API's proposal): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent if it does not
+   * exist or cannot be read. It only counts together with evidence.
    */
   readonly providerId?: string;
-  /** PEM blocks beside the request, in the order sent: evidence for the attest function, of no meaning to signing. */
-  readonly evidence: readonly EvidenceBlock[];
-}
-
-export interface EvidenceBlock {
-  readonly label: string;
-  readonly content: Uint8Array;
+  /** PEM blocks after the request, in order: evidence for attest, ignored by sign. */
+  readonly evidence: readonly PemBlock[];
 }

@@ -47,7 +47,7 @@ const refusedDigests: ReadonlyMap<string, string> = new Map([
   ['1.2.840.10045.4.3.1', 'SHA-224'],
 ]);
 
-/** RSASSA-PSS hashes with the salt that goes with each: Go's three buckets. */
+/** RSASSA-PSS hashes, each with its salt length, as in Go. */
 const pssHashes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   ['2.16.840.1.101.3.4.2.1', { family: 'RSA', digest: 'sha256', saltLength: 32 }],
   ['2.16.840.1.101.3.4.2.2', { family: 'RSA', digest: 'sha384', saltLength: 48 }],

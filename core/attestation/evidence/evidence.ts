@@ -1,5 +1,5 @@
 /** The evidence blocks of a request (docs/attestation.md): provider, version, and the data, not decoded yet. */
-import type { EvidenceBlock } from '../../x509/model.ts';
+import type { PemBlock } from '../../encoding/pem.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 import { failure, success } from '../../outcome/result.ts';
@@ -17,7 +17,7 @@ export interface SentEvidence {
 }
 
 /** `undefined` if the request brings no evidence. Order and number of the blocks were checked with the PEM. */
-export function decodeEvidence(blocks: readonly EvidenceBlock[]): Result<SentEvidence | undefined, Violation> {
+export function decodeEvidence(blocks: readonly PemBlock[]): Result<SentEvidence | undefined, Violation> {
   if (blocks.length === 0) return success(undefined);
   const provider = blocks.find(({ label }) => label === evidenceLabels.provider);
   const data = blocks.find(({ label }) => label === evidenceLabels.data);
