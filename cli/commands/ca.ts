@@ -57,7 +57,7 @@ export function caCommands(program: CliCommand, io: Io): void {
       "countersign ca init --data ./data --name web --subject 'CN=web CA,O=Example Corp' --key-spec P-384 --validity 730d",
       'countersign ca init --data ./data --config countersign.yaml --cluster prod',
     )
-    .runs(async (flags: InitFlags) => io.out(caText(await init(flags, io), flags.output)));
+    .runs(async (flags: InitFlags) => io.out(await caText(await init(flags, io), flags.output)));
 
   addPlace(ca.command('show'), cluster, ['cluster', 'function', 'region'])
     .description('show the CA certificate: subject, validity, fingerprint, key; -o pem prints the certificate itself')
@@ -67,7 +67,7 @@ export function caCommands(program: CliCommand, io: Io): void {
       'countersign ca show --data ./data',
       "countersign ca show --cluster prod -o pem > client-ca.crt   # for the API server's --client-ca-file",
     )
-    .runs(async (flags: ShowFlags) => io.out(caText(await show(flags, io), flags.output)));
+    .runs(async (flags: ShowFlags) => io.out(await caText(await show(flags, io), flags.output)));
 }
 
 /** The CA of a deployed cluster, or of a folder. `foreign`: flags that have no effect with --data. */

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { pemBlocks } from '../../core/encoding/pem.ts';
 import { readBoundedDocument } from '../../core/encoding/bounded-document.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
@@ -13,6 +14,7 @@ import { expected } from '../cluster/object-answers.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { explain } from '../output/explanation.ts';
+import type { NamedExtension } from '../output/extension-names.ts';
 import type { Explanation } from '../output/explanation.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
@@ -56,9 +58,23 @@ async function explainRequest(source: string, flags: ExplainFlags, io: Io): Prom
   const { object, certificate } = await loadRequest(source, flags, io);
   const caIsConfigured = chosen.file !== undefined;
   const explanation = explain(object, chosen.cluster, io.now(), { certificate, caIsConfigured });
-  io.out(printed(flags.output, { ...explanation, rules: chosen.source }, () => explanationText(explanation, chosen)));
+  const { droppedExtensions } = explanation;
+  const extensions = droppedExtensions.length === 0 ? undefined : await nameExtensions(object, droppedExtensions);
+  const shown = { ...explanation, extensions: extensions?.named ?? [], rules: chosen.source };
+  io.out(printed(flags.output, shown, () => explanationText(explanation, chosen, extensions?.texts ?? [])));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
+}
+
+/** What the extensions are that the certificate would not carry. */
+async function nameExtensions(
+  { request }: RequestObject,
+  oids: readonly string[],
+): Promise<{ readonly named: readonly NamedExtension[]; readonly texts: readonly string[] }> {
+  const { extensionText, extensionsOfRequest } = await import('../output/extension-names.ts');
+  const [pem = ''] = pemBlocks(Buffer.from(request).toString('latin1'), 'CERTIFICATE REQUEST');
+  const named = extensionsOfRequest(pem, oids);
+  return { named, texts: named.map(extensionText) };
 }
 
 /** `certificate`: status.certificate as in the object; empty without one. */
@@ -151,17 +167,21 @@ const outcomes: Readonly<Record<Explanation['outcome'], string>> = {
   ignore: 'Not ours',
 };
 
-function explanationText(explanation: Explanation, { cluster, source }: ChosenCluster): string {
-  const { name, signerName, checks, outcome, reason, message, validity, droppedExtensions } = explanation;
+function explanationText(
+  explanation: Explanation,
+  { cluster, source }: ChosenCluster,
+  extensions: readonly string[],
+): string {
+  const { name, signerName, checks, outcome, reason, message, validity } = explanation;
   const head = `${printable(name)} for ${signerName === '' ? 'no signer' : printable(signerName)}, cluster ${cluster.name} (${source})\n\n`;
   const rows = table(checks.map(({ check, result, seen }) => [marks[result], check, seen])).split('\n');
   const body = checks.map(({ violations }, index) =>
     [rows[index], ...violations.map(({ code, message: wrong }) => `   → ${wrong} [${code}]`), ''].join('\n'),
   );
   const dropped =
-    droppedExtensions.length === 0
+    extensions.length === 0
       ? ''
-      : `\nRequested extensions that the certificate would not carry: ${atMost(droppedExtensions, printable).join(', ')}\n`;
+      : `\nRequested extensions that the certificate would not carry: ${atMost(extensions, printable).join(', ')}\n`;
   const span = validity === undefined ? '' : `, valid from ${validity.notBefore} to ${validity.notAfter}`;
   return `${head}${body.join('')}${dropped}\n${outcomes[outcome]}: ${reason === undefined ? '' : `${reason}: `}${message}${span}\n`;
 }

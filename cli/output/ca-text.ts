@@ -1,6 +1,7 @@
 /** How a CA is shown, with its key in KMS or in a folder. */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
+import { extensionType } from '../../core/x509/tbs-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
 import { printed, table } from './output.ts';
 
@@ -13,7 +14,10 @@ export interface ShownCa {
 }
 
 /** A table or JSON, or the certificate as PEM. */
-export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa, output: string): string {
+export async function caText(
+  { name, certificate, keyId, signatureAlgorithm }: ShownCa,
+  output: string,
+): Promise<string> {
   if (output === 'pem') return toPem('CERTIFICATE', certificate);
   const facts = certificateFacts(certificate);
   const shown = {
@@ -28,8 +32,22 @@ export function caText({ name, certificate, keyId, signatureAlgorithm }: ShownCa
     subjectKeyIdentifier: Buffer.from(facts.subjectKeyIdentifier ?? []).toString('hex'),
     fingerprintSha256: facts.fingerprintSha256,
   };
-  return printed(output, shown, () => table(Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value])));
+  const rows = Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]);
+  const others = [...facts.extensions.keys()].filter((oid) => !ownExtensions.has(oid));
+  if (others.length === 0) return printed(output, shown, () => table(rows));
+  const { extensionText, extensionsOfCertificate } = await import('./extension-names.ts');
+  const extensions = extensionsOfCertificate(certificate, others);
+  return printed(output, { ...shown, extensions }, () =>
+    table([...rows, ['extensions', extensions.map(extensionText).join(', ')]]),
+  );
 }
+
+/** The extensions of the CA certificates that Countersign makes. */
+const ownExtensions: ReadonlySet<string> = new Set([
+  extensionType.keyUsage,
+  extensionType.basicConstraints,
+  extensionType.subjectKeyIdentifier,
+]);
 
 const labels: Readonly<Record<string, string>> = {
   notBefore: 'valid from',

@@ -61,6 +61,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'core/encoding/bounded-document.ts': ['yaml'],
   'core/attestation/aws/cms.ts': ['asn1js'],
   'core/ca/second-reader.ts': ['@peculiar/x509', 'reflect-metadata'],
+  'cli/output/extension-names.ts': ['@peculiar/x509', 'reflect-metadata'],
   'core/configuration/schema/cluster.ts': ['zod'],
   'core/configuration/schema/deployment.ts': ['zod'],
   'core/configuration/schema/values.ts': ['zod'],

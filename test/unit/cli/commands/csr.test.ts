@@ -39,6 +39,7 @@ interface Shown {
   readonly checks: readonly { check: string; result: string; seen: string; violations: { code: string }[] }[];
   readonly validity?: { notBefore: string; notAfter: string };
   readonly droppedExtensions: readonly string[];
+  readonly extensions: readonly object[];
   readonly rules: string;
 }
 
@@ -107,8 +108,17 @@ describe('what would become of a request', () => {
   });
 
   test('what is asked for and never given is named', async () => {
-    const extension = { oid: '2.5.29.19', value: Buffer.from('30030101ff', 'hex') };
-    expect((await explain(csr({ ...serving, extensions: [extension] }))).droppedExtensions).toEqual(['2.5.29.19']);
+    const extensions = [
+      { oid: '2.5.29.19', critical: true, value: Buffer.from('30030101ff', 'hex') },
+      { oid: '1.2.3.4', value: Buffer.from('0500', 'hex') },
+    ];
+    const shown = await explain(csr({ ...serving, extensions }));
+    expect(shown.droppedExtensions).toEqual(['2.5.29.19', '1.2.3.4']);
+    expect(shown.extensions).toEqual([
+      { oid: '2.5.29.19', critical: true, name: 'Basic Constraints' },
+      { oid: '1.2.3.4', critical: false },
+    ]);
+    expect((await explain(csr(serving))).extensions).toEqual([]);
   });
 });
 
