@@ -10,7 +10,7 @@ import { TransactionCanceledException, TransactWriteItemsCommand } from '@aws-sd
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { CaRecord, CaStore } from '../../core/ca/authority.ts';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
-import { bytes, integer, text } from '../../core/encoding/stored-fields.ts';
+import { bytes, integer, object, text } from '../../core/encoding/stored-fields.ts';
 import { certificatesTable, expiryPartition, itemKey, tableError } from './table.ts';
 import { readItem } from './transactions.ts';
 import { itemFrom, plainFrom } from './values.ts';
@@ -66,14 +66,11 @@ function isTaken(error: unknown): boolean {
   );
 }
 
+const caItem = object({ name: text, caKeyId: text, cert: bytes, createdAt: integer });
+
 /** An item that this program did not write throws. */
 function recordFrom(item: Item, name: string): CaRecord {
-  const plain = plainFrom(item);
-  if (text(plain, 'name') !== name) throw new TypeError(`the item of CA ${name} is of another CA`);
-  return {
-    name,
-    keyId: text(plain, 'caKeyId'),
-    certificate: bytes(plain, 'cert'),
-    createdAt: integer(plain, 'createdAt'),
-  };
+  const { name: stored, caKeyId: keyId, cert: certificate, createdAt } = caItem(plainFrom(item));
+  if (stored !== name) throw new TypeError(`the item of CA ${name} is of another CA`);
+  return { name, keyId, certificate, createdAt };
 }

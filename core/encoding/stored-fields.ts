@@ -1,62 +1,51 @@
-/** Fields of stored records. Each function throws if the field is not what this program writes. */
-export type Plain = Readonly<Record<string, unknown>>;
+/** Fields of stored records, and records made of them. */
+import { isObject } from './json-object.ts';
+import type { JsonObject } from './json-object.ts';
 
-/** Absent stays absent; present it must be of its type. */
-export function optional<Name extends string, T>(
-  name: Name,
-  read: (plain: Plain, name: string) => T,
-  plain: Plain,
-): { readonly [each in Name]?: T } {
-  return (plain[name] === undefined ? {} : { [name]: read(plain, name) }) as { readonly [each in Name]?: T };
+export type Plain = JsonObject;
+
+/** Throws if the value is not what this program writes. */
+export type Reader<T> = (value: unknown, name: string) => T;
+
+/** An object with these fields; further ones are left out, absent ones stay absent. */
+export function object<T>(readers: { readonly [Name in keyof T]-?: Reader<T[Name]> }): (
+  value: unknown,
+  name?: string,
+) => T {
+  return (value, name = 'record') => {
+    if (!isObject(value)) throw unreadable(name);
+    const fields = Object.entries<Reader<unknown>>(readers).map(([key, read]) => [key, read(value[key], key)] as const);
+    return Object.fromEntries(fields.filter(([, field]) => field !== undefined)) as T;
+  };
 }
 
-export function oneOf<const T extends string>(plain: Plain, name: string, values: readonly T[]): T {
-  const found = values.find((value) => value === plain[name]);
-  if (found === undefined) throw unreadable(name);
-  return found;
+export function optional<T>(read: Reader<T>): Reader<T | undefined> {
+  return (value, name) => (value === undefined ? undefined : read(value, name));
 }
 
-export function text(plain: Plain, name: string): string {
-  const value = plain[name];
-  if (typeof value !== 'string') throw unreadable(name);
-  return value;
+export function listOf<T>(read: Reader<T>): Reader<readonly T[]> {
+  return (value, name) => {
+    if (!Array.isArray(value)) throw unreadable(name);
+    return value.map((each) => read(each, name));
+  };
 }
 
-export function texts(plain: Plain, name: string): readonly string[] {
-  const values = list(plain, name);
-  if (!values.every((value) => typeof value === 'string')) throw unreadable(name);
-  return values;
+export function that<T>(holds: (value: unknown) => value is T): Reader<T> {
+  return (value, name) => {
+    if (!holds(value)) throw unreadable(name);
+    return value;
+  };
 }
 
-export function integer(plain: Plain, name: string): number {
-  const value = plain[name];
-  if (typeof value !== 'number' || !Number.isSafeInteger(value)) throw unreadable(name);
-  return value;
-}
+export const text = that((value) => typeof value === 'string');
+export const flag = that((value) => typeof value === 'boolean');
+export const integer = that((value): value is number => Number.isSafeInteger(value));
+export const bytes = that((value) => value instanceof Uint8Array);
 
-export function flag(plain: Plain, name: string): boolean {
-  const value = plain[name];
-  if (typeof value !== 'boolean') throw unreadable(name);
-  return value;
-}
-
-export function list(plain: Plain, name: string): readonly unknown[] {
-  const value = plain[name];
-  if (!Array.isArray(value)) throw unreadable(name);
-  return value as readonly unknown[];
-}
-
-export function object(value: unknown, name: string): Plain {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw unreadable(name);
-  return value as Plain;
+export function oneOf<const T extends string>(...values: readonly T[]): Reader<T> {
+  return that((value): value is T => values.some((known) => known === value));
 }
 
 export function unreadable(name: string): TypeError {
   return new TypeError(`the stored ${name} cannot be read`);
-}
-
-export function bytes(plain: Plain, name: string): Uint8Array {
-  const value = plain[name];
-  if (!(value instanceof Uint8Array)) throw unreadable(name);
-  return value;
 }
