@@ -1,9 +1,11 @@
 /** Examines the evidence of a request as far as that goes without the network (docs/attestation.md). */
 import { violation } from '../outcome/outcome.ts';
-import type { Violation, Violations } from '../outcome/outcome.ts';
+import type { Violations } from '../outcome/outcome.ts';
 import type { Result } from '../outcome/result.ts';
 import { MisconfigurationError } from '../ports/errors.ts';
 import type { AttestQuestion } from './attest-question.ts';
+import { refuse } from './declined.ts';
+import type { Refused } from './declined.ts';
 import { bindingDigest } from './evidence/binding-digest.ts';
 import { decodeEvidence } from './evidence/evidence.ts';
 import type { SentEvidence } from './evidence/evidence.ts';
@@ -15,7 +17,7 @@ export type EvidenceResult =
   /** A stock kubelet's serving request: the API server vouches for the node, the record for the machine behind it. */
   | { readonly kind: 'record' }
   | Evidence
-  | EvidenceRefused;
+  | Refused;
 
 export interface Evidence {
   readonly kind: 'evidence';
@@ -25,12 +27,6 @@ export interface Evidence {
   readonly examined: Examined;
   /** Asks the platform once, even if the records have to be read again. */
   readonly machine: () => Promise<Result<Machine, Violations>>;
-}
-
-export interface EvidenceRefused {
-  readonly kind: 'refused';
-  readonly violations: Violations;
-  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 export function examineEvidence(
@@ -60,7 +56,7 @@ export function examineEvidence(
       bindingDigest({ audience: settings.audience, signerName, nodeName, nonce, spki: request.publicKey.spki }),
     now,
   });
-  if (!examined.ok) return { kind: 'refused', violations: examined.problem };
+  if (!examined.ok) return refuse(...examined.problem);
   let asked: Promise<Result<Machine, Violations>> | undefined;
   return {
     kind: 'evidence',
@@ -83,7 +79,7 @@ function missing(accepted: readonly AttestationProvider[]): string {
 }
 
 /** Cluster API's proposal, Version skew: the annotation tells an older or newer node what to send instead. */
-function unsupported(sent: string, accepted: readonly AttestationProvider[]): EvidenceRefused {
+function unsupported(sent: string, accepted: readonly AttestationProvider[]): Refused {
   const versions = versionsOf(accepted);
   const message = `evidence ${sent} is not taken here, but ${versions}: update kubelet-authenticator, or the node's own script`;
   return {
@@ -94,10 +90,6 @@ function unsupported(sent: string, accepted: readonly AttestationProvider[]): Ev
 
 function versionsOf(accepted: readonly AttestationProvider[]): string {
   return accepted.flatMap(({ versions }) => versions).join(',');
-}
-
-function refuse(why: Violation): EvidenceRefused {
-  return { kind: 'refused', violations: [why] };
 }
 
 function configured(provider: AttestationProvider | undefined, name: string): AttestationProvider {

@@ -6,9 +6,10 @@ import type { IdentityRecord } from '../ports/attestation-store.ts';
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import type { Instant } from '../ports/instant.ts';
+import { refuse } from './declined.ts';
+import type { Refused } from './declined.ts';
 import { countUse } from './request-limits.ts';
 import { quoted } from '../outcome/printable-text.ts';
-import { nameTaken } from './second-look.ts';
 
 /** Number of previous keys kept per machine, for auditors. */
 const keptKeys = 4;
@@ -37,8 +38,6 @@ export type FirstUse =
   | { readonly kind: 'restart'; readonly record: IdentityRecord }
   /** Allowed only if the holder's machine is gone. */
   | { readonly kind: 'takeover'; readonly holder: IdentityRecord };
-
-type Refused = { readonly kind: 'refused'; readonly violation: Violation };
 
 /** The refusal of a retired machine, until an operator resets it. */
 export const machineRetired = violation('Revoked', 'this machine was retired: its node name passed to another machine');
@@ -80,8 +79,8 @@ function decideNextUse(question: FirstUseQuestion, record: IdentityRecord): Firs
   );
 }
 
-function refuse(why: Violation): Refused {
-  return { kind: 'refused', violation: why };
+export function nameTaken({ nodeName, identity }: IdentityRecord): Violation {
+  return violation('TofuNodeTaken', `node name ${quoted(nodeName)} belongs to another machine (${identity})`);
 }
 
 /** The requested key is the machine's first and was never replaced. */

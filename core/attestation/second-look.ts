@@ -1,14 +1,18 @@
 /**
- * Two questions that one answer of a platform does not settle: is the machine that has a node name gone, and did a
- * machine that was stopped and started lose its key? Each needs two observations, minutes apart. The first one is written
- * into the machine's record; a use of the machine in between erases it. docs/attestation.md has the tables.
+ * A node name passes to another machine, or a machine to another key. One answer of a platform does not settle whether the
+ * holder's machine is gone, or whether a machine that was stopped and started lost its key: each needs two observations,
+ * minutes apart. The first one is written into the machine's record; a use of the machine in between erases it.
+ * docs/attestation.md has the tables.
  */
 import type { IdentityRecord } from '../ports/attestation-store.ts';
-import type { MachineState } from './evidence/provider.ts';
+import type { AttestQuestion } from './attest-question.ts';
+import { later, refuse } from './declined.ts';
+import type { Declined } from './declined.ts';
+import type { AttestationProvider, Machine, MachineState } from './evidence/provider.ts';
+import { nameTaken } from './first-use.ts';
+import type { FirstUse } from './first-use.ts';
 import { violation } from '../outcome/outcome.ts';
-import type { Violation } from '../outcome/outcome.ts';
 import type { Instant } from '../ports/instant.ts';
-import { quoted } from '../outcome/printable-text.ts';
 
 const minute = 60_000;
 /** Time between the two. Less than the life of evidence (5 minutes), so that one request can bring both. */
@@ -20,61 +24,88 @@ export const unknownForMilliseconds = 60 * minute;
 /** How far the clock of a platform, or of another process, may be ahead of ours. */
 export const clockLeeway = minute;
 
-export type Change =
-  | { readonly kind: 'allowed' }
-  | { readonly kind: 'refused'; readonly violation: Violation; readonly observed?: IdentityRecord }
-  /** Temporary. */
-  | {
-      readonly kind: 'later';
-      readonly message: string;
-      readonly afterMilliseconds: number;
-      readonly observed?: IdentityRecord;
-    };
+export interface HandOver {
+  /** Known from the record alone, without asking the platform. */
+  readonly tooEarly: Declined | undefined;
+  /** The platform's answer; `undefined` if it confirms the change. An observation must be written before the answer. */
+  check(machine: Machine): Promise<Declined | undefined>;
+}
 
-const allowed: Change = { kind: 'allowed' };
-
-/**
- * May the name of `holder` pass to another machine? `observed` must be written before the answer. The caller throws if
- * the platform fails: an error is not a state.
- */
-export function checkHolderGone(holder: IdentityRecord, state: MachineState, now: Instant): Change {
-  switch (state.kind) {
-    // Final: a terminated machine never returns, and a platform whose state lags would report `running`.
-    case 'gone':
-      return allowed;
-    case 'running':
-    case 'stopped': {
-      const { unknownSince: mark, ...unmarked } = holder;
-      const refused = { kind: 'refused', violation: nameTaken(holder) } as const;
-      return mark === undefined ? refused : { ...refused, observed: nextRevision(unmarked) };
-    }
-    case 'unknown': {
-      // Platforms forget terminated machines after about an hour, and know new ones only after a while.
-      if (now - holder.lastSeen <= unknownForMilliseconds) return { kind: 'refused', violation: nameTaken(holder) };
-      const early = holderTooEarly(holder, now);
-      if (early !== undefined) return early;
-      if (isStanding(holder.unknownSince, now)) return allowed;
+/** `undefined` if neither the name nor the key changes hands. */
+export function handOverOf(
+  firstUse: FirstUse,
+  { spkiSha256, now }: AttestQuestion,
+  { restartWindow: window = 0 }: AttestationProvider,
+  providers: ReadonlyMap<string, AttestationProvider>,
+): HandOver | undefined {
+  switch (firstUse.kind) {
+    case 'first':
+    case 'repeat':
+    case 'renewal':
+      return undefined;
+    case 'restart': {
+      const { record } = firstUse;
       return {
-        kind: 'later',
-        message: 'its platform does not know the machine that has this name; it is asked a second time',
-        afterMilliseconds: secondLookAfter,
-        observed: nextRevision({ ...holder, unknownSince: now }),
+        tooEarly: restartTooEarly(record, spkiSha256, now),
+        check: async ({ startedAt }) => checkRestarted({ record, spkiSha256, startedAt, window, now }),
+      };
+    }
+    case 'takeover': {
+      const { holder } = firstUse;
+      return {
+        tooEarly: holderTooEarly(holder, now),
+        async check() {
+          const provider = providerOf(holder, providers);
+          // If the holder's provider is not configured any more, no platform can confirm that its machine is gone.
+          const state = provider === undefined ? stopped : await provider.describe(holder.identity, now);
+          return checkHolderGone(holder, state, now);
+        },
       };
     }
   }
 }
 
+const stopped = { kind: 'stopped' } as const;
+
+/** Identities begin with the name of their provider. */
+export function providerOf(
+  { identity }: IdentityRecord,
+  providers: ReadonlyMap<string, AttestationProvider>,
+): AttestationProvider | undefined {
+  return providers.get(identity.slice(0, identity.indexOf('#')));
+}
+
+/** May the name of `holder` pass to another machine? An error of the platform is not a state: it was thrown before. */
+export function checkHolderGone(holder: IdentityRecord, state: MachineState, now: Instant): Declined | undefined {
+  switch (state.kind) {
+    // Final: a terminated machine never returns, and a platform whose state lags would report `running`.
+    case 'gone':
+      return undefined;
+    case 'running':
+    case 'stopped': {
+      const { unknownSince: mark, ...unmarked } = holder;
+      const refused = refuse(nameTaken(holder));
+      return mark === undefined ? refused : { ...refused, observed: nextRevision(unmarked) };
+    }
+    case 'unknown': {
+      // Platforms forget terminated machines after about an hour, and know new ones only after a while.
+      if (now - holder.lastSeen <= unknownForMilliseconds) return refuse(nameTaken(holder));
+      const early = holderTooEarly(holder, now);
+      if (early !== undefined) return early;
+      if (isStanding(holder.unknownSince, now)) return undefined;
+      const message = 'its platform does not know the machine that has this name; it is asked a second time';
+      return { ...secondLook(message), observed: nextRevision({ ...holder, unknownSince: now }) };
+    }
+  }
+}
+
 /** Known without asking the platform: the first observation is too recent. */
-export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Change | undefined {
+export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
   return isStanding(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
 }
 
 function isStanding(mark: Instant | undefined, now: Instant): mark is Instant {
   return mark !== undefined && now - mark <= firstLookLasts && mark - now <= clockLeeway;
-}
-
-export function nameTaken({ nodeName, identity }: IdentityRecord): Violation {
-  return violation('TofuNodeTaken', `node name ${quoted(nodeName)} belongs to another machine (${identity})`);
 }
 
 /** A machine that is registered with one key and requests another after a stop and start. */
@@ -89,48 +120,50 @@ export interface RestartQuestion {
   readonly now: Instant;
 }
 
-/** May the new key replace the one on record? A machine that was only rebooted still has its key. */
-export function checkRestarted({ record, spkiSha256, startedAt, window, now }: RestartQuestion): Change {
+/** May the new key replace the recorded one? A machine that was only rebooted still has its key. */
+export function checkRestarted({ record, spkiSha256, startedAt, window, now }: RestartQuestion): Declined | undefined {
   // Each use of the machine updates the recorded start: at this start the machine still had its old key.
   if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))
     return reuse('was not started anew since it was last seen with that one');
   if (!(startedAt - now <= clockLeeway)) return reuse('is said to be started in the future');
   if (!(now - startedAt <= window)) return reuse(`was started more than ${window / minute} minutes ago`);
   const { restart } = record;
-  if (restart === undefined || restart.startedAt !== startedAt)
-    return {
-      kind: 'later',
-      message: 'a machine that was started anew asks with another key; it is looked at a second time',
-      afterMilliseconds: secondLookAfter,
-      observed: nextRevision({ ...record, restart: { startedAt, since: now, spkiSha256, contested: false } }),
-    };
+  if (restart === undefined || restart.startedAt !== startedAt) {
+    const message = 'a machine that was started anew asks with another key; it is looked at a second time';
+    const first = { startedAt, since: now, spkiSha256, contested: false };
+    return { ...secondLook(message), observed: nextRevision({ ...record, restart: first }) };
+  }
   // One of the two keys is not the machine's, and no record shows which.
   if (restart.contested) return contested;
   if (restart.spkiSha256 !== spkiSha256)
     return { ...contested, observed: nextRevision({ ...record, restart: { ...restart, contested: true } }) };
-  return tooEarly(restart.since, now) ?? allowed;
+  return tooEarly(restart.since, now);
 }
 
 /** Known without asking the platform: this key was first seen too recently. */
-export function restartTooEarly({ restart }: IdentityRecord, spkiSha256: string, now: Instant): Change | undefined {
+export function restartTooEarly({ restart }: IdentityRecord, spkiSha256: string, now: Instant): Declined | undefined {
   if (restart === undefined || restart.contested || restart.spkiSha256 !== spkiSha256) return undefined;
   return tooEarly(restart.since, now);
 }
 
-function tooEarly(since: Instant, now: Instant): Change | undefined {
+function tooEarly(since: Instant, now: Instant): Declined | undefined {
   const wait = since + secondLookAfter - now;
   if (wait <= 0) return undefined;
-  return { kind: 'later', message: 'it is too early for the second look', afterMilliseconds: wait };
+  return secondLook('it is too early for the second look', wait);
 }
 
-function reuse(why: string): Change & { readonly kind: 'refused' } {
+function secondLook(message: string, wait = secondLookAfter): Declined {
+  return later('SecondLook', message, wait);
+}
+
+function reuse(why: string): Declined {
   const message = `this machine is registered with another key and ${why}; only the node itself can renew it, or an operator reset it`;
-  return { kind: 'refused', violation: violation('TofuReuse', message) };
+  return refuse(violation('TofuReuse', message));
 }
 
 const contested = reuse('two other keys asked for its name since it was started');
 
-/** An observation is a write like any other: a decision on the record before it must be taken again. */
+/** An observation changes the record, so a decision on the record before it must be taken again. */
 function nextRevision(record: IdentityRecord): IdentityRecord {
   return { ...record, rev: record.rev + 1 };
 }

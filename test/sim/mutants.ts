@@ -69,8 +69,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       'core/attestation/second-look.ts',
       [
         'a name is taken from a machine that runs',
-        "      const refused = { kind: 'refused', violation: nameTaken(holder) } as const;",
-        "      const refused = { kind: 'allowed' } as const;",
+        "    case 'gone':\n      return undefined;\n    case 'running':\n",
+        "    case 'gone':\n    case 'running':\n      return undefined;\n",
       ],
       [
         'a machine that was not started anew comes with another key',
@@ -80,7 +80,7 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       [
         'one answer of the platform hands over a name',
         'if (now - holder.lastSeen <= unknownForMilliseconds)',
-        'if (now - holder.lastSeen > unknownForMilliseconds) return allowed;\n      if (now - holder.lastSeen <= unknownForMilliseconds)',
+        'if (now - holder.lastSeen > unknownForMilliseconds) return undefined;\n      if (now - holder.lastSeen <= unknownForMilliseconds)',
       ],
     ),
     ...changesOf(
@@ -98,9 +98,9 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
     ),
     ...changesOf(
       'core/attestation/check-verdict.ts',
-      ['a verdict counts for other bytes', 'if (verdict.requestDigest !== digest) return refused(uidReused);', ''],
-      ['a machine that was reset is signed for', 'if (ended !== undefined) return refused(ended);', ''],
-      ['a locked machine is signed for', 'if (lock !== undefined) return refused(machineLocked);', ''],
+      ['a verdict counts for other bytes', 'if (verdict.requestDigest !== digest) return refuse(uidReused);', ''],
+      ['a machine that was reset is signed for', 'if (ended !== undefined) return refuse(ended);', ''],
+      ['a locked machine is signed for', 'if (lock !== undefined) return refuse(machineLocked);', ''],
     ),
     ...changesOf('core/issue.ts', [
       'a locked node is signed for',
@@ -134,8 +134,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
   audit: [
     ...changesOf('core/attestation/check-verdict.ts', [
       'what was only audited counts where proof is demanded',
-      "return { kind: 'refused', violations: verdict.violations ?? [noIdentity] };",
-      "return verdict.mode === 'audit' ? unattested : { kind: 'refused', violations: verdict.violations ?? [noIdentity] };",
+      'return refuse(...(verdict.violations ?? [noIdentity]));',
+      "return verdict.mode === 'audit' ? unattested : refuse(...(verdict.violations ?? [noIdentity]));",
     ]),
     ...changesOf(
       'core/attest.ts',

@@ -116,7 +116,7 @@ describe('all that run', () => {
     expect(decideFirstUse({ ...asked, byNodeItself: true, holder: undefined })).toMatchObject({ kind: 'renewal' });
     expect(decideFirstUse({ ...asked, byNodeItself: false, holder: undefined })).toMatchObject({
       kind: 'refused',
-      violation: { code: 'TofuReuse' },
+      violations: [{ code: 'TofuReuse' }],
     });
     const again = await rowsOf(folder, yes);
     expect([again.code, again.rows[0]?.['decision']]).toEqual([0, 'on record']);

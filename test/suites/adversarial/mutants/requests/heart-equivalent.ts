@@ -43,11 +43,6 @@ export const equivalent: readonly Equivalent[] = [
     because: 'an admission has no observation; the type does not say so',
   },
   {
-    file: 'core/attestation/admission.ts',
-    without: 'observed === undefined → false',
-    because: 'readers treat a field that is undefined and an absent field alike',
-  },
-  {
     file: 'core/attestation/second-look.ts',
     without: 'mark !== undefined',
     because:
@@ -104,6 +99,7 @@ export const equivalent: readonly Equivalent[] = [
   {
     file: 'core/attestation/admission.ts',
     without: "evidence.kind === 'evidence' → true",
+    check: "const examined = evidence.kind === 'evidence' ? evidence.examined : undefined;",
     because: 'a request without evidence has no examined evidence either: the field is undefined',
   },
 ];

@@ -100,6 +100,7 @@ export const subject: Subject = {
     'core/attestation/admission.ts',
     'core/attestation/check-machine.ts',
     'core/attestation/claims.ts',
+    'core/attestation/declined.ts',
     'core/attestation/first-use.ts',
     'core/attestation/second-look.ts',
     'core/attestation/request-limits.ts',

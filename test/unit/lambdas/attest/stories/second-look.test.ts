@@ -11,7 +11,7 @@ import {
   restartTooEarly,
   secondLookAfter,
 } from '../../../../../core/attestation/second-look.ts';
-import type { Change } from '../../../../../core/attestation/second-look.ts';
+import type { Declined } from '../../../../../core/attestation/declined.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -36,19 +36,11 @@ const recorded: IdentityRecord = {
 };
 
 /** The decision, and what of the record is written with it. */
-function told(change: Change | undefined): readonly [string, ...unknown[]] {
-  switch (change?.kind) {
-    case undefined:
-      return ['nothing'];
-    case 'allowed':
-      return ['allowed'];
-    case 'refused':
-      return change.observed === undefined ? [change.violation.code] : [change.violation.code, seen(change.observed)];
-    case 'later': {
-      const { afterMilliseconds: after, observed } = change;
-      return observed === undefined ? ['later', after] : ['later', after, seen(observed)];
-    }
-  }
+function decisionOf(declined: Declined | undefined): readonly [string, ...unknown[]] {
+  if (declined === undefined) return ['allowed'];
+  const decision =
+    declined.kind === 'later' ? ['later', declined.error.afterMilliseconds] : [declined.violations[0].code];
+  return [...decision, ...(declined.observed === undefined ? [] : [seen(declined.observed)])] as [string, ...unknown[]];
 }
 
 function seen({ rev, unknownSince, restart, ...others }: IdentityRecord): object {
@@ -103,18 +95,18 @@ describe('a name passes on from a machine', () => {
     ],
   ];
   test.for(rows)('finding 14: %s', ([, state, record, ...expected]) => {
-    expect(told(checkHolderGone({ ...recorded, ...record }, state, now))).toEqual(expected);
+    expect(decisionOf(checkHolderGone({ ...recorded, ...record }, state, now))).toEqual(expected);
   });
 
   test.each([
-    ['no first look', undefined, ['nothing']],
+    ['no first look', undefined, ['allowed']],
     ['a first look just now', now - 1, ['later', secondLookAfter - 1]],
-    ['one of two minutes ago', now - secondLookAfter, ['nothing']],
-    ['one that is too old', now - firstLookLasts - 1, ['nothing']],
-    ['one by a clock that was wrong', now + clockLeeway + 1, ['nothing']],
+    ['one of two minutes ago', now - secondLookAfter, ['allowed']],
+    ['one that is too old', now - firstLookLasts - 1, ['allowed']],
+    ['one by a clock that was wrong', now + clockLeeway + 1, ['allowed']],
   ])('finding 14: whether the platform need not be asked: %s', (_, unknownSince, expected) => {
     const record = unknownSince === undefined ? recorded : { ...recorded, unknownSince };
-    expect(told(holderTooEarly(record, now))).toEqual(expected);
+    expect(decisionOf(holderTooEarly(record, now))).toEqual(expected);
   });
 });
 
@@ -204,22 +196,22 @@ describe('another key after a stop and start', () => {
   ];
   test.for(rows)('finding 8: %s', ([, startedAt, record, ...expected]) => {
     const question = { record: { ...recorded, ...record }, spkiSha256: 'new', startedAt, window, now };
-    expect(told(checkRestarted(question))).toEqual(expected);
+    expect(decisionOf(checkRestarted(question))).toEqual(expected);
   });
 
   test('finding 8: the window is the configured one', () => {
     const question = { record: recorded, spkiSha256: 'new', startedAt: now - 20 * minute, now };
-    expect(told(checkRestarted({ ...question, window: 20 * minute }))[0]).toBe('later');
-    expect(told(checkRestarted({ ...question, window: 19 * minute }))[0]).toBe('TofuReuse');
+    expect(decisionOf(checkRestarted({ ...question, window: 20 * minute }))[0]).toBe('later');
+    expect(decisionOf(checkRestarted({ ...question, window: 19 * minute }))[0]).toBe('TofuReuse');
   });
 
   test.each([
-    ['no first look', {}, ['nothing']],
+    ['no first look', {}, ['allowed']],
     ['a first look of this key just now', first(now - 1), ['later', secondLookAfter - 1]],
-    ['of another key', first(now - 1, { spkiSha256: 'third' }), ['nothing']],
-    ['contested', first(now - 1, { contested: true }), ['nothing']],
-    ['two minutes ago', first(now - secondLookAfter), ['nothing']],
+    ['of another key', first(now - 1, { spkiSha256: 'third' }), ['allowed']],
+    ['contested', first(now - 1, { contested: true }), ['allowed']],
+    ['two minutes ago', first(now - secondLookAfter), ['allowed']],
   ])('finding 8: whether the platform need not be asked: %s', (_, record, expected) => {
-    expect(told(restartTooEarly({ ...recorded, ...record }, 'new', now))).toEqual(expected);
+    expect(decisionOf(restartTooEarly({ ...recorded, ...record }, 'new', now))).toEqual(expected);
   });
 });

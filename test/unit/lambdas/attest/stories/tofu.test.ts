@@ -38,7 +38,7 @@ function ask(more: Partial<FirstUseQuestion>): string {
     holder: undefined,
     ...more,
   });
-  return decided.kind === 'refused' ? decided.violation.code : decided.kind;
+  return decided.kind === 'refused' ? decided.violations[0].code : decided.kind;
 }
 
 type Row = readonly [

@@ -1,0 +1,36 @@
+/** Every "no" of attest. A step that finds no reason for one answers with `undefined` or its value. */
+import type { Violation, Violations } from '../outcome/outcome.ts';
+import type { IdentityRecord } from '../ports/attestation-store.ts';
+import { LaterError } from '../ports/errors.ts';
+
+export type Declined = Refused | Later;
+
+interface Observed {
+  /** The record of a machine with a new observation about it: written before the answer. */
+  readonly observed?: IdentityRecord;
+}
+
+export interface Refused extends Observed {
+  readonly kind: 'refused';
+  readonly violations: Violations;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** Temporary: the same request may be admitted later. */
+interface Later extends Observed {
+  readonly kind: 'later';
+  readonly error: LaterError;
+}
+
+export function refuse(first: Violation, ...more: readonly Violation[]): Refused {
+  return { kind: 'refused', violations: [first, ...more] };
+}
+
+/** `undefined` if there is no violation. */
+export function refusalOf([first, ...more]: readonly Violation[]): Refused | undefined {
+  return first === undefined ? undefined : refuse(first, ...more);
+}
+
+export function later(...reason: ConstructorParameters<typeof LaterError>): Later {
+  return { kind: 'later', error: new LaterError(...reason) };
+}
