@@ -202,7 +202,7 @@ async function describe(
   providers: ReadonlyMap<string, AttestationProvider>,
 ): Promise<Result<Extract<MachineState, { readonly kind: 'running' }>, Declined>> {
   const { nodeName, wanted, now } = question;
-  const provider = evidence.kind === 'evidence' ? evidence.provider : providerOf(record, providers);
+  const provider = providerOf(record, providers);
   if (provider === undefined || !wanted.providers.includes(provider.name)) {
     const message = `node ${quoted(nodeName)} was registered by a provider not taken here`;
     return failure(refuse(violation('IdentityNotAllowed', message)));

@@ -99,7 +99,6 @@ export const equivalent: readonly Equivalent[] = [
   {
     file: 'core/attestation/admission.ts',
     without: "evidence.kind === 'evidence' → true",
-    check: "const examined = evidence.kind === 'evidence' ? evidence.examined : undefined;",
     because: 'a request without evidence has no examined evidence either: the field is undefined',
   },
 ];
