@@ -10,7 +10,7 @@ import {
 } from '../../core/attestation/records/stored-records.ts';
 import type { Plain } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
-import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
+import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './attestation-items.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';

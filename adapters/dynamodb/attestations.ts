@@ -14,9 +14,9 @@ import type {
   Verdict,
 } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
-import { holderOf, lookUp } from '../../core/attestation/look-up.ts';
-import type { StoredItems } from '../../core/attestation/look-up.ts';
-import { lockOfMachine, subjectsOf } from '../../core/attestation/locks.ts';
+import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
+import type { StoredItems } from '../../core/attestation/records/look-up.ts';
+import { lockOfMachine, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';

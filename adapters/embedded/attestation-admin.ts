@@ -9,7 +9,7 @@ import {
 } from '../../core/attestation/records/stored-records.ts';
 import type { Plain } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeWrite } from '../../core/ports/attestation-store.ts';
-import { oldestFirst, subjectsOf } from '../../core/attestation/locks.ts';
+import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import type { IdentityStatements } from './identity-statements.ts';
 import type { InTurn, Row, SqlValue } from './database.ts';

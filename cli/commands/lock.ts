@@ -1,6 +1,6 @@
 /** Locks a node or a machine, so that it gets no certificate, and unlocks it. docs/lock.md */
 import { InvalidArgumentError } from 'commander';
-import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/locks.ts';
+import { lockOfMachine, lockOfNode, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';

@@ -6,7 +6,8 @@ import type { AttestationStore, IdentityRecord, Verdict } from '../ports/attesta
 import type { CertificateRequest } from '../x509/model.ts';
 import { refuse } from './declined.ts';
 import type { Refused } from './declined.ts';
-import { lockOfMachine, machineLocked } from './locks.ts';
+import { machineLocked } from './locks.ts';
+import { lockOfMachine } from './records/lock-subjects.ts';
 import { uidReused, violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import { MisconfigurationError } from '../ports/errors.ts';

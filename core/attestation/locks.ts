@@ -2,7 +2,8 @@
  * Locks: an operator bars a node name or a machine (`countersign lock`), and attest and sign refuse every request of
  * it until `countersign unlock`. Both read the locks again for each delivery, with a consistent read.
  */
-import type { LockSubject, Lock, LockReader } from '../ports/locks.ts';
+import { lockOfNode } from './records/lock-subjects.ts';
+import type { LockReader } from '../ports/locks.ts';
 import type { CertificateRequest } from '../x509/model.ts';
 import { nodeUserPrefix } from '../policy/in-tree-rules.ts';
 import type { RequestObject } from '../kubernetes/certificate-signing-request.ts';
@@ -10,23 +11,6 @@ import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import { isSubdomain } from '../policy/patterns.ts';
 import { quoted } from '../outcome/printable-text.ts';
-
-export function lockOfNode(nodeName: string): LockSubject {
-  return `node#${nodeName}`;
-}
-
-export function lockOfMachine(identity: string): LockSubject {
-  return `id#${identity}`;
-}
-
-/** What a lock bars: its node name, its machine, or both. */
-export function subjectsOf({ nodeName, identity }: Pick<Lock, 'nodeName' | 'identity'>): readonly LockSubject[] {
-  if (nodeName === undefined && identity === undefined) throw new TypeError('a lock bars a node name or a machine');
-  return [
-    ...(nodeName === undefined ? [] : [lockOfNode(nodeName)]),
-    ...(identity === undefined ? [] : [lockOfMachine(identity)]),
-  ];
-}
 
 /**
  * The node names that a request concerns, whichever signer it is for: the requester is that node, or a pod on that node
@@ -52,12 +36,6 @@ export async function checkNodeLocks(nodes: readonly string[], locks: LockReader
   const found = await Promise.all(nodes.map((node) => locks.findLock(lockOfNode(node))));
   const at = found.findIndex((lock) => lock !== undefined);
   return at < 0 ? undefined : violation('Locked', `node ${quoted(nodes[at] ?? '')} is locked by an operator`);
-}
-
-/** Locks as they are listed: each once, although one that bars two subjects lies under two keys. */
-export function oldestFirst(locks: readonly Lock[]): readonly Lock[] {
-  const byId = new Map(locks.map((lock) => [lock.id, lock]));
-  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** The message names no reason: requesters and everyone who may read events see it. */

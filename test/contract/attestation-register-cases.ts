@@ -2,7 +2,7 @@
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
-import { lockOfMachine, lockOfNode } from '../../core/attestation/locks.ts';
+import { lockOfMachine, lockOfNode } from '../../core/attestation/records/lock-subjects.ts';
 import type { Lock } from '../../core/ports/locks.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';

@@ -1,5 +1,5 @@
 /** The oracle of locks: what was locked before a call began, and still is, that call may not sign, give out or approve. */
-import { lockOfMachine, lockOfNode, subjectsOf } from '../../../core/attestation/locks.ts';
+import { lockOfMachine, lockOfNode, subjectsOf } from '../../../core/attestation/records/lock-subjects.ts';
 import type { Lock, LockSubject } from '../../../core/ports/locks.ts';
 import { nodeUserPrefix } from '../../../core/policy/in-tree-rules.ts';
 import type { Process, Runtime } from '../runtime.ts';

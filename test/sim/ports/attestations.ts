@@ -16,7 +16,7 @@ import {
   checkLookup,
   checkObservation,
 } from '../../../core/attestation/records/claim-check.ts';
-import { lockOfMachine, oldestFirst, subjectsOf } from '../../../core/attestation/locks.ts';
+import { lockOfMachine, oldestFirst, subjectsOf } from '../../../core/attestation/records/lock-subjects.ts';
 import type { Lock, LockSubject } from '../../../core/ports/locks.ts';
 import { nameMatches } from '../../../core/policy/patterns.ts';
 import type { Instant } from '../../../core/ports/instant.ts';

@@ -82,7 +82,7 @@ const changes = [
     ],
   ),
   ...changesOf(
-    'core/attestation/look-up.ts',
+    'core/attestation/records/look-up.ts',
     [
       'the requester is reported as another holder',
       'holder === undefined || holder.identity === identity ? {}',

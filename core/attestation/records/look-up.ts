@@ -1,7 +1,7 @@
-import type { IdentityRecord, Lookup, LookupResult, OnceKey } from '../ports/attestation-store.ts';
-import type { Lock, LockSubject } from '../ports/locks.ts';
-import { nameMatches } from '../policy/patterns.ts';
-import { lockOfMachine } from './locks.ts';
+import type { IdentityRecord, Lookup, LookupResult, OnceKey } from '../../ports/attestation-store.ts';
+import type { Lock, LockSubject } from '../../ports/locks.ts';
+import { nameMatches } from '../../policy/patterns.ts';
+import { lockOfMachine } from './lock-subjects.ts';
 
 /** What one consistent read of a store holds; undefined where it has no item. */
 export interface StoredItems {
