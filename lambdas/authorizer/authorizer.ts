@@ -73,8 +73,8 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
     // The configured subjects belong to this cluster only.
     if (cluster !== access.cluster) return { reason: 'OtherCluster' };
     const token = bearerToken(event.headers?.['authorization']);
-    if (!token.ok) return { reason: token.reason };
-    return verifyToken(token.text, access.jwt, keys, ports.now());
+    if (!token.ok) return { reason: token.problem };
+    return verifyToken(token.value, access.jwt, keys, ports.now());
   }
 
   return async (event) => {

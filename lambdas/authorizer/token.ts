@@ -5,6 +5,8 @@
 import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import type { JWTPayload } from 'jose';
 import { hasDuplicateKeys } from '../../core/encoding/strict-json.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { KeyAnswer, KeySource } from './key-source.ts';
@@ -40,13 +42,11 @@ const leewaySeconds = 30;
 const headerMembers = new Set(['alg', 'kid', 'typ']);
 
 /** RFC 6750 §2.1. Exactly one token: API Gateway joins repeated headers with a comma, which does not match. */
-export function bearerToken(
-  header: unknown,
-): { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: TokenRefusal } {
-  if (typeof header !== 'string' || header === '') return { ok: false, reason: 'TokenMissing' };
-  if (header.length > maxTokenLength + 'Bearer '.length) return { ok: false, reason: 'TokenTooLarge' };
+export function bearerToken(header: unknown): Result<string, TokenRefusal> {
+  if (typeof header !== 'string' || header === '') return failure('TokenMissing');
+  if (header.length > maxTokenLength + 'Bearer '.length) return failure('TokenTooLarge');
   const text = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(header)?.[1];
-  return text === undefined ? { ok: false, reason: 'TokenMalformed' } : { ok: true, text };
+  return text === undefined ? failure('TokenMalformed') : success(text);
 }
 
 export async function verifyToken(
@@ -56,8 +56,8 @@ export async function verifyToken(
   now: Instant,
 ): Promise<TokenDecision> {
   const header = readHeader(token);
-  if ('reason' in header) return header;
-  const found = await keys(header);
+  if (!header.ok) return { reason: header.problem };
+  const found = await keys(header.value);
   if (!found.ok) return { reason: found.reason, ...(found.detail === undefined ? {} : { detail: found.detail }) };
   let claims: JWTPayload;
   try {
@@ -76,20 +76,20 @@ export async function verifyToken(
 }
 
 /** The members that select the key. They are not trusted until the signature is verified. */
-function readHeader(token: string): { readonly alg: string; readonly kid: string } | { readonly reason: TokenRefusal } {
+function readHeader(token: string): Result<Parameters<KeySource>[0], TokenRefusal> {
   let header: Readonly<Record<string, unknown>>;
   try {
     header = { ...decodeProtectedHeader(token) };
   } catch {
-    return { reason: 'TokenMalformed' };
+    return failure('TokenMalformed');
   }
   const { alg, kid } = header;
-  if (typeof alg !== 'string' || !algorithms.includes(alg)) return { reason: 'AlgorithmNotPermitted' };
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) return failure('AlgorithmNotPermitted');
   if (hasDuplicateKeys(segment(token, 0)) || !Object.keys(header).every((name) => headerMembers.has(name)))
-    return { reason: 'HeaderNotPermitted' };
+    return failure('HeaderNotPermitted');
   // Without a kid jose would try any key of the set.
-  if (typeof kid !== 'string' || kid === '') return { reason: 'KeyUnknown' };
-  return { alg, kid };
+  if (typeof kid !== 'string' || kid === '') return failure('KeyUnknown');
+  return success({ alg, kid });
 }
 
 /** The claims of a token whose signature, issuer and times are verified. */

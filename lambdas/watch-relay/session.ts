@@ -2,8 +2,7 @@
 import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
 import type { Arrivals } from './arrivals.ts';
 import { createAskedOnce } from './request/asked-once.ts';
-import { deadline } from './runtime/clock.ts';
-import type { Clock } from './runtime/clock.ts';
+import { sleep } from './runtime/clock.ts';
 import { complete, isFinal, requeue, wasAnswered } from './ending.ts';
 import type { Endings } from './ending.ts';
 import { createEventSink } from './request/events.ts';
@@ -18,7 +17,7 @@ import { createRequestQueue, sumOf } from './schedule/queue.ts';
 import type { Taken } from './schedule/queue.ts';
 import { reflect } from './cluster/reflector.ts';
 import { causes } from './request/result.ts';
-import type { RetryCause, WorkResult } from './request/result.ts';
+import type { WorkResult } from './request/result.ts';
 import { endpointSteps, byStep, steps } from './schedule/fair-queue.ts';
 import type { EndpointStep, Step } from './schedule/fair-queue.ts';
 import { relayRequest } from './request/work.ts';
@@ -143,7 +142,7 @@ export async function runSession(
   if (!lost.aborted) {
     log.info({ inFlight: running.size }, 'draining');
     const finished = Promise.all(running).then(() => events.idle());
-    await within(options.graceMilliseconds, clock, lost, finished);
+    await Promise.race([finished, sleep(clock, options.graceMilliseconds, AbortSignal.any([lost, calls.signal]))]);
   }
   calls.abort(new Error('the relay stops'));
   await Promise.all(running);
@@ -163,6 +162,7 @@ async function attend(
 ): Promise<void> {
   const { clock, log } = ports;
   const { key } = taken;
+  const limiter = taken.step === 'refuse' ? undefined : session.limiters[taken.step];
   const begun = clock.monotonic();
   let result: WorkResult;
   try {
@@ -179,31 +179,13 @@ async function attend(
       session.queue.forget(key.uid);
     }
     session.queue.done(key);
-    if (wasAnswered(result) && taken.step !== 'refuse') session.limiters[taken.step].onSuccess();
+    if (wasAnswered(result)) limiter?.onSuccess();
     complete(taken, result, session, ports);
   } else if (signal.aborted) log.info({ ...key }, 'request broken off');
   else {
-    if (taken.step !== 'refuse') slowDown(taken.step, taken.requester, result.cause, begun, session);
+    const { others } = causes[result.cause];
+    if (others === 'throttled') limiter?.onThrottled(begun);
+    if (others === 'failing') limiter?.onFailure(begun, taken.requester);
     requeue(taken, result, session, ports);
   }
-}
-
-/** Lowers the limit of the step if the cause concerns its other requests. */
-function slowDown(
-  step: EndpointStep,
-  requester: string,
-  cause: RetryCause,
-  begun: number,
-  { limiters }: Session,
-): void {
-  const { others } = causes[cause];
-  if (others === 'throttled') limiters[step].onThrottled(begun);
-  else if (others === 'failing') limiters[step].onFailure(begun, requester);
-}
-
-async function within(milliseconds: number, clock: Clock, lost: AbortSignal, work: Promise<unknown>): Promise<void> {
-  const { signal, cancel } = deadline(clock, milliseconds, lost);
-  const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-  await Promise.race([work, late]);
-  cancel();
 }

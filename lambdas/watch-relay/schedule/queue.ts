@@ -21,11 +21,8 @@ export interface Arrival {
 }
 
 /** One object with few fields: up to 50 000 may wait while the endpoint is down. */
-interface Entry {
+interface Entry extends Pick<Arrival, 'requester' | 'priority' | 'createdAt'> {
   readonly key: RequestKey;
-  readonly requester: string;
-  readonly priority: PriorityClass;
-  readonly createdAt: Instant;
   step: Step;
   /** Does not change while the entry is in flight. */
   weight: number;
@@ -121,19 +118,9 @@ export function createRequestQueue(clock: Clock, maxInFlightPerRequester: number
     if (!closed && ready.backlog(entry) > 0) onReady();
   }
 
-  function addNew(key: RequestKey, { requester, priority, step, createdAt, weight = 1 }: Arrival): void {
-    const entry: Entry = {
-      key,
-      requester,
-      priority,
-      createdAt,
-      step,
-      weight,
-      state: 'ready',
-      update: 'none',
-      failures: 0,
-      cancelDelay: undefined,
-    };
+  function addNew(key: RequestKey, { weight = 1, ...arrival }: Arrival): void {
+    const fresh = { state: 'ready', update: 'none', failures: 0, cancelDelay: undefined } as const;
+    const entry: Entry = { key, ...arrival, weight, ...fresh };
     entries.set(key.uid, entry);
     enqueue(entry);
   }
