@@ -65,7 +65,7 @@ export const plants: readonly Plant[] = [
     wrap: issuing((object) => ({ ...object, apiVersion: 'certificates.k8s.io/v1' })),
   },
   {
-    fault: 'replaces status instead of adding to it',
+    fault: 'replaces status instead of adding status.certificate',
     caughtBy: ['unchanged'],
     wrap: issuing((object) => ({ ...object, status: { certificate: object.status['certificate'] } })),
   },
@@ -87,7 +87,7 @@ export const plants: readonly Plant[] = [
     ),
   },
   {
-    fault: 'gives the certificate of a UID to whoever names that UID',
+    fault: 'returns the certificate of a UID to each request with that UID',
     caughtBy: ['uid-reuse'],
     wrap: ({ handler }) => {
       const first = new Map<string, unknown>();
@@ -149,7 +149,7 @@ export const plants: readonly Plant[] = [
     wrap: certifying(({ extensions }) => ({ extensions: withExtension(extensions, '551d25', anyUsage) })),
   },
   {
-    fault: 'names somebody else',
+    fault: 'issues for another subject',
     caughtBy: ['names'],
     wrap: certifying(() => ({ subject: encodeSubject({ O: 'system:nodes', CN: 'system:node:another' }) })),
   },
@@ -159,7 +159,7 @@ export const plants: readonly Plant[] = [
     wrap: certifying(({ extensions }) => ({ extensions: withoutExtension(extensions, '551d11') })),
   },
   {
-    fault: 'numbers all certificates 1',
+    fault: 'gives all certificates serial number 1',
     caughtBy: ['serial'],
     wrap: certifying(() => ({ serial: Buffer.from([1]) })),
   },
@@ -183,7 +183,7 @@ export const plants: readonly Plant[] = [
     }),
   },
   {
-    fault: 'sends the root along',
+    fault: 'includes the root in the chain',
     caughtBy: ['chain'],
     wrap: (site) =>
       issuing((object) => {
@@ -193,7 +193,7 @@ export const plants: readonly Plant[] = [
       })(site),
   },
   {
-    fault: 'takes a changed resourceVersion for another request',
+    fault: 'treats a changed resourceVersion as another request',
     caughtBy: ['repeat-metadata'],
     wrap: hearing((posted) => {
       const { uid, resourceVersion } = posted.metadata;
@@ -204,7 +204,7 @@ export const plants: readonly Plant[] = [
     }),
   },
   {
-    fault: 'two deliveries at once get two certificates',
+    fault: 'issues two certificates for two simultaneous deliveries',
     caughtBy: ['concurrent'],
     wrap: (site) => {
       const underWay = new Map<string, number>();
@@ -224,7 +224,7 @@ export const plants: readonly Plant[] = [
     },
   },
   {
-    fault: 'signs what is not approved',
+    fault: 'signs a request that is not approved',
     caughtBy: ['ignored'],
     wrap: hearing((posted) =>
       (posted.status['conditions'] as readonly unknown[]).length > 0
@@ -233,7 +233,7 @@ export const plants: readonly Plant[] = [
     ),
   },
   {
-    fault: 'refuses for good what is only not approved yet',
+    fault: 'refuses a request that is not yet approved',
     caughtBy: ['ignored'],
     wrap: answering((answer) => (answer.statusCode === 409 ? restated(answer, 422, 'refused') : answer)),
   },
@@ -243,34 +243,34 @@ export const plants: readonly Plant[] = [
     wrap: refusingWith((causes) => causes.slice(0, 1)),
   },
   {
-    fault: 'puts words of its own before the in-tree text',
+    fault: 'puts its own text before the in-tree text',
     caughtBy: ['refused-text'],
     wrap: refusingWith(([first, ...more]) =>
       first === undefined ? more : [{ ...first, message: `refused: ${first.message}` }, ...more],
     ),
   },
   {
-    fault: 'refuses with a reason nobody knows',
+    fault: 'refuses with an unknown reason',
     caughtBy: ['refused-reason'],
     wrap: refusingWith((causes) => [...causes, { reason: 'BadMood', message: 'not today' }]),
   },
   {
-    fault: 'calls an unreadable request a mistake of the caller',
+    fault: 'answers 400 to an unreadable request',
     caughtBy: ['refused-unreadable', 'refused-lookalike'],
     wrap: refusingAsInvalid('RequestMalformed'),
   },
   {
-    fault: 'calls a broken self-signature a mistake of the caller',
+    fault: 'answers 400 to an invalid self-signature',
     caughtBy: ['refused-possession'],
     wrap: refusingAsInvalid('SignatureInvalid'),
   },
   {
-    fault: 'calls a weak key a mistake of the caller',
+    fault: 'answers 400 to a weak key',
     caughtBy: ['refused-key'],
     wrap: refusingAsInvalid('KeyNotPermitted'),
   },
   {
-    fault: 'calls a reserved name a mistake of the caller',
+    fault: 'answers 400 to a reserved name',
     caughtBy: ['refused-name', 'refused-reserved', 'refused-serving-name'],
     wrap: refusingAsInvalid('NameReserved'),
   },
@@ -280,47 +280,47 @@ export const plants: readonly Plant[] = [
     wrap: issuingDespite(/"(kubeadm:|front-proxy-|kube-apiserver-|etcd-)/i),
   },
   {
-    fault: 'compares reserved names with their case',
+    fault: 'compares reserved names case-sensitively',
     caughtBy: ['refused-reserved'],
     wrap: issuingDespite(/"ETCD-/),
   },
   {
-    fault: 'gives names with a blank at an end',
+    fault: 'issues names with a blank at an end',
     caughtBy: ['refused-lookalike'],
     wrap: issuingDespite(/a blank at an end/),
   },
   {
-    fault: 'gives names with hidden characters',
+    fault: 'issues names with hidden characters',
     caughtBy: ['refused-lookalike'],
     wrap: issuingDespite(/a hidden character/),
   },
   {
-    fault: 'gives empty common names and organizations',
+    fault: 'issues empty common names and organizations',
     caughtBy: ['refused-lookalike'],
     wrap: issuingDespite(/an empty (CN|O)$/),
   },
   {
-    fault: 'takes any text for a DNS name',
+    fault: 'accepts any text as a DNS name',
     caughtBy: ['refused-lookalike'],
     wrap: issuingDespite(/a DNS name/),
   },
   {
-    fault: 'signs for a kubelet the names of no node',
+    fault: 'issues serving certificates for names that no node may have',
     caughtBy: ['refused-serving-name'],
     wrap: signingInstead(/no kubelet serves under it/, { dns: ['b.invalid'] }),
   },
   {
-    fault: 'signs for a kubelet DNS names that are no host names',
+    fault: 'issues serving certificates for DNS names that are not host names',
     caughtBy: ['refused-serving-name'],
     wrap: signingInstead(/is a wildcard|reads as an address|is not a host name/, { dns: ['b.invalid'] }),
   },
   {
-    fault: 'looks at the first 256 names only',
+    fault: 'checks only the first 256 names',
     caughtBy: ['refused-many-names'],
     wrap: signingInstead(/257 subjectAltNames/, {}),
   },
   {
-    fault: 'fills in usages where there are none',
+    fault: 'adds usages to a request without usages',
     caughtBy: ['refused-usage'],
     wrap: hearing((posted) =>
       (posted.spec['usages'] as readonly unknown[]).length > 0
@@ -329,7 +329,7 @@ export const plants: readonly Plant[] = [
     ),
   },
   {
-    fault: 'falls over JSON that is none',
+    fault: 'crashes on a body that is not JSON',
     caughtBy: ['invalid', 'outcome-header', 'error-shape'],
     wrap:
       ({ handler }) =>
@@ -340,12 +340,12 @@ export const plants: readonly Plant[] = [
       },
   },
   {
-    fault: 'calls what is too large invalid, so that it comes again for ever',
+    fault: 'answers 400 to a request that is too large, so that clients repeat it for ever',
     caughtBy: ['too-large', 'refused-many-names'],
     wrap: answering((answer) => (answer.statusCode === 413 ? restated(answer, 400, 'invalid') : answer)),
   },
   {
-    fault: 'answers for clusters it does not know',
+    fault: 'answers for unknown clusters',
     caughtBy: ['unknown-cluster'],
     wrap:
       ({ handler }) =>
@@ -364,14 +364,14 @@ export const plants: readonly Plant[] = [
     },
   },
   {
-    fault: 'takes the query for part of the path',
+    fault: 'treats the query as part of the path',
     caughtBy: ['timeout-query'],
     wrap: answering((answer, { rawQueryString }) =>
       rawQueryString === '' ? answer : errorAnswer(404, 'invalid', 'no such path'),
     ),
   },
   {
-    fault: 'forgets x-countersign-outcome on what it ignores',
+    fault: 'omits x-countersign-outcome when it ignores a request',
     caughtBy: ['outcome-header'],
     wrap: answering((answer) => {
       const { 'x-countersign-outcome': outcome, ...headers } = answer.headers;
@@ -399,7 +399,7 @@ export const plants: readonly Plant[] = [
     ),
   },
   {
-    fault: 'has another CA in its trust bundle than on its health page, whose key it signs with',
+    fault: 'has another CA in its trust bundle than in /healthz and in its certificates',
     caughtBy: ['healthz'],
     wrap: answering((answer, { rawPath }) => {
       if (!rawPath.endsWith('/healthz')) return answer;
@@ -408,7 +408,7 @@ export const plants: readonly Plant[] = [
     }),
   },
   {
-    fault: 'gives the whole bundle for any CA’s name',
+    fault: 'returns the whole bundle for each CA’s name',
     caughtBy: ['trust-bundle-ca'],
     wrap:
       ({ handler }) =>
