@@ -1,6 +1,6 @@
 /** The reason and the author of a change of the attestation records. The operators' IAM policy (lib/attest.ts) permits no deletion of audit items. */
 import { InvalidArgumentError, Option } from 'commander';
-import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
+import type { AuditItem } from '../../core/ports/attestation-store.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
@@ -24,20 +24,12 @@ function reasonText(text: string): string {
   return reason;
 }
 
-interface Change {
-  readonly action: AuditItem['action'];
-  /** The identity, or the entry of the machine list. */
-  readonly subject: string;
-  readonly nodeName?: string;
-  readonly before?: IdentityRecord;
-}
-
 /** `by`: an ARN, or a user name of this machine. */
 export type Author = Pick<AuditItem, 'by' | 'reason'>;
 
-export function auditItem(change: Change, { by, reason }: Author, io: Io): AuditItem {
+export function auditItem(change: Omit<AuditItem, 'id' | 'at' | keyof Author>, author: Author, io: Io): AuditItem {
   const at = io.now();
-  return { id: ulid(at, io.randomBytes(10)), at, by, reason, ...change };
+  return { id: ulid(at, io.randomBytes(10)), at, ...author, ...change };
 }
 
 /** A change is conditional on the records that the decision is based on. If they changed meanwhile, the command tries once more. */

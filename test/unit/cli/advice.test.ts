@@ -19,7 +19,7 @@ test.each([
   expect(named).toMatchObject({ code: 3, err: 'countersign: there is no kubeconfig /nonexistent/other\n' });
 });
 
-test('a context that is asked for in a pod is not silently the pod’s own cluster', async () => {
+test('in a pod --context never selects the pod’s own cluster', async () => {
   const environment = { KUBECONFIG: '/nonexistent/kubeconfig', KUBERNETES_SERVICE_HOST: '127.0.0.1' };
   expect(await run(['cluster', 'harden', '--yes', '--context', 'prod'], { environment })).toMatchObject({
     code: 3,
@@ -44,7 +44,7 @@ test.each([
   );
 });
 
-test('a login to AWS and a region are two things', () => {
+test('a missing AWS login and a missing region have different hints', () => {
   const region = awsFailure('DynamoDB', new Error('Region is missing'));
   expect(region).toMatchObject({ code: 3, hint: 'name it: --region, or AWS_REGION' });
   const login = Object.assign(new Error('Could not load credentials'), { name: 'CredentialsProviderError' });

@@ -19,7 +19,7 @@ test('every command of the table exists', async () => {
   for (const words of commands) expect(await run([...words.split(' '), '--help'])).toMatchObject({ code: 0 });
 });
 
-test('the explanation shown is the one given', async () => {
+test('the explanation on the page is the output of the command', async () => {
   const { bytes } = makeRequest({ subject: { O: 'system:nodes', CN: 'n1' }, sans: { dns: ['n1'], ip: ['10.0.0.1'] } });
   const object = {
     apiVersion: 'certificates.k8s.io/v1',

@@ -190,7 +190,7 @@ describe('what is printed', () => {
     expect(withoutHidden('a\r\nb\u202e')).toBe('a\\u{d}\nb\\u{202e}');
   });
 
-  test('a value is cut after 80 characters, or as many as asked for', () => {
+  test('a value is cut after 80 characters, or after a given number', () => {
     expect(printable('x'.repeat(81))).toBe(`${'x'.repeat(80)}…`);
     expect(printableUpTo(100, 'x'.repeat(81))).toBe('x'.repeat(81));
     expect(printable('\u3164\ufe0f\u034f')).toBe('\\u{3164}\\u{fe0f}\\u{34f}');

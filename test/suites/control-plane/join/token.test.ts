@@ -290,7 +290,7 @@ describe.skipIf(skip)('countersign token', () => {
       const before = await secret(id);
       expect((await reconcile()).get(id)).toMatchObject({
         done: 'left',
-        why: expect.stringContaining('no API cluster.x-k8s.io') as unknown,
+        why: expect.stringContaining('does not serve machines of cluster.x-k8s.io') as unknown,
       });
       expect((await secret(id)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
     });

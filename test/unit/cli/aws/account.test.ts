@@ -36,7 +36,7 @@ describe('the caller', () => {
     expect(sts.calls.at(-1)).toMatchObject({ action: 'GetCallerIdentity', region, presigned: false });
   });
 
-  test('a wrong secret is the operator’s to correct', async () => {
+  test('a wrong secret is a configuration error', async () => {
     logIn({ ...ada, secretAccessKey: 'x' }, sts.url);
     await expect(callerArn({ region })).rejects.toMatchObject({
       code: 3,
@@ -44,7 +44,7 @@ describe('the caller', () => {
     });
   });
 
-  test('an STS that fails may answer later', async () => {
+  test('a failure of STS is temporary', async () => {
     logIn(ada, sts.url);
     sts.fail(503, 'ServiceUnavailable', 'later');
     await expect(callerArn({ region })).rejects.toMatchObject({ code: 5 });
@@ -85,7 +85,7 @@ describe('the outputs of a stack', () => {
     expect(await stackOutputs('prod', { region }, '')).toBeUndefined();
   });
 
-  test('without the right to see it: what helps instead', async () => {
+  test('without the right to describe it: the hint names another way', async () => {
     await answering(refusal('AccessDenied', 'may not'), 403);
     await expect(stackOutputs('prod', { region }, 'name the table')).rejects.toMatchObject({
       code: 3,

@@ -31,14 +31,14 @@ async function ask(argv: string, ca: object, cluster: unknown = 'prod', environm
   return { ...(await run(argv.split(' '), { environment, world: { callFunction } })), calls };
 }
 
-test('init asks the cluster’s own function, and shows what it made', async () => {
+test('init invokes the cluster’s own function, and shows the new CA', async () => {
   const ran = await ask('ca init --cluster prod --name nodes -o json', made);
   expect([ran.code, ran.err]).toEqual([0, '']);
   expect(ran.calls).toEqual([{ functionName: 'countersign-prod-ca', request: { action: 'init', ca: 'nodes' } }]);
   expect(JSON.parse(ran.out)).toMatchObject({ name: 'nodes', subject: 'CN=prod nodes', key: 'P-256', keyId });
 });
 
-test('show gives the certificate as it is; the cluster may come from the environment, the function from a flag', async () => {
+test('show prints the certificate unchanged; the cluster may come from the environment, the function from a flag', async () => {
   const ran = await ask('ca show --name nodes --function f --region eu-west-1 -o pem', made, 'prod', {
     COUNTERSIGN_CLUSTER: 'prod',
   });
@@ -76,7 +76,7 @@ test.each([
   expect(ran.err).toMatch(message);
 });
 
-test('a function of another cluster is not listened to', async () => {
+test('the answer of another cluster’s function is refused', async () => {
   const ran = await ask('ca show --cluster prod --name nodes --function f', made, 'test');
   expect(ran.code).toBe(3);
   expect(ran.err).toMatch(/f is of cluster test, not prod/);

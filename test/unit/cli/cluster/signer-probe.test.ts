@@ -42,7 +42,7 @@ test.each<[string, object, string, RegExp]>([
   });
 });
 
-test('an approver that was faster leaves nothing to see', async () => {
+test('an approver that is faster makes the probe show nothing', async () => {
   const { state, seen, methods } = await probe({}, { status: 409, text: '{"message":"modified"}' });
   expect({ state, methods }).toEqual({ state: 'not seen', methods: ['POST', 'PUT', 'DELETE'] });
   expect(seen).toEqual(['the probe was answered before it could be approved: HTTP 409: modified']);

@@ -12,7 +12,7 @@ describe('the fate of a token', () => {
   test.each<[string, 'machine' | 'pool', OwnerFacts, string]>([
     ['without a node yet', 'machine', { owner: {}, node: undefined }, 'extend'],
     ['whose node has no provider ID', 'machine', { owner: { status: { nodeRef } }, node: ready }, 'extend'],
-    ['whose node is not there any more', 'machine', { owner: machine, node: undefined }, 'extend'],
+    ['whose node does not exist any more', 'machine', { owner: machine, node: undefined }, 'extend'],
     ['whose node was never Ready', 'machine', { owner: machine, node: {} }, 'extend'],
     [
       'whose node is not Ready',
@@ -29,7 +29,7 @@ describe('the fate of a token', () => {
     ['whose node is Ready', 'machine', { owner: machine, node: ready }, 'delete'],
     ['that is being deleted', 'machine', { owner: { ...machine, ...going }, node: {} }, 'delete'],
     ['that is gone', 'machine', { owner: undefined, node: undefined }, 'delete'],
-    ['that is there', 'pool', { owner: machine, node: ready }, 'extend'],
+    ['that exists', 'pool', { owner: machine, node: ready }, 'extend'],
     ['that is being deleted', 'pool', { owner: going, node: undefined }, 'delete'],
     ['that is gone', 'pool', { owner: undefined, node: undefined }, 'delete'],
   ])('of one %s (%s)', (_, kind, facts, fate) => {

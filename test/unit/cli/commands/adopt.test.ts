@@ -72,7 +72,7 @@ async function rowsOf(folder: Folder, argv: readonly string[] = [], policy: obje
 
 const yes = ['--yes', '--reason', 'attestation begins'];
 
-describe('all that run', () => {
+describe('all running machines', () => {
   test('shown first, and nothing is written', async () => {
     const [folder, machine] = [await newFolder(), launch()];
     const ran = await adopt(folder, []);
@@ -87,7 +87,7 @@ describe('all that run', () => {
     expect((await adopt(folder, ['--dry-run'])).out).toBe(ran.out);
   });
 
-  test('adopted: a record without a key, which only the node itself can take up', async () => {
+  test('adopted: a record without a key, which only the node itself can use', async () => {
     const [folder, machine] = [await newFolder(), launch()];
     const { code, err, rows } = await rowsOf(folder, yes);
     const providerId = `aws:///${machine.availabilityZone}/${machine.instanceId}`;
@@ -172,7 +172,7 @@ describe('all that run', () => {
     });
   });
 
-  test('a name that is another’s, a machine under another name, two machines with one name: conflicts', async () => {
+  test('a name of another machine, a machine under another name, two machines with one name: conflicts', async () => {
     const folder = await newFolder();
     const Name = 'worker-1';
     const [first, second, third, fourth, fifth] = [
@@ -247,7 +247,7 @@ describe('one, by hand', () => {
     expect([moved.code, moved.rows[0]?.['why']]).toEqual([6, 'it is on record as cp-1, active']);
   });
 
-  test('one that does not run is refused, one that EC2 does not know is not found', async () => {
+  test('one that does not run is refused, one that EC2 does not have is not found', async () => {
     const folder = await newFolder();
     const stopped = launch({ state: 'stopped' });
     const ran = await rowsOf(folder, one(stopped), policy);
@@ -278,7 +278,7 @@ test.each<readonly [string, readonly string[], number]>([
   expect((await adopt(await newFolder(), argv)).code).toBe(code);
 });
 
-test('EC2 that denies or does not answer is no empty list', async () => {
+test('a refusal or failure of EC2 is not an empty list', async () => {
   const folder = await newFolder();
   ec2.fail(403, 'UnauthorizedOperation', 'no');
   expect(await adopt(folder, [])).toMatchObject({

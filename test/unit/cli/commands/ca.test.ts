@@ -91,7 +91,7 @@ test('init never overwrites', async () => {
   expect(readFileSync(join(data, 'ca/key.pem'))).toEqual(before);
 });
 
-describe('what cannot be', () => {
+describe('usage errors', () => {
   test.each([
     ['a key kind', ['--key-spec', 'P256'], /--key-spec: "P256" is not known here; did you mean "P-256"\?/],
     [
@@ -129,7 +129,7 @@ describe('what cannot be', () => {
   });
 });
 
-test('show of what is not there', async () => {
+test('show of a CA that does not exist', async () => {
   const ran = await show();
   expect([ran.code, ran.out]).toEqual([4, '']);
   expect(ran.err).toMatch(/there is no CA .*\n.*ca init creates one/);
@@ -146,7 +146,7 @@ test('show of a CA that is damaged names no key', async () => {
   expect(ran.err).not.toContain(key.split('\n')[1]);
 });
 
-test('a folder that cannot be written is a matter of configuration', async () => {
+test('a folder that cannot be written is a configuration error', async () => {
   writeFileSync(join(data, 'file'), '');
   const ran = await run(['ca', 'init', '--data', join(data, 'file')]);
   expect(ran.code).toBe(3);

@@ -21,19 +21,19 @@ const daring = good.replace(
 );
 
 describe('config validate', () => {
-  test('the example in the repository is right, without a warning', async () => {
+  test('the example in the repository is valid, without a warning', async () => {
     const ran = await run(['config', 'validate', example]);
     expect([ran.code, ran.err]).toEqual([0, '']);
     expect(ran.out).toContain('prod     k8s.example.com/web                          web      manual\n');
   });
 
-  test('so is the one whose nodes prove themselves', async () => {
+  test('so is the example with attestation', async () => {
     const ran = await run(['config', 'validate', join(root, 'examples/attestation.yaml')]);
     expect([ran.code, ran.err]).toEqual([0, '']);
     expect(ran.out).toContain('prod     cluster.x-k8s.io/kube-apiserver-client-kubelet-aws  client   approve\n');
   });
 
-  test('problems look as compilers print them', async () => {
+  test('problems have the format of compilers', async () => {
     const ran = await run(['config', 'validate', 'c.yaml'], { files: { 'c.yaml': bad } });
     expect(ran).toEqual({
       code: 3,
@@ -45,7 +45,7 @@ c.yaml: 2 problems
     });
   });
 
-  test('what deserves a second look is no error', async () => {
+  test('a warning is not an error', async () => {
     const ran = await run(['config', 'validate', 'c.yaml'], { files: { 'c.yaml': daring } });
     expect(ran.code).toBe(0);
     expect(ran.err).toMatch(/^warning: c\.yaml:3:\d+: .*system:masters bypasses all authorization\n$/);
@@ -128,7 +128,7 @@ test('the reference lists every key of the schema once', () => {
   expect(listed.join('\n').split('\n').sort(compare)).toEqual(keys(configurationSchema()).sort(compare));
 });
 
-test('docs/configuration.md shows examples that are right', async () => {
+test('docs/configuration.md shows valid examples', async () => {
   const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
   const examples = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)]
     .map(([, text = '']) => text)

@@ -56,7 +56,7 @@ async function explain(object: object, ...flags: string[]): Promise<Shown & { co
   };
 }
 
-describe('what would become of a request', () => {
+describe('the outcome of a request', () => {
   test.each<readonly [string, object, string, number, readonly string[]]>([
     ['approved', csr(serving), 'issue', 0, []],
     ['pending', csr(serving, { status: { conditions: [] } }), 'wait', 0, []],
@@ -107,7 +107,7 @@ describe('what would become of a request', () => {
     expect(unasked.validity?.notAfter).toBe('2026-07-01T11:55:00.000Z');
   });
 
-  test('what is asked for and never given is named', async () => {
+  test('requested extensions that no certificate carries are listed', async () => {
     const extensions = [
       { oid: '2.5.29.19', critical: true, value: Buffer.from('30030101ff', 'hex') },
       { oid: '1.2.3.4', value: Buffer.from('0500', 'hex') },
@@ -226,7 +226,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, usages: [digital signature, se
   });
 });
 
-describe('whose rules', () => {
+describe('the rules', () => {
   const configuration = `version: 1
 clusters:
   a: {cas: {ca: {subject: {commonName: A}}}, profiles: {kubernetes.io/kubelet-serving: {maxTtl: 10m}}}
@@ -239,7 +239,7 @@ clusters:
   };
   const withFlags = (...flags: string[]) => run(['csr', 'explain', '-', '-o', 'json', ...flags], { files });
 
-  test('those of the cluster that is named', async () => {
+  test('of the named cluster', async () => {
     const a = await withFlags('--config', 'c.yaml', '--cluster', 'a');
     expect(JSON.parse(a.out)).toMatchObject({
       outcome: 'issue',
@@ -251,11 +251,11 @@ clusters:
     expect(JSON.parse(b.out)).toMatchObject({ outcome: 'refuse', reason: 'KeyNotPermitted' });
   });
 
-  test('those of the only cluster', async () => {
+  test('of the only cluster', async () => {
     expect(JSON.parse((await withFlags('--config', 'one.yaml')).out)).toMatchObject({ cluster: 'a' });
   });
 
-  test('those the environment names', async () => {
+  test('of the cluster in the environment', async () => {
     const environment = { COUNTERSIGN_CONFIG: 'c.yaml', COUNTERSIGN_CLUSTER: 'b' };
     const ran = await run(['csr', 'explain', '-', '-o', 'json'], { files, environment });
     expect(JSON.parse(ran.out)).toMatchObject({ cluster: 'b' });
@@ -301,7 +301,7 @@ describe('a request by its name', () => {
     expect(ran.code).toBe(0);
   });
 
-  test('KUBECONFIG is looked at like kubectl does', async () => {
+  test('KUBECONFIG is read as kubectl reads it', async () => {
     const ran = await run(['csr', 'explain', 'n1'], { environment: { KUBECONFIG: `:${kubeconfig}:/other` } });
     expect(ran.out).toContain('Not yet: it would be signed once it is approved');
   });

@@ -90,7 +90,7 @@ test('--check finds a binding on the second page of the list, under any name', a
   expect(calls.map(({ call }) => call)).toContainEqual(expect.stringMatching(/clusterrolebindings\?.*continue=more/));
 });
 
-test('--check is no pass where rights cannot be asked', async () => {
+test('--check does not pass if rights cannot be reviewed', async () => {
   const { code, err } = await harden(['--check'], { [reviews]: [[403, { message: 'no' }]] });
   expect(code).toBe(5);
   expect(err).toContain('no right to SubjectAccessReviews');

@@ -35,7 +35,7 @@ describe('lock', () => {
     );
   });
 
-  test('lock: a node on record: its machine too, whichever of the two is named', async () => {
+  test('lock: a node on record: node name and machine are locked, by either name', async () => {
     for (const [index, named] of ['worker-1', machine('a')].entries()) {
       const folder = await newFolder();
       await used(folder, recordOf('worker-1', 'a'));
@@ -91,7 +91,7 @@ describe('lock', () => {
     expect(await store.findLock(`id#${machine('a')}`)).toBeDefined();
   });
 
-  test('lock: a machine that came after its node name was locked gets a lock of its own', async () => {
+  test('lock: a machine registered after its node name was locked gets a separate lock', async () => {
     const folder = await newFolder();
     await run(['lock', 'worker-1', '--data', folder.path, ...why]);
     await used(folder, recordOf('worker-1', 'a'));
@@ -119,7 +119,7 @@ describe('lock', () => {
     expect(await folder.register.listLocks()).toEqual([]);
   });
 
-  test('lock: no reason, no lock', async () => {
+  test('lock: without a reason nothing is locked', async () => {
     const folder = await newFolder();
     expect((await run(['lock', 'worker-1', '--data', folder.path])).code).toBe(2);
     expect((await run(['unlock', 'worker-1', '--data', folder.path])).code).toBe(2);
@@ -151,7 +151,7 @@ describe('lock', () => {
 });
 
 describe('unlock and locks', () => {
-  test('lock: unlock ends the whole lock, whichever of its two is named', async () => {
+  test('lock: unlock ends the whole lock, by node name or by machine', async () => {
     for (const named of ['worker-1', machine('a')]) {
       const folder = await newFolder();
       await used(folder, recordOf('worker-1', 'a'));
@@ -169,7 +169,7 @@ describe('unlock and locks', () => {
     }
   });
 
-  test('lock: locks lists them, oldest first, and no name steers the terminal', async () => {
+  test('lock: locks lists them, oldest first, and escapes names', async () => {
     const folder = await newFolder();
     const empty = await run(['locks', '--data', folder.path]);
     expect([empty.code, empty.out]).toEqual([0, 'NODE  MACHINE  SINCE  BY  REASON\n']);

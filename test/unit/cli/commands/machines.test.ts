@@ -35,7 +35,7 @@ test('allowed, listed, allowed again, removed; each with an audit item', async (
   );
 });
 
-test('removing what is not there is not found, and leaves no audit item', async () => {
+test('an entry that does not exist cannot be removed, and leaves no audit item', async () => {
   const folder = await newFolder();
   for (const name of [id, 'aws#i-*']) {
     const ran = await run(['machines', 'remove', name, '--reason', 'x', '--data', folder.path]);

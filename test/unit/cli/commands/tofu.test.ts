@@ -77,7 +77,7 @@ describe('list', () => {
     expect((await run(['tofu', 'list', '--data', folder.path, '--state', 'revoked'])).code).toBe(2);
   });
 
-  test('a name cannot steer the terminal', async () => {
+  test('a name is escaped for the terminal', async () => {
     const { path } = await folderWith(recordOf('\u001b[31mx\n', 'a'));
     const { out } = await run(['tofu', 'list', '--data', path]);
     expect(out).toContain('\\u{1b}[31mx\\u{a}');
@@ -134,7 +134,7 @@ describe('reset', () => {
     expect(await audited(folder)).toEqual([]);
   });
 
-  test('what changed meanwhile is looked at once more', async () => {
+  test('a record that changed meanwhile is read once more', async () => {
     const folder = await folderWith(recordOf('worker-1', 'a'));
     let times = 0;
     const world = disturbed(async ({ store }) => {
@@ -149,7 +149,7 @@ describe('reset', () => {
     expect([item?.before?.rev, others]).toEqual([2, []]);
   });
 
-  test('and only once more: then it is a conflict, and nothing was done', async () => {
+  test('only once more: then it is a conflict, and nothing is changed', async () => {
     const folder = await folderWith(recordOf('worker-1', 'a'));
     const world = disturbed(async ({ store }) => {
       const record = await store.findNode('worker-1');
@@ -209,7 +209,7 @@ describe('show', () => {
     expect(JSON.parse(other.out)).toMatchObject({ history: [] });
   });
 
-  test('of a machine that is no more: its history, and exit code 4', async () => {
+  test('of a machine without a record: its history, and exit code 4', async () => {
     const folder = await folderWith(recordOf('worker-1', 'a'));
     await run(['tofu', 'reset', '--data', folder.path, '--node', 'worker-1', ...why]);
     for (const argv of [

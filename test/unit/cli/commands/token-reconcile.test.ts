@@ -82,7 +82,7 @@ describe('finding 22: one lookup that fails', () => {
   });
 });
 
-test('an annotation asks for nothing but the object of that name', async () => {
+test('an annotation cannot select another object', async () => {
   const { asked } = await reconcile({ 'x/../../../namespaces/default/secrets/y': {} }, { namespace: 'a/b' });
   expect(asked.at(-1)).toBe(
     '/apis/cluster.x-k8s.io/v1/namespaces/a%2Fb/machines/x%2F..%2F..%2F..%2Fnamespaces%2Fdefault%2Fsecrets%2Fy',
