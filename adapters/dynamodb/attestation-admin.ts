@@ -23,7 +23,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
   const { client, tableName, randomBytes } = options;
   const writes = writesOf(tableName);
 
-  /** Every item whose key begins so. It reads the whole table: for operators, not for requests. */
+  /** Every item of this kind. It reads the whole table: for operators, not for requests. */
   async function* scan(kind: string): AsyncGenerator<Item> {
     let from: Item | undefined;
     do {
@@ -45,15 +45,15 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     for await (const item of scan(kind)) yield read(plainFrom(item));
   }
 
-  /** `items[0]` is what the change depends on: without it the thing is missing, else it changed since it was read. */
+  /** `items[0]` is the item that the change depends on: `missing` if it does not exist, `changed` if it differs. */
   async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeWrite> {
     const token = newToken(randomBytes);
     const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
     if (answer.kind === 'written') return answer;
     const audited = answer.failed.at(-1);
-    // Written before, by this very call, whose answer was lost.
+    // This call has written before, and its answer was lost.
     if (audited?.['writer']?.S === token) return { kind: 'written' };
-    if (audited !== undefined) throw new Error('there is an audit item of this id already');
+    if (audited !== undefined) throw new Error('an audit item with this id exists already');
     const [subject] = answer.failed;
     return { kind: subject !== undefined && Object.keys(subject).length === 0 ? 'missing' : 'changed' };
   }
@@ -73,8 +73,8 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     },
     async reset(record, audit) {
       const { identity, nodeName, addresses } = record;
-      // A retired machine's name is another's by now, and no machine gets a name back that it has lost: if it is not
-      // the holder here, it will not be one when the transaction is done.
+      // The name of a retired machine belongs to another machine by now, and no machine gets a lost name back: if it is not
+      // the holder here, it is not the holder when the transaction is written.
       const [node] = await transactGet(options, [keys.node(nodeName)]);
       return change(
         audit,
@@ -135,7 +135,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
   }
 }
 
-/** One, or one for each pattern. */
+/** One entry, or one for each pattern of the patterns' item. */
 function entriesIn(item: Item): readonly MachineEntry[] {
   if (item[attestationsTable.partitionKey]?.S !== keys.patterns[attestationsTable.partitionKey]?.S)
     return [machineEntryFrom(plainFrom(item))];

@@ -76,7 +76,7 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
     return { kind: 'found', found: recordFrom(standing, uid) };
   }
 
-  /** An existing mark never changes, so that it has an identity from the start or never: NULL means none. */
+  /** An existing mark never changes, so it has an identity from the start or never. NULL: it has no identity. */
   function keyMark({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): TransactWriteItem {
     const own = identity === undefined ? '' : ' OR #identity = :allowed';
     const marks = ['requestSha256 = if_not_exists(requestSha256, :request)', 'uid = if_not_exists(uid, :uid)'];

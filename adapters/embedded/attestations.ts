@@ -25,7 +25,7 @@ export interface EmbeddedAttestations {
   readonly close: () => void;
 }
 
-/** Tables of large rows have row ids: see ledger.ts. */
+/** Tables with large rows have row ids: see ledger.ts. */
 const schema = `
   CREATE TABLE identity (
     identity   TEXT NOT NULL PRIMARY KEY,
@@ -104,7 +104,7 @@ const attestationsFile: DatabaseKind = {
   schema,
 };
 
-/** Opens or creates a cluster's attestation store; `:memory:` for one that ends with the process. */
+/** Opens or creates a cluster's attestation store; `:memory:` is a store that ends with the process. */
 export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedAttestations {
   refuseInsideLambda('the embedded attestation store', process.env);
   const database = openDatabase(fileOrMemory, attestationsFile, lockTimeoutMilliseconds);

@@ -1,9 +1,9 @@
 /**
- * One SQLite file of ours, as the embedded stores use it.
+ * The SQLite file of an embedded store.
  *
- * Each write is in a transaction that takes the write lock before it looks (BEGIN IMMEDIATE), so what it answers is
- * what stood there when it decided, also when several processes share the file. WAL with synchronous=FULL: the commit
- * is on the disk before the method returns. Writes that come together share one commit, so one wait for the disk.
+ * Each write is in a transaction that takes the write lock before it reads (BEGIN IMMEDIATE), so its decision is about the
+ * current state, also if several processes share the file. With WAL and synchronous=FULL the commit is on the disk before
+ * the method returns. Concurrent writes share one commit, and so one wait for the disk.
  */
 import type { Plain } from '../../core/encoding/stored-fields.ts';
 import { closeSync, openSync } from 'node:fs';
@@ -16,22 +16,22 @@ export type Row = Readonly<Record<string, SQLOutputValue>>;
 export interface DatabaseKind {
   /** For messages: `ledger`. */
   readonly name: string;
-  /** Marks the file as ours. Any other SQLite file that lies at the path is refused, not filled. */
+  /** Marks the file as Countersign's. Another SQLite file at the path is refused. */
   readonly applicationId: number;
   readonly schemaVersion: number;
   readonly schema: string;
 }
 
-/** Every transaction is a fraction of a millisecond; who waits this long for the lock waits for a hung process. */
+/** A transaction takes a fraction of a millisecond, so a process that holds the lock this long hangs. */
 const defaultLockTimeoutMilliseconds = 5_000;
 
-/** Opens or creates the file, which nobody else may read; `:memory:` for one that ends with the process. */
+/** Opens or creates the file with mode 0600; `:memory:` is a database that ends with the process. */
 export function openDatabase(
   fileOrMemory: string,
   kind: DatabaseKind,
   lockTimeoutMilliseconds = defaultLockTimeoutMilliseconds,
 ): DatabaseSync {
-  // SQLite gives its other files (WAL, shared memory) the mode of this one, and would make it by the umask alone.
+  // SQLite would create the file by the umask alone; its other files (WAL, shared memory) get the mode of this one.
   if (fileOrMemory !== ':memory:') closeSync(openSync(fileOrMemory, 'a', 0o600));
   const database = new DatabaseSync(fileOrMemory, { timeout: lockTimeoutMilliseconds });
   try {
@@ -44,7 +44,7 @@ export function openDatabase(
 }
 
 function prepare(database: DatabaseSync, file: string, { name, applicationId, schemaVersion, schema }: DatabaseKind) {
-  // Two processes may open a new file at once: the lock makes one of them create the schema and the other find it.
+  // If two processes open a new file at once, the lock makes one of them create the schema and the other find it.
   preparedTransaction(database)(() => {
     const found = pragma(database, 'application_id');
     const tables = Number(database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.['n']);
@@ -67,12 +67,12 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
 }
 
 /**
- * Runs what came in one turn of the event loop in one transaction: waiting for the disk is most of what a write costs.
- * Each answers for itself, and none before the commit; what one wrote before it failed is taken back, and nobody else's.
+ * Runs the writes of one turn of the event loop in one transaction, since waiting for the disk is most of the cost of a
+ * write. Each has its own result, after the commit. If one fails, only its own changes are undone.
  */
 export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Promise<T> {
   interface Waiting {
-    /** Gives what is to be told once the commit is done. */
+    /** Returns what to call after the commit. */
     readonly run: (alone: boolean) => () => void;
     readonly reject: (error: unknown) => void;
   }
@@ -96,12 +96,12 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
       if (waiting.length === 0) setImmediate(commit);
       const run = (alone: boolean): (() => void) => {
         try {
-          // What is alone is taken back with its transaction.
+          // The changes of a single write are undone with its transaction.
           const result = alone ? work() : undoable(work);
           return () => resolve(result);
         } catch (error) {
           if (alone) throw error;
-          // Some errors (disk full) end the whole transaction: then nobody's write was done.
+          // Some errors (disk full) end the whole transaction: then no write of the group was done.
           if (!database.isTransaction) throw error;
           return () => reject(error instanceof Error ? error : new Error(String(error)));
         }
@@ -110,20 +110,20 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
     });
 }
 
-/** Several statements of which all count or none, inside a transaction that goes on either way. */
+/** All or nothing, inside a transaction that continues in both cases. */
 function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
   return preparedBetween(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
 }
 
 /**
- * All or nothing. `BEGIN IMMEDIATE` has the write lock from the first statement on, so that nothing read here can be out
- * of date when it is written upon; `BEGIN` takes none, for those who only read.
+ * All or nothing. `BEGIN IMMEDIATE` takes the write lock at once, so that nothing read here can be out of date when the
+ * write happens; `BEGIN` is for transactions that only read.
  */
 function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
   return preparedBetween(database, how, 'COMMIT', 'ROLLBACK');
 }
 
-/** The statements around a piece of work are prepared once, for all the times that it is done. */
+/** Prepares the statements around the work once. */
 function preparedBetween(database: DatabaseSync, before: string, after: string, undo: string): <T>(work: () => T) => T {
   const begin = database.prepare(before);
   const end = database.prepare(after);
@@ -134,14 +134,14 @@ function preparedBetween(database: DatabaseSync, before: string, after: string, 
       end.run();
       return result;
     } catch (error) {
-      // SQLite ends the transaction itself on some errors (disk full); the first error is the one to tell.
+      // SQLite ends the transaction itself on some errors (disk full). The first error is reported.
       if (database.isTransaction) database.exec(undo);
       throw error;
     }
   };
 }
 
-/** Several reads of one state, whatever other processes write meanwhile. */
+/** Several reads of one state, even if other processes write meanwhile. */
 export function snapshots(database: DatabaseSync): <T>(work: () => T) => T {
   return preparedTransaction(database, 'BEGIN');
 }

@@ -5,7 +5,7 @@ import { text, plain } from './database.ts';
 
 export type IdentityStatements = ReturnType<typeof identityStatements>;
 
-/** What the store and the register both do to records, names and addresses. Each is for use inside a transaction. */
+/** The statements that store and administration share. Each must run inside a transaction. */
 export function identityStatements(database: DatabaseSync) {
   const select = database.prepare('SELECT record FROM identity WHERE identity = ?');
   const selectHolder = database.prepare('SELECT identity FROM node WHERE node_name = ?');
@@ -29,7 +29,7 @@ export function identityStatements(database: DatabaseSync) {
     find,
     holder: (nodeName: string): string | undefined => text(selectHolder.get(nodeName), 'identity'),
     owner: (address: string): string | undefined => text(selectOwner.get(address), 'identity'),
-    /** The record as it is read, if it is still that one: a reset and another first use also end at rev 1. */
+    /** The stored record, if it is still this one. `rev` alone is not enough: after a reset, the next first use starts at 1. */
     still({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
       const found = find(identity);
       return found?.rev === rev && found.firstSeen === firstSeen && found.nodeName === nodeName ? found : undefined;

@@ -1,6 +1,6 @@
 /**
- * The issuing record in one SQLite file per cluster: for the demo, development and tests, behind the same port and the
- * same contract suite as DynamoDB's.
+ * The issuing record in one SQLite file per cluster: for the demo, development and tests, with the same port and
+ * the same contract suite as DynamoDB's.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type {
@@ -23,8 +23,8 @@ export interface EmbeddedLedger {
 }
 
 /**
- * With row ids: rows of a kilobyte in an order of their own would each touch another page. Every statement here also
- * works on files of this schema that were made without them.
+ * With row ids: rows of a kilobyte in the order of their keys would each touch another page. Every statement also works on
+ * files of this schema that were made without row ids.
  */
 const schema = `
   CREATE TABLE issuing (
@@ -44,7 +44,7 @@ const schema = `
     CHECK ((certificate IS NOT NULL) = (state = 'issued'))
   ) STRICT;
 
-  -- What was begun never changes, and an end is an end: held here too, against a mistake in the statements above it.
+  -- An intent never changes, and an end is final. Enforced here too, against a mistake in the statements.
   CREATE TRIGGER issuing_keeps_its_beginning BEFORE UPDATE ON issuing
   WHEN OLD.state <> 'intent' OR OLD.uid <> NEW.uid OR OLD.request_digest <> NEW.request_digest
     OR OLD.ca_key_id <> NEW.ca_key_id OR OLD.tbs <> NEW.tbs OR OLD.serial <> NEW.serial
@@ -54,7 +54,7 @@ const schema = `
   CREATE TRIGGER issuing_is_for_good BEFORE DELETE ON issuing
   BEGIN SELECT RAISE(ABORT, 'an issuing record is never deleted'); END;
 
-  -- Which request brought a key first.
+  -- The request that brought a key first.
   CREATE TABLE fresh_key (
     spki_sha256    TEXT PRIMARY KEY,
     request_sha256 TEXT NOT NULL,
@@ -71,7 +71,7 @@ const schema = `
 
 const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 3, schema };
 
-/** Opens or creates a cluster's ledger; `:memory:` for one that ends with the process. */
+/** Opens or creates a cluster's ledger; `:memory:` is a ledger that ends with the process. */
 export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedLedger {
   refuseInsideLambda('the embedded ledger', process.env);
   const database = openDatabase(fileOrMemory, ledgerFile, lockTimeoutMilliseconds);
@@ -109,7 +109,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
 
   const inTurn = groupCommits(database);
 
-  /** Runs one conditional statement; when its condition does not hold, reads what stands there under the same lock. */
+  /** Runs one conditional statement. If its condition does not hold, it reads the record under the same lock. */
   function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
     if (statement.run(...values).changes === 1) return { kind: 'written' };
     const row = select.get(uid);

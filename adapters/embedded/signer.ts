@@ -1,5 +1,5 @@
 /**
- * A CA key in this process's memory, behind the same port as a key in KMS: for the demo, development and tests.
+ * A CA key in the memory of this process, with the same port as a key in KMS: for the demo, development and tests.
  */
 import { constants, createHash, createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
 import type { KeyObject, SigningOptions } from 'node:crypto';
@@ -11,7 +11,7 @@ import { refuseInsideLambda } from './refuse-in-lambda.ts';
 
 const keySpecs = Object.keys(algorithmsOfKey) as KeySpec[];
 
-/** The salt is as long as the digest: what KMS makes, and the only length Go's and our AlgorithmIdentifier name. */
+/** The salt is as long as the digest, as in KMS: Go and tbs-certificate.ts have an AlgorithmIdentifier for this length only. */
 const pss: SigningOptions = {
   padding: constants.RSA_PKCS1_PSS_PADDING,
   saltLength: constants.RSA_PSS_SALTLEN_DIGEST,
@@ -26,7 +26,7 @@ export async function generateKey(spec: KeySpec): Promise<KeyObject> {
   return privateKey;
 }
 
-/** A signer over a private key (PEM or KeyObject). Refuses a key of a kind no CA has, or that does not fit the algorithm. */
+/** A signer for a private key (PEM or KeyObject). Throws if no CA has such a key, or if it does not fit the algorithm. */
 export function embeddedSigner(privateKey: KeyObject | string, algorithm?: SignatureAlgorithm): Signer {
   refuseInsideLambda('the embedded CA key', process.env);
   const key = typeof privateKey === 'string' ? createPrivateKey(privateKey) : privateKey;
@@ -38,11 +38,11 @@ export function embeddedSigner(privateKey: KeyObject | string, algorithm?: Signa
   // Without options the bare key: an object costs Node half a P-256 signature more.
   const input = chosen.startsWith('RSASSA_PSS') ? { key, ...pss } : key;
 
-  /** A P-256 signature takes less than waking a thread and waiting for it. */
+  /** A P-256 signature takes less time than a switch to another thread. */
   async function onThisThread(tbs: Uint8Array): Promise<Signature> {
     return { bytes: new Uint8Array(sign(hash, tbs, input)) };
   }
-  /** One on P-521 or of RSA-4096 takes milliseconds that the event loop should not spend. */
+  /** A P-521 or RSA-4096 signature takes milliseconds, which would block the event loop. */
   function onOtherThread(tbs: Uint8Array): Promise<Signature> {
     return new Promise((resolve, reject) => {
       sign(hash, tbs, input, (error, signature) => {

@@ -3,7 +3,7 @@ import { ThrottledError } from '../../core/ports/errors.ts';
 import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { HttpResult } from './transport.ts';
 
-/** An answer of the API server as a value or a definite refusal. Throws for one that leaves open what happened. */
+/** An answer of the API server as a value or a definite refusal. Throws if the answer does not tell what happened. */
 export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
   const success = status >= 200 && status <= 299;
   if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
@@ -35,7 +35,7 @@ export function refusalOf(
       return { why: 'Conflict', message };
     case 410:
       return { why: 'Expired', message };
-    // The body or the URL is more than the API server reads (3 MiB, 1 MiB).
+    // The body or the URL is longer than the API server reads (3 MiB, 1 MiB).
     case 413:
     case 414:
     case 431:
@@ -43,7 +43,7 @@ export function refusalOf(
     case 429:
       return { why: 'Throttled', message };
     default:
-      // etcd was restored from a backup, so our resourceVersion is in its future. Only a new list helps.
+      // etcd was restored from a backup, so this resourceVersion is in its future. Only a new list helps.
       if (isResourceVersionTooLarge(status)) return { why: 'Expired', message };
       if (tooLargeForEtcd.test(text)) return { why: 'TooLarge', message };
       // 408 asks to try again. 3xx and 1xx do not come from the API server.

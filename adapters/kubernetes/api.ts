@@ -20,7 +20,7 @@ export interface KubernetesApi {
   create(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   remove(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   lease(namespace: string, name: string): KubernetesLease;
-  /** Where it is, for a log line. */
+  /** The URL, for a log line. */
   readonly server: string;
   close(): void;
 }
@@ -44,9 +44,9 @@ const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
 const maxPageBytes = 4 * 1_048_576;
 const maxObjectBytes = 12 * 1_048_576;
 const listMilliseconds = 60_000;
-/** The server ends a watch by itself; this is for one that forgets to. */
+/** The API server ends a watch at timeoutSeconds. After this time more, the relay ends it. */
 const watchSlackMilliseconds = 60_000;
-/** Marks our fields in metadata.managedFields. */
+/** The owner of the written fields in metadata.managedFields. */
 const fieldManager = 'countersign';
 
 /**
@@ -135,7 +135,7 @@ async function replace(
   signal: AbortSignal,
 ): Promise<ApiAnswer<JsonObject>> {
   const { name, uid, resourceVersion } = metadataOf(object);
-  // Without these two the API server would take the update whatever the object has become.
+  // Without these two the API server would accept the update even if the object has changed.
   if (typeof name !== 'string' || !uid || !resourceVersion)
     return { ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' };
   const path = pathOf(name);
@@ -151,12 +151,12 @@ async function replace(
 
 const unaddressable = { ok: false, why: 'TooLarge', message: 'the name is too long for a URL' } as const;
 
-/** `undefined`: no URL can carry it. */
+/** `undefined`: the name does not fit into a URL. */
 function pathOf(name: string): string | undefined {
   return isAddressable(name) ? `${group}/${encodeURIComponent(name)}` : undefined;
 }
 
-/** Word for word what the in-tree approver asks (pkg/controller/certificates/approver/sarapprove.go), `version` included. */
+/** Exactly the review of the in-tree approver (pkg/controller/certificates/approver/sarapprove.go), `version` included. */
 function reviewOf({ user, uid, groups, extra, ...attributes }: AccessQuestion): JsonObject {
   return {
     apiVersion: 'authorization.k8s.io/v1',
@@ -197,7 +197,7 @@ function codeOf(status: JsonObject): number {
   return typeof status['code'] === 'number' ? status['code'] : 500;
 }
 
-/** List items come without these: put back, since the objects travel on by themselves. */
+/** The API server leaves these fields out of list items. */
 const requestType = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
 
 function pageOf(list: JsonObject): RequestPage {

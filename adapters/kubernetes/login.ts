@@ -6,7 +6,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { createTransport, loginMilliseconds } from './transport.ts';
 import type { KubernetesTransport } from './transport.ts';
 
-/** Where the API server and the login to it are described. */
+/** What describes the API server and the login to it. */
 export type KubernetesLogin =
   { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
 
@@ -27,7 +27,7 @@ export function connectTransport(
   const transport = createTransport(
     new URL(server),
     async (reload) => {
-      // The library remembers exec credentials until they expire and reads some files only once: after a 401 from new.
+      // The library keeps exec credentials until they expire and reads some files only once, so after a 401 it starts anew.
       if (reload) config = load(login, loginLimit);
       const options: RequestOptions = {};
       await config.applyToHTTPSOptions(options);
@@ -63,8 +63,8 @@ function allowPlainLoopback(config: KubeConfig): void {
 type Run = (command: string, args: readonly string[], options: SpawnOptions) => ChildProcess;
 
 /**
- * Ends a plugin that runs longer, with all it started: the library waits for it for good, and each further try would leave
- * one more behind. The library has no setting for it; how it runs plugins is a field of its object for them.
+ * Kills an exec plugin that runs longer, with all processes that it started. The library would wait forever, and each retry
+ * would leave another process behind. It has no setting for this, but its function that runs plugins can be replaced.
  */
 function boundPlugins(config: object, milliseconds: number): void {
   const { authenticators } = config as { readonly authenticators: readonly { execFn?: Run }[] };
@@ -74,7 +74,7 @@ function boundPlugins(config: object, milliseconds: number): void {
 }
 
 function runFor(milliseconds: number, command: string, args: readonly string[], options: SpawnOptions): ChildProcess {
-  // In a process group of its own: a script's children hold its output open after it.
+  // In its own process group: the children of a script keep its output open after it ends.
   const child = spawn(command, args, { ...options, detached: true });
   const timer = setTimeout(() => {
     try {

@@ -6,14 +6,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { asError, exchange, readBody } from '../http/exchange.ts';
 import type { Exchange } from '../http/exchange.ts';
 
-/** Connections that idle longer are closed by us, well before the API server (90 s) or a load balancer (60 s) does. */
+/** Idle connections are closed after this time, before the API server (90 s) or a load balancer (60 s) closes them. */
 const idleMilliseconds = 30_000;
-/** Bound service-account tokens and client certificates are rotated in place; client-go looks once a minute too. */
+/** Bound service-account tokens and client certificates are rotated in place; client-go reads them once a minute. */
 const credentialsMilliseconds = 30_000;
-/** After a 401 the credentials are read again at once, but not for each of many calls. */
+/** After a 401 the credentials are read again, at most this often. */
 const minimumReloadMilliseconds = 2_000;
 const answerMilliseconds = 30_000;
-/** For a login, which may run a program of the kubeconfig: as long as a call waits for it. */
+/** For a login, which may run an exec plugin. As long as a call waits for it. */
 export const loginMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
@@ -23,29 +23,29 @@ export interface HttpCall {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly signal: AbortSignal;
-  /** Of the whole answer; for a stream, of its head. */
+  /** For the whole answer; for a stream, for its head. */
   readonly timeoutMilliseconds?: number;
   readonly maxBytes?: number;
 }
 
-/** `undefined` text: the answer was longer than `maxBytes`, and was not read to its end. */
+/** `text` is undefined if the answer was longer than `maxBytes`; the rest was not read. */
 export interface HttpResult {
   readonly status: number;
   readonly text: string | undefined;
 }
 
-/** Who we are and whom we trust, as node:https wants it. Asked for again and again, since all of it rotates. */
+/** Credentials and trusted CAs, as node:https takes them. Read repeatedly, since they are rotated. */
 export type CredentialSource = (reload: boolean) => Promise<RequestOptions>;
 
 export interface KubernetesTransport {
-  /** Any status is an answer. Throws when there is none, none in time, or `signal` came. */
+  /** Any status is an answer. Throws without an answer in time, and when `signal` aborts. */
   call(call: HttpCall): Promise<HttpResult>;
-  /** The same, the body of a 200 unread. */
+  /** The same, with the body of a 200 unread. */
   stream(call: HttpCall, lifetimeMilliseconds: number): Promise<HttpResult | { readonly body: IncomingMessage }>;
   close(): void;
 }
 
-/** HTTP/1.1 on kept connections, JSON only. No redirects, no retries: what happened once is told once. */
+/** HTTP/1.1 on kept connections, JSON only. No redirects, no retries. */
 export function createTransport(
   server: URL,
   credentials: CredentialSource,
@@ -59,7 +59,7 @@ export function createTransport(
   const basePath = server.pathname.replace(/\/$/, '');
 
   function send(call: HttpCall, { agent, headers }: { agent: HttpAgent; headers: Record<string, string> }) {
-    // As a string it leaves in one piece with the header: one write, one TLS record, and no copy on the way there.
+    // A string is sent together with the head: one write, one TLS record, no copy.
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query).toString()}`;
     const outgoing = request({
@@ -101,9 +101,9 @@ export function createTransport(
     stream: (call, lifetimeMilliseconds) =>
       exchangeAs(call, async (incoming, outgoing) => {
         if (incoming.statusCode !== 200) return readAll(incoming, outgoing, maxAnswerBytes);
-        // From here on the reader of the body is in charge; the signal and the end of its time still end it.
+        // From here on the caller reads the body; the signal and the lifetime still end it.
         const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
-        incoming.on('error', () => {}); // the reader gets it; should there be none yet, it must not be the process's
+        incoming.on('error', () => {}); // the reader gets the error; without a reader yet, it must not end the process
         const timer = setTimeout(end, lifetimeMilliseconds);
         call.signal.addEventListener('abort', end);
         incoming.once('close', () => {
@@ -117,7 +117,7 @@ export function createTransport(
   };
 }
 
-/** One login that never ends must not end all: every call waits for the same one. */
+/** All calls wait for the same login, so one that hangs must end. */
 async function inTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -130,7 +130,7 @@ async function inTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
   }
 }
 
-/** The agent and headers of now; a new agent only when what it was made of has changed. */
+/** The current agent and headers. The agent is replaced only if its TLS options have changed. */
 function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () => number) {
   let made: { tls: AgentOptions; agent: HttpAgent; headers: Record<string, string> } | undefined;
   let refreshing: Promise<void> | undefined;
@@ -149,11 +149,11 @@ function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () 
       made = { ...made, headers };
       return;
     }
-    // The old agent's connections finish what they carry and idle out: a watch under way is not cut off.
+    // Connections of the old agent end when they are idle, so a running watch is not interrupted.
     const keep = { keepAlive: true, keepAliveMsecs: 15_000, timeout: idleMilliseconds };
     const own = server.protocol === 'https:' ? new HttpsAgent({ ...tls, ...keep }) : new HttpAgent(keep);
-    // One server, one identity: every connection of this agent is as good as any other. Node's own name for them is made
-    // of CA, certificate and key, kilobytes for each request.
+    // All connections of this agent have one server and one identity. Node's own name for them contains CA, certificate and
+    // key, kilobytes for each request.
     own.getName = () => server.host;
     made = { tls, agent: given instanceof HttpAgent ? given : own, headers };
   }

@@ -1,19 +1,18 @@
 import type { ApiRefusal, JsonObject, WatchEvent } from '../../core/ports/kubernetes-api.ts';
 import { isObject } from '../../core/encoding/json-object.ts';
 
-/** An object is 1.5 MiB in etcd at most. In JSON base64 takes a third more, and a control character six times as much. */
+/** An object is at most 1.5 MiB in etcd. In JSON, base64 takes a third more, and a control character six times as much. */
 const maxLineBytes = 8 * 1_048_576;
 
 const newline = 0x0a;
 
 /**
- * The events of a watch: one JSON document a line, in whatever pieces the network delivers. A line is kept in its
- * pieces until it is whole, so each byte is looked at once however small the pieces; one that is too long is passed
- * over without being held.
+ * The events of a watch: one JSON document per line. The pieces of a line are kept until it is complete, so each byte is
+ * read once, however small the pieces are. A line that is too long is skipped and not kept.
  */
 export async function* decodeWatch(
   chunks: AsyncIterable<Uint8Array>,
-  /** What an ERROR event's Status says, in our words. */
+  /** Interprets the Status of an ERROR event. */
   refusal: (status: JsonObject) => { why: ApiRefusal | 'Unavailable'; message: string },
   lineLimit: number = maxLineBytes,
 ): AsyncGenerator<WatchEvent, void, undefined> {
@@ -40,7 +39,7 @@ export async function* decodeWatch(
       skipping = false;
     }
   }
-  // What is left is a line cut off by the end of the stream: the next watch delivers it again.
+  // An incomplete last line was cut off by the end of the stream. The next watch delivers it again.
 }
 
 function decodeLine(

@@ -1,6 +1,6 @@
 /**
- * What each outcome looks like over HTTP. Bodies of errors carry two shapes at once: a Kubernetes Status, for our relay
- * and every Kubernetes tool, and `error`, the only part the webhook client shows. docs/signing-api.md
+ * The HTTP answer of each outcome (docs/signing-api.md). The body of an error is a Kubernetes Status, for the relay and
+ * Kubernetes tools, and also has the field `error`, the only part that the webhook client shows.
  */
 import { objectTooLarge } from '../../core/encoding/json-body.ts';
 import { httpStatus, refusalMessage, refused, violation, refusalReason } from '../../core/outcome/outcome.ts';
@@ -9,7 +9,7 @@ import type { IgnoredWhy, SignOutcome } from '../../core/outcome/outcome.ts';
 import { jsonAnswer } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
-/** `ok` is of the endpoints that sign nothing: no answer of theirs can be taken for an issued certificate. */
+/** `ok` is for the endpoints that sign nothing, so that no answer of theirs can be taken for an issued certificate. */
 type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict' | 'forbidden';
 
 export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
@@ -26,7 +26,7 @@ export function tooLarge(): HttpAnswer {
   return signAnswer(rejected(objectTooLarge), undefined);
 }
 
-/** A web page can post text/plain to a loopback server without asking, and application/json it cannot. */
+/** A web page can post text/plain to a loopback server without a CORS preflight, but not application/json. */
 export function wrongContentType(headers: ReadonlyMap<string, string>): HttpAnswer | undefined {
   const contentType = headers.get('content-type');
   if (contentType === undefined || /^application\/json *(;|$)/i.test(contentType)) return undefined;
@@ -38,7 +38,7 @@ interface Cause {
   readonly message: string;
 }
 
-/** `object` is the JSON that was posted, whatever it was. */
+/** `object` is the posted JSON, of any type. */
 export function signAnswer(outcome: SignOutcome, object: unknown): HttpAnswer {
   const status = httpStatus(outcome);
   switch (outcome.kind) {
@@ -73,7 +73,7 @@ const ignoredMessages: Readonly<Record<IgnoredWhy, string>> = {
   AlreadyIssued: 'the request has its certificate',
 };
 
-/** What attest concluded, in the words the relay writes into conditions. Any conclusion is a 200. */
+/** The verdict, with the texts that the relay writes into conditions. Every verdict is a 200. */
 export function verdictAnswer(outcome: AttestOutcome): HttpAnswer {
   return jsonAnswer(200, verdictBody(outcome), outcomeHeader('verdict'));
 }
@@ -112,17 +112,17 @@ function approvalWords({ identity, audit }: AttestOutcome & { readonly kind: 'ap
   return { reason: 'Attested', message: `attested as ${identity}` };
 }
 
-/** Says nothing of what is wrong: that is for the operator's log. */
+/** Without the cause, which is for the operator's log. */
 const busyMessage = 'temporarily unable to sign; try again';
 
-/** The same object, and one field more. Key order, unknown fields and a key named `__proto__` stay as they came. */
+/** The same object with one more field. Key order, unknown fields and a key named `__proto__` stay as received. */
 function withCertificate(object: unknown, certificatePem: string): object {
   const { status } = object as { readonly status?: object | null };
   const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
   return { ...(object as object), status: { ...status, certificate } };
 }
 
-/** Our own 4xx and 5xx. `outcome` is `invalid` for whatever is wrong with the call rather than with the request. */
+/** A 4xx or 5xx. `outcome` is `invalid` if the call is wrong and not the request. */
 export function errorAnswer(
   status: number,
   outcome: SignOutcome['kind'] | 'forbidden',

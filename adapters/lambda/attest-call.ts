@@ -1,6 +1,6 @@
 /**
- * How sign calls attest: an event of its own, without any field of HTTP. Its schema is closed, so that no event that came
- * by a front door can be taken for one. IAM alone says who may send it (`lambda:InvokeFunction`).
+ * The event with which sign invokes attest, without any field of HTTP. Its schema is closed, so that no event of a front door
+ * can be taken for it. Only IAM restricts its senders (`lambda:InvokeFunction`).
  */
 import { LaterError } from '../../core/ports/errors.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
@@ -10,15 +10,15 @@ const kind = 'attest/v1';
 export interface AttestCall {
   readonly countersign: typeof kind;
   readonly cluster: string;
-  /** A CertificateSigningRequest as it came. */
+  /** A CertificateSigningRequest as received. */
   readonly request: JsonObject;
 }
 
-/** `outcome` as in the header `x-countersign-outcome`; what was concluded is on record, and sign reads that. */
+/** `outcome` as in the header `x-countersign-outcome`. Sign reads the verdict from the table. */
 export interface AttestCallAnswer {
   readonly countersign: typeof kind;
   readonly outcome: string;
-  /** Of an outcome `busy` that says nothing of other requests: sign passes it on. */
+  /** For an outcome `busy` of this request only, which sign passes on. */
   readonly later?: LaterAnswer;
 }
 
@@ -37,7 +37,7 @@ export function attestCallAnswer(outcome: string, error?: unknown): AttestCallAn
   return { countersign: kind, outcome, later: { why, afterMilliseconds } };
 }
 
-/** Undefined for any other event, one with a key more included. */
+/** Undefined for any other event, also for one with an additional key. */
 export function readAttestCall(event: unknown): AttestCall | undefined {
   if (typeof event !== 'object' || event === null) return undefined;
   const { countersign, cluster, request, ...others } = event as Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 /**
- * Who called, as the front door says it, compared with who may call. The front door admits every principal of the account
+ * Compares the caller, as the front door names it, with the callers that are allowed. The front door admits every principal of the account
  * that IAM lets call it; this admits the cluster's caller role and the service accounts of its `access.jwt` only.
  *
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
@@ -30,7 +30,7 @@ export type CallerCheck = (event: HttpEvent, context: LambdaContext | undefined)
 /** The check of a deployed function. */
 export function checkCaller({ cluster, role, subjects }: CallersAllowed): CallerCheck {
   return ({ requestContext: { authorizer } }, context) => {
-    // What does not apply may be left out or null.
+    // A block that does not apply may be absent or null.
     const blocks = Object.entries(objectOf(authorizer)).filter(([, block]) => block !== null && block !== undefined);
     const { iam, lambda, ...others } = Object.fromEntries(blocks);
     const unknown: CallerDecision = refusedCaller(iam, lambda);
@@ -69,7 +69,7 @@ function isRole(
 /** https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html */
 const sessionName = /^[\w+=,.@-]{2,64}$/;
 
-/** An ARN as AWS writes it. Anything else is a forged event, and could be made to fill the log or to forge a line in it. */
+/** An ARN as AWS writes it. Anything else is a forged event, and could fill the log or forge a line in it. */
 const principalArn = /^arn:[a-z-]{1,20}:(?:iam|sts)::[0-9]{12}:[\w+=,.@:/-]{1,600}$/;
 
 function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readonly ok: false } {
@@ -87,7 +87,7 @@ function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readon
 /** The front door names no caller: it has no authorizer any more, or the function was invoked past it. */
 export const unnamedCaller = { ok: false, caller: 'unnamed', principal: 'unnamed' } as const;
 
-/** The caller hears that they may not; who they are is for the operator's log and alarm. */
+/** The answer says only that the caller is not allowed. The caller's name is for the operator's log and alarm. */
 export function refuseCaller(
   { caller, principal }: CallerDecision & { readonly ok: false },
   cluster?: string,

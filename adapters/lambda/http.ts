@@ -1,23 +1,23 @@
 /**
- * HTTP as Lambda hands it over: payload format 2.0, the same from an HTTP API and a Function URL.
+ * HTTP calls as Lambda delivers them: payload format 2.0, the same from an HTTP API and a function URL.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
  */
 import { objectOf } from '../../core/encoding/json-object.ts';
 
 /**
- * The part of the event that is looked at. `requestContext` is written by AWS, the rest by the caller. A principal with
+ * The part of the event that is read. `requestContext` is written by AWS, the rest by the caller. A principal with
  * `lambda:InvokeFunction` can write all of it.
  */
 export interface HttpEvent {
   readonly version: '2.0';
-  /** Path without the query string. We run in the `$default` stage, so no stage name stands before it. */
+  /** Without the query string. The stage is `$default`, so the path has no stage name. */
   readonly rawPath: string;
   readonly rawQueryString: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly requestContext: {
     readonly http: { readonly method: string; readonly path: string };
     readonly requestId?: string;
-    /** What the front door found out about the caller (adapters/lambda/caller.ts reads it). */
+    /** The caller, as the front door names it (adapters/lambda/caller.ts). */
     readonly authorizer?: unknown;
   };
   readonly body?: string;
@@ -30,7 +30,7 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-/** What the Lambda runtime says about the call. No caller can change it. */
+/** From the Lambda runtime. No caller can change it. */
 export interface LambdaContext {
   readonly invokedFunctionArn: string;
 }
@@ -50,7 +50,7 @@ export function readHttpEvent(event: unknown): HttpEvent | undefined {
   return event as HttpEvent;
 }
 
-/** A request as handlers see it, from each kind of event. */
+/** An HTTP request, as handlers read it. */
 export interface HttpRequest {
   readonly method: string;
   readonly path: string;
@@ -59,14 +59,14 @@ export interface HttpRequest {
   readonly body: Uint8Array;
 }
 
-/** The query string is not looked at: the webhook client adds `?timeout=30s`, which is about itself. */
+/** The query string is ignored: the webhook client adds its own timeout, `?timeout=30s`. */
 export function decodeEvent(event: HttpEvent): HttpRequest {
   const headers = new Map<string, string>();
   for (const [name, value] of Object.entries(event.headers)) {
     if (value === undefined) continue;
     const key = name.toLowerCase();
     const earlier = headers.get(key);
-    // As AWS joins repeated headers itself; the first or the last alone could be what a proxy in front did not check.
+    // AWS joins repeated headers in this way too. The first or last value alone might be one that a proxy did not check.
     headers.set(key, earlier === undefined ? value : `${earlier},${value}`);
   }
   return {
@@ -77,7 +77,7 @@ export function decodeEvent(event: HttpEvent): HttpRequest {
   };
 }
 
-/** No answer of ours may be kept by anything between us and the caller: refusals and CA sets change. */
+/** No cache between the function and the caller may keep an answer: refusals and CA sets change. */
 const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 export function jsonAnswer(

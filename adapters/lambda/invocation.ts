@@ -1,6 +1,6 @@
 /**
- * Has a request judged by the attest function: the sign function's way to it, over no front door. What it answers is not
- * looked at beyond "did it run": sign believes the stored verdict alone.
+ * How the sign function invokes the attest function, without a front door. Of the answer only "did it run" counts: sign acts
+ * on the stored verdict only.
  */
 import { InvokeCommand } from '@aws-sdk/client-lambda';
 import type { LambdaClient, LambdaClientConfig } from '@aws-sdk/client-lambda';
@@ -9,14 +9,14 @@ import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { attestCall, readAttestCallAnswer } from './attest-call.ts';
 import type { AttestCallAnswer } from './attest-call.ts';
 
-/** Below the sign function's own 25 s. A second try would only queue behind the first. */
+/** Shorter than the sign function's own 25 s. A retry would only wait behind the first call. */
 export const invocationClientConfig = {
   maxAttempts: 1,
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 18_000, throwOnRequestTimeout: true },
 } as const satisfies LambdaClientConfig;
 
 export interface AttestInvocation {
-  /** Called once, when somebody is asked for the first time: then its connections are kept, as any client's. */
+  /** Called once, at the first invocation; the connections of the client are kept. */
   readonly client: () => LambdaClient;
   /** Name or ARN. */
   readonly functionName: string;
@@ -39,7 +39,7 @@ export function invokeAttest({
     } catch (error) {
       throw invocationError(error);
     }
-    // It crashed or ran out of time; it may have concluded before.
+    // It crashed or ran out of time, perhaps after it stored the verdict.
     if (result.FunctionError !== undefined) throw new Error('the attest function failed');
     const { outcome = 'no outcome', later } = answerIn(result.Payload) ?? {};
     if (later !== undefined) throw new LaterError(later.why, 'attest has it wait', later.afterMilliseconds);

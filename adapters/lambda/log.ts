@@ -1,4 +1,4 @@
-/** What the log says of a call: names and codes, never a request's content, a certificate, a token or evidence. */
+/** The log line of a call: names and codes, never a request's content, a certificate, a token or evidence. */
 import { CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
 import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome/outcome.ts';
 import { CertificateDefectError, LaterError, MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
@@ -8,7 +8,7 @@ import { objectOf } from '../../core/encoding/json-object.ts';
 export const logLevels = ['info', 'warn', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** What an environment variable says; nothing when it is none of them. Unset and empty are `info`. */
+/** The level in an environment variable; undefined if it is not a level. Unset and empty are `info`. */
 export function readLogLevel(text: string | undefined): LogLevel | undefined {
   return text === undefined || text === '' ? 'info' : logLevels.find((known) => known === text);
 }
@@ -25,12 +25,12 @@ export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
 export type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
 
 export interface CallLogEntry {
-  /** `error`: somebody should look. A refusal is the service at work. */
+  /** `error` is for faults that an operator must correct. A refusal is `info`. */
   readonly level: LogLevel;
   readonly outcome: string;
   readonly status: number;
   readonly durationMilliseconds: number;
-  /** Of calls that reached no cluster. */
+  /** For calls that reached no cluster. */
   readonly path?: string;
   readonly cluster?: string;
   readonly uid?: string;
@@ -39,16 +39,16 @@ export interface CallLogEntry {
   readonly codes?: readonly RefusalCode[];
   readonly why?: IgnoredWhy | BusyWhy;
   readonly serial?: string;
-  /** What attest concluded. */
+  /** The decision of attest. */
   readonly decision?: string;
   readonly identity?: string;
   /** Version of the evidence that proved it: `aws/v2`. */
   readonly evidence?: string;
   /** Audit mode: what would have been refused, or that it could not be judged. */
   readonly wouldRefuse?: readonly RefusalCode[] | 'unjudged';
-  /** The same was answered before. */
+  /** The same answer was given before. */
   readonly repeat?: boolean;
-  /** Of a refused caller: the ARN of the session or user, or the service account. */
+  /** A refused caller: the ARN of the session or user, or the service account. */
   readonly caller?: string;
   /** The same without the session name: an alarm counts by it. */
   readonly callerPrincipal?: string;
@@ -80,7 +80,7 @@ function describe(error: unknown, withStack: boolean): object {
   };
 }
 
-/** Which request it was, as far as that can be said of JSON that may be anything. */
+/** The names of the request, as far as this JSON has them. It may be anything. */
 export function requestNames(json: unknown): Partial<CallLogEntry> {
   const { metadata, spec } = objectOf(json);
   const names = {
@@ -93,17 +93,17 @@ export function requestNames(json: unknown): Partial<CallLogEntry> {
   );
 }
 
-/** Classifies what was thrown: slow down, come back, or a fault of ours that an alarm should tell of. */
+/** Classifies what was thrown: throttled, temporary, or a fault of this service that must raise an alarm. */
 export function busyAfter(
   error: unknown,
   randomBytes: (count: number) => Uint8Array,
 ): SignOutcome & { readonly kind: 'busy' } {
-  // The relay adds its own jitter to what it is told.
+  // The relay adds its own jitter.
   if (error instanceof LaterError)
     return { kind: 'busy', why: error.why, retryAfterSeconds: Math.max(1, Math.ceil(error.afterMilliseconds / 1_000)) };
   const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
-  // A quota is by the second, and how many may ask again is the clients' to find out (concurrency-limiter.ts of the relay). After
-  // anything else a little apart, so that those who failed together do not come back together.
+  // A quota counts per second, and the relay's concurrency limiter finds out how many calls it permits. After other failures
+  // a random delay, so that the callers that failed together do not all retry together.
   const jitter = why === 'Throttled' ? 0 : (randomBytes(1)[0] ?? 0) % 4;
   return { kind: 'busy', why, retryAfterSeconds: 1 + jitter };
 }

@@ -1,8 +1,8 @@
 /**
- * Environment variables that could make the AWS SDK or Node.js call or trust an endpoint that is not AWS's. The bundle says
- * what a function obeys; a function that finds one of these set refuses to serve.
+ * Environment variables that could make the AWS SDK or Node.js call or trust an endpoint that is not AWS's. A function with
+ * one of them refuses to serve.
  *
- * This stops a leftover and a change of variables alone. A principal that may change a function's configuration can also add
+ * This prevents only leftovers and changes of variables. A principal that may change a function's configuration can also add
  * a layer, and one that may change its code needs no variable: SECURITY.md.
  */
 
@@ -15,11 +15,11 @@ export function madeForEmulatedAws(): boolean {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the SDK looks for endpoints, proxies and profiles, and Node for certificates and for code to run first. */
+/** Where the SDK reads endpoints, proxies and profiles from, and Node certificates and code to run first. */
 const redirecting: readonly RegExp[] = [
   // https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
   /^AWS_ENDPOINT_URL(_|$)/,
-  // A profile names endpoints and ways to credentials; with AWS_PROFILE the SDK passes over Lambda's own credentials.
+  // A profile can name endpoints and credentials; with AWS_PROFILE the SDK ignores Lambda's own credentials.
   /^AWS_(PROFILE|DEFAULT_PROFILE|CONFIG_FILE|SHARED_CREDENTIALS_FILE)$/,
   // https://nodejs.org/api/cli.html#environment-variables
   /^NODE_(OPTIONS|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED|USE_ENV_PROXY|USE_SYSTEM_CA)$/,
