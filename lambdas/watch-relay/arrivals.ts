@@ -17,8 +17,8 @@ import type { Arrival, RequestKey, RequestQueue } from './schedule/queue.ts';
 import type { Step } from './schedule/fair-queue.ts';
 
 /**
- * An ordinary request, with its evidence, is smaller. A larger one takes more of its requester's places: 24 requests of 190 KB at
- * once keep the API server so busy that a join takes seconds.
+ * An ordinary request with evidence is smaller. A larger one takes several of its requester's places: 24 requests of 190 KB
+ * in flight keep the API server so busy that a join takes seconds.
  */
 const bytesOfOnePlace = 16_384;
 
@@ -27,7 +27,7 @@ export interface Arrivals {
   readonly held: ObjectCache;
   readonly events: EventSink;
   readonly asked: AskedOnce;
-  /** For what a requester can cause again and again. */
+  /** For lines that a requester can cause repeatedly. */
   readonly lineLimit: ReturnType<typeof createLineLimit>;
 }
 
@@ -101,7 +101,7 @@ export function sawOversized(
 /** The API server authenticated the user: only nodes of the cluster have this name and group. */
 function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: number, since: Instant): Arrival {
   const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
-  // Oversized ones have a place of their own.
+  // Oversized requests are refused one at a time, beside the requester's other requests.
   const weight = step === 'refuse' ? 0 : Math.max(1, Math.ceil(bytes / bytesOfOnePlace));
   return { requester: username, priority: node ? 'renewal' : 'other', step, weight, createdAt: since };
 }

@@ -10,16 +10,13 @@ import type { End, RetryCause, WorkResult } from './request/result.ts';
 import { approvedAt } from './objects/status.ts';
 
 /**
- * Between two tries of one request: 100 ms on average after the first, 15 s from the eighth on. Shorter than the
- * in-tree signer's 1 000 s, since a kubelet waits 15 minutes for its certificate and an outage may end any minute.
+ * 100 ms on average after the first try, 15 s from the eighth on. Shorter than the in-tree signer's 1 000 s, since a kubelet
+ * waits 15 minutes for its certificate and an outage may end any minute.
  */
 const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
-/** Between two access reviews of one request, as the in-tree approver's workqueue. */
+/** Between two access reviews of one request: that of the in-tree approver's workqueue. */
 const reviewBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
-/**
- * Between two tries to write on an object that is too large for it. Each try moves megabytes, and only another size of the
- * object, which is seen at once, or another limit of etcd can change the outcome.
- */
+/** Each try moves megabytes, and fails until etcd's limit or the object changes; the watch reports a changed object. */
 const tooLargeBackoff: Backoff = { leastMilliseconds: 120_000, baseMilliseconds: 300_000, capMilliseconds: 3_600_000 };
 /** Tries before an Event reports the delay to the requester: about a minute. */
 const triesBeforeEvent = 10;
@@ -39,10 +36,7 @@ export function wasAnswered({ end, decision }: WorkResult & { kind: 'done' }): b
   return answered.has(end) || decision !== undefined;
 }
 
-/**
- * No change of the object makes these undone: the API server keeps certificates, Failed and Denied conditions for good.
- * An approved request arrives once more, with the condition on it.
- */
+/** The API server never removes a certificate, a Failed or a Denied condition. The watch delivers an approved request again. */
 export function isFinal(end: End): boolean {
   return end === 'issued' || end === 'refused' || end === 'denied' || end === 'gone';
 }

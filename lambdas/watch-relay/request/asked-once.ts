@@ -1,11 +1,7 @@
-/**
- * The UIDs that need not be asked about again. The oldest are forgotten when there are too many: they are asked about
- * once more when they come by again, which costs a call and changes nothing.
- */
+/** UIDs that attest has answered. Beyond the capacity the oldest is forgotten, which costs one more call and changes nothing. */
 export interface AskedOnce {
   has(uid: string): boolean;
   add(uid: string): void;
-  /** Decided, or deleted. */
   drop(uid: string): void;
 }
 
