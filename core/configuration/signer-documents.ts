@@ -22,7 +22,7 @@ function document(profile: Profile, { name, approval }: ClusterConfiguration): s
   const { purpose, honoured, subjects, extensions, usages } = texts(profile);
   return `## ${profile.signerName}
 
-${purpose} ${approved ? approver(profile) : 'Never approved by Countersign.'} ${requesters(profile)} ${keys(profile)}${proof(profile)}
+${purpose} ${approved ? approver(profile) : 'Countersign never approves its requests.'} ${requesters(profile)} ${keys(profile)}${proof(profile)}
 
 ### Trust distribution
 
@@ -42,7 +42,7 @@ ${usages}
 
 ### Expiration and certificate lifetime
 
-At most ${durationText(profile.maxTtlSeconds)}, which is also what a request gets that names no \`expirationSeconds\`. A longer one is cut to it, and none is shorter than ${durationText(Math.min(600, profile.maxTtlSeconds))}. Validity begins 5 minutes before signing; from 8 hours on those 5 minutes are taken off the end. No certificate outlives its CA.
+At most ${durationText(profile.maxTtlSeconds)}, which is also the lifetime without \`expirationSeconds\`. A longer \`expirationSeconds\` is reduced to it; no lifetime is shorter than ${durationText(Math.min(600, profile.maxTtlSeconds))}. Validity begins 5 minutes before signing; a lifetime of 8 hours or more includes these 5 minutes. No certificate outlives its CA.
 
 ### CA bit
 
@@ -67,7 +67,7 @@ const clientTrust = `Certificates are honoured as client certificates by the kub
 /** For the built-in signers that let the requester choose the name. */
 function userSubjects(profile: Profile): string {
   return `${limits(profile)}
-- other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, the rest is dropped
+- other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, others are dropped
 
 Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reserved(profile)}`;
 }
@@ -82,7 +82,7 @@ function limits({ subject: { commonNames, organizations, commonNameRequired } }:
 function texts(profile: Profile): Texts {
   /** The in-tree code only for in-tree signers. */
   const code = (own: RefusalCode): string => `\`${isInTree(profile) ? 'SignerValidationFailure' : own}\``;
-  const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for what no Node can be called.`;
+  const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for a name that no Node can have.`;
   const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
     'kube-apiserver-client': {
       purpose: 'Signs client certificates for the kube-apiserver.',
@@ -99,18 +99,19 @@ function texts(profile: Profile): Texts {
       usages: `Exactly \`client auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
     },
     'kubelet-serving': {
-      purpose: 'Signs the certificates with which kubelets serve.',
-      honoured: `Certificates are honoured by the kube-apiserver as those of a kubelet when its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
+      purpose: 'Signs the serving certificates of kubelets.',
+      honoured: `Certificates are honoured by the kube-apiserver as serving certificates of kubelets if its \`--kubelet-certificate-authority\` holds {trust}. The CA bundle is not distributed by any other means.`,
       subjects: nodeSubjects,
-      extensions: `DNS and IP subjectAltNames are honoured, and at least one of them must be there. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}. ${neverServed(profile)}${profile.attestation === undefined ? '' : ' Each must belong to the machine that asks: by what its platform says of it, or first use of an address out of the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
+      extensions: `DNS and IP subjectAltNames are honoured, and at least one is required. A request without one, or with email or URI subjectAltNames, is refused: ${code('SanNotPermitted')}. ${neverServed(profile)}${profile.attestation === undefined ? '' : ' Each must belong to the machine that sends the request: its platform reports it, or it is the first use of an address in the operator’s ranges. Otherwise refused, `NameNotOwned`.'}`,
       usages: `Exactly \`server auth\` and \`digital signature\`, with or without \`key encipherment\`. Anything else is refused: ${code('UsageNotPermitted')}, \`usages did not match …\`.`,
     },
     'legacy-unknown': {
       purpose: 'Has no purpose of its own; only requests made through the v1beta1 API can carry it.',
-      honoured: 'None is promised. The CA is {trust}; where it is trusted is the operator’s affair.',
+      honoured: 'None is promised. The CA is {trust}; the operator decides where it is trusted.',
       subjects: userSubjects(profile),
       extensions: 'DNS, email, IP and URI subjectAltNames are honoured.',
-      usages: 'Any known one, at least one. No usages, or an unknown one: refused, `UsageNotPermitted`.',
+      usages:
+        'One or more known usages. A request without usages or with an unknown one is refused, `UsageNotPermitted`.',
     },
   };
   return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
@@ -119,7 +120,7 @@ function texts(profile: Profile): Texts {
 /** For kubelets: names that no machine may serve under. */
 function neverServed({ reserved: { names, addresses, clusterDomain }, allowReservedSans = [] }: Profile): string {
   const own = [...names, ...addresses.map(({ text }) => text)];
-  return `Wildcards, DNS names that are no host names and DNS names that read as addresses are refused, \`SanNotPermitted\`. Refused as well, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that are no node’s (loopback, link-local, multicast …)${own.length === 0 ? '' : `; what the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` All the same this signer gives ${patterns(allowReservedSans)}.`}`;
+  return `Wildcards, DNS names that are not host names and DNS names that look like addresses are refused, \`SanNotPermitted\`. Also refused, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that no node may have (loopback, link-local, multicast …)${own.length === 0 ? '' : `; names and addresses that the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` This signer issues ${patterns(allowReservedSans)} nevertheless.`}`;
 }
 
 function customTexts(profile: Profile): Texts {
@@ -131,7 +132,7 @@ function customTexts(profile: Profile): Texts {
     ['URIs', sans.uri],
   ] as const;
   return {
-    purpose: 'Signs for the purpose its operator gave it.',
+    purpose: 'Signs for the purpose that its operator chose.',
     honoured: 'By every verifier that trusts {trust}. The CA bundle is not distributed by any other means.',
     subjects: `${limits(profile)}
 - no other attributes, and at most one common name
@@ -150,27 +151,27 @@ Anything else is refused, \`SanNotPermitted\`.`,
 
 function reserved({ reserved: { names }, allowReserved }: Profile): string {
   const given = allowReserved.length > 0 ? `only ${patterns(allowReserved)} of those` : 'none of those';
-  return `The API server or another part of the control plane grants rights to reserved names; this signer issues ${given}, and refuses the others, \`NameReserved\`. Reserved, whatever the case of their letters: ${patterns([...controlPlaneNames, ...names])}.`;
+  return `The API server or another part of the control plane grants rights to reserved names; this signer issues ${given}, and refuses the others, \`NameReserved\`. These names are reserved, in upper and lower case: ${patterns([...controlPlaneNames, ...names])}.`;
 }
 
 function requesters({ requester: { users, groups, nodeItself } }: Profile): string {
   if (users.length + groups.length === 0 && nodeItself !== true)
-    return 'Any requester may ask; the request must be approved.';
+    return 'Any requester may use it; the request must be approved.';
   const named = [
     ...(users.length > 0 ? [`the users ${patterns(users)}`] : []),
     ...(groups.length > 0 ? [`members of the groups ${patterns(groups)}`] : []),
     ...(nodeItself === true ? ['the node itself (user `system:node:<name>` in group `system:nodes`)'] : []),
   ];
-  return `Only ${named.join(' and ')} may ask; others are refused, \`RequesterNotAllowed\`.`;
+  return `Only ${named.join(' and ')} may use it; others are refused, \`RequesterNotAllowed\`.`;
 }
 
 /** What the relay's approval is based on; for attested signers the attestation itself. */
 function approver({ attestation, ...profile }: Profile): string {
-  const denied = 'and denied where these rules refuse';
+  const denied = 'and denied if these rules refuse it';
   if (attestation?.mode === 'enforce' && attestation.required)
-    return `Approved by the watch-relay on proof of the machine${attestation.subjectAccessReview ? ' and after a SubjectAccessReview' : ''}, ${denied}.`;
-  if (isNodeSigner(profile)) return `Approved by the watch-relay after a SubjectAccessReview, ${denied}.`;
-  return `Approved by the watch-relay, ${denied}.`;
+    return `A request is approved by the watch-relay with evidence of the machine${attestation.subjectAccessReview ? ' and after a SubjectAccessReview' : ''}, ${denied}.`;
+  if (isNodeSigner(profile)) return `A request is approved by the watch-relay after a SubjectAccessReview, ${denied}.`;
+  return `A request is approved by the watch-relay, ${denied}.`;
 }
 
 function keys({ keys: kinds, freshKeys }: Profile): string {
@@ -185,15 +186,15 @@ function proof({ kind, attestation }: Profile): string {
   const wanted = `evidence of ${providers.map((provider) => `\`${provider}\``).join(' or ')}`;
   const recorded = kind === 'kubelet-serving' ? ', or comes from a node whose machine is on record' : '';
   const need = required
-    ? `Demands a proof of the machine: the request brings ${wanted}${recorded}.`
-    : `Takes a proof of the machine where the request brings ${wanted}${recorded}; without one it is answered as if none were asked for.`;
+    ? `Demands attestation: the request holds ${wanted}${recorded}.`
+    : `Attests a request that holds ${wanted}${recorded}; another request is handled as without attestation.`;
   const first = providers.includes('insecure')
-    ? 'The evidence proves nothing: the first requester of a node name gets it, no later one does, and there is no renewal.'
+    ? 'The evidence proves nothing: only the first requester of a node name gets it, without renewal.'
     : kind === 'kubelet-serving'
-      ? 'It must be the machine that the node name belongs to.'
-      : 'The first machine that proves itself under a node name keeps it.';
+      ? 'The machine must be the one that has the node name.'
+      : 'The first attested machine with a node name keeps the name.';
   return mode === 'audit'
-    ? `\n\n${need} For now failures are only counted (audit): nothing is refused for them.`
+    ? `\n\n${need} Failures are only counted (audit mode) and refuse nothing.`
     : `\n\n${need} ${first} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
 }
 

@@ -23,8 +23,7 @@ test('every YAML block is YAML', () => {
   for (const block of all) expect(parseDocument(block).errors, block).toEqual([]);
 });
 
-/** Placeholders in angle brackets, and what the sentence about a profile's way in names. */
-test('the token way of the gcp page is one that the configuration takes', () => {
+test('the token configuration of the gcp page is valid', () => {
   const [access = ''] = blocks('gcp-controller-manager.md', 'yaml');
   const cluster = `version: 1
 clusters:
@@ -51,7 +50,7 @@ test('the months in the cost table follow from its prices', () => {
     expect(number(ours!)).toBe(Math.round(Number(fixed) + count * 0.00003));
     const tiers = Math.min(count, 1_000) * 0.75 + Math.max(0, Math.min(count, 10_000) - 1_000) * 0.35;
     expect(number(general!)).toBe(Math.round(400 + tiers + Math.max(0, count - 10_000) * 0.001));
-    // The mode issues for seven days at most.
+    // ACM PCA's short-lived mode issues for at most seven days.
     expect(short!.trim()).toBe(
       days > 7 ? '–' : String(Math.round(50 + count * 0.058)).replace(/(\d)(\d{3})$/, '$1 $2'),
     );

@@ -76,13 +76,13 @@ describe('the document follows the profile', () => {
     [
       'a lifetime below the usual minimum',
       `{${usages}, sans: {dns: [a]}, maxTtl: 61s}`,
-      'none is shorter than 61 seconds',
+      'no lifetime is shorter than 61 seconds',
     ],
     ['keys', `{${usages}, sans: {dns: [a]}, keys: [P-256]}`, 'Keys: P-256; anything else is refused'],
     [
       'requesters',
       `{${usages}, sans: {dns: [a]}, requester: {users: [alice], groups: ['team-*']}}`,
-      'Only the users `alice` and members of the groups `team-*` may ask',
+      'Only the users `alice` and members of the groups `team-*` may use it',
     ],
     [
       'common names',
@@ -116,7 +116,7 @@ describe('the document follows the profile', () => {
   });
 });
 
-describe('of signers that demand a proof of the machine', () => {
+describe('of signers with attestation', () => {
   const file = join(import.meta.dirname, '../../../../examples/attestation.yaml');
   const parsed = parseConfiguration(readFileSync(file, 'utf8'), file);
   const clusters = parsed.ok ? parsed.configuration.clusters : new Map<string, ClusterConfiguration>();
@@ -129,23 +129,23 @@ describe('of signers that demand a proof of the machine', () => {
   const audited = chapter('legacy', 'kubernetes.io/kube-apiserver-client-kubelet');
 
   test.each([
-    ['who approves', attested, 'Approved by the watch-relay on proof of the machine, and denied'],
+    ['who approves', attested, 'A request is approved by the watch-relay with evidence of the machine, and denied'],
     [
       'who may ask',
       attested,
       'members of the groups `system:bootstrappers`, `system:bootstrappers:*` and the node itself',
     ],
-    ['what proof', attested, 'Demands a proof of the machine: the request brings evidence of `aws`.'],
+    ['what proof', attested, 'Demands attestation: the request holds evidence of `aws`.'],
     ['fresh keys', attested, 'A key that was certified before is refused, `KeyReused`.'],
     ['codes that are not in-tree ones', attested, 'Otherwise refused: `SubjectNotPermitted`, and `NameReserved`'],
     ['a stock kubelet without evidence', serving, '`aws`, or comes from a node whose machine is on record.'],
     ['whose names they are', serving, 'Otherwise refused, `NameNotOwned`.'],
     ['in-tree codes of in-tree signers', serving, 'is refused: `SignerValidationFailure`.'],
-    ['audit', audited, 'For now failures are only counted (audit): nothing is refused for them.'],
+    ['audit', audited, 'Failures are only counted (audit mode) and refuse nothing.'],
     [
       'who approves meanwhile',
       audited,
-      'Never approved by Countersign. Any requester may ask; the request must be approved.',
+      'Countersign never approves its requests. Any requester may use it; the request must be approved.',
     ],
   ])('%s', (_, text, expected) => {
     expect(text).toContain(expected);
