@@ -3,7 +3,7 @@ import type { ProfileAttestation } from '../policy/profile.ts';
 import type { CertificateRequest } from '../x509/model.ts';
 import type { Instant } from '../ports/instant.ts';
 
-/** What the caller says beside the request, such as a Cluster API Machine: it may only narrow what is allowed. */
+/** What the caller adds to the request, such as a Cluster API Machine: it can only narrow what is allowed. */
 export interface AttestContext {
   readonly machine?: {
     readonly nodeName?: string;
@@ -13,13 +13,13 @@ export interface AttestContext {
   };
 }
 
-/** One request that must be proved, with everything its judges look at. */
+/** One request that needs attestation, and everything that the decision depends on. */
 export interface AttestQuestion {
   readonly cluster: string;
   readonly settings: ClusterAttestation;
   readonly wanted: ProfileAttestation;
   readonly signerName: string;
-  /** A serving certificate: it names what belongs to a machine that is registered already. */
+  /** A serving certificate, for a machine that is registered already. */
   readonly serving: boolean;
   readonly uid: string;
   readonly username: string;

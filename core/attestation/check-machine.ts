@@ -1,4 +1,4 @@
-/** Does the machine, as its platform describes it, agree with what the request and its caller say? */
+/** Does the platform's description of the machine agree with the request and its caller? */
 import { violation } from '../outcome/outcome.ts';
 import type { Violation } from '../outcome/outcome.ts';
 import { quoted } from '../outcome/printable-text.ts';
@@ -16,7 +16,7 @@ export function checkMachine(
   const violations: Violation[] = [];
   if (!machine.nodeNames.some((pattern) => nameMatches(pattern, nodeName)))
     violations.push(violation('IdentityNotAllowed', `this machine may not be called ${quoted(nodeName)}`));
-  // Stock kubelets send no provider ID, and their requests bring no evidence either.
+  // Stock kubelets send neither evidence nor a provider ID.
   if (request.evidence.length > 0 && request.providerId === undefined)
     violations.push(violation('AttestationInvalid', `the request lacks the provider ID extension (${providerIdType})`));
   else if (request.evidence.length > 0 && request.providerId !== machine.providerId)

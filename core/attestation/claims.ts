@@ -1,4 +1,4 @@
-/** What an admission writes: the machine's record, the evidence it spends, the record that it ends. */
+/** The claim of an admission: the machine's record, the spent evidence, the record that it ends. */
 import type { Claim, IdentityRecord, IdentityWrite } from '../ports/attestation-store.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import type { Examined, Machine } from './evidence/provider.ts';
@@ -58,7 +58,7 @@ export function servingClaim(
   return { once, identity, newAddresses, audit: [] };
 }
 
-/** Evidence may be used again by the same bytes only. */
+/** Only the same bytes may use the evidence again. */
 export function spentEvidence({ requestSha256 }: AttestQuestion, examined: Examined | undefined): Claim['once'] {
   return (examined?.once ?? []).map((key) => ({ ...key, requestSha256 }));
 }

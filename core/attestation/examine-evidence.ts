@@ -14,7 +14,7 @@ import type { AttestationProvider, Examined, Machine } from './evidence/provider
 export type EvidenceResult =
   /** The request needs no attestation and brings no evidence. */
   | { readonly kind: 'unattested' }
-  /** A stock kubelet's serving request: the API server vouches for the node, the record for the machine behind it. */
+  /** A stock kubelet's serving request: the API server authenticated the node, and the record names its machine. */
   | { readonly kind: 'record' }
   | Evidence
   | Refused;

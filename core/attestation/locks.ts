@@ -22,14 +22,14 @@ export function nodesConcerned(
 ): readonly string[] {
   const users = [username, subject.commonName].filter((name) => name.startsWith(nodeUserPrefix));
   const nodes = [...users.map((name) => name.slice(nodeUserPrefix.length)), ...requesterNodes];
-  // No Node has another name, and none can be locked. A table's key is bounded, so a longer name could not even be read.
+  // No Node has another kind of name, so no lock bars it. A longer name would not fit into a table's key.
   return [...new Set(nodes)].filter(isSubdomain);
 }
 
-/** A token names one node. More could only come from an impersonator, and each costs a read. */
+/** A token names one node. Only an impersonated requester has more, and each costs a read. */
 const mostNodes = 8;
 
-/** `Locked` if one of these node names is. A request that concerns no node costs no read. */
+/** `Locked` if an operator locked one of these node names. A request that concerns no node costs no read. */
 export async function checkNodeLocks(nodes: readonly string[], locks: LockReader): Promise<Violation | undefined> {
   if (nodes.length > mostNodes)
     return violation('RequesterNotAllowed', `the request concerns more than ${mostNodes} nodes`);
@@ -38,5 +38,5 @@ export async function checkNodeLocks(nodes: readonly string[], locks: LockReader
   return at < 0 ? undefined : violation('Locked', `node ${quoted(nodes[at] ?? '')} is locked by an operator`);
 }
 
-/** The message names no reason: requesters and everyone who may read events see it. */
+/** The message gives no reason: requesters, and users who may read events, see it. */
 export const machineLocked = violation('Locked', 'this machine is locked by an operator');

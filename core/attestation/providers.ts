@@ -1,4 +1,4 @@
-/** Every attestation provider there is: a new one adds its line here. */
+/** All attestation providers: a new one adds its line here. */
 import type { ClusterAttestation } from '../configuration/model/attestation.ts';
 import { awsProvider } from './aws/provider.ts';
 import type { AwsPorts } from './aws/endpoints.ts';
@@ -10,15 +10,16 @@ export interface ProviderPorts {
   readonly aws?: AwsPorts;
 }
 
-/** By name as on the wire. Which of them a signer takes is its profile's to say. */
+/** By name as on the wire. The profile of a signer says which of them it accepts. */
 export function createProviders(
   attestation: ClusterAttestation,
   ports: ProviderPorts,
 ): ReadonlyMap<string, AttestationProvider> {
   const providers = [insecureProvider];
   if (attestation.aws !== undefined) {
-    // A provider that silently was not there would refuse every node for another reason than the true one.
-    if (ports.aws === undefined) throw new Error('attestation.aws is configured, and there is no way to AWS');
+    // A provider that is missing silently would refuse every node with a wrong reason.
+    if (ports.aws === undefined)
+      throw new Error('attestation.aws is configured, but the connections to AWS are missing');
     providers.push(awsProvider(attestation.aws, ports.aws));
   }
   return new Map(providers.map((provider) => [provider.name, provider]));

@@ -125,7 +125,7 @@ export function checkRestarted({ record, spkiSha256, startedAt, window, now }: R
   // Each use of the machine updates the recorded start: at this start the machine still had its old key.
   if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))
     return reuse('was not started anew since it was last seen with that one');
-  if (!(startedAt - now <= clockLeeway)) return reuse('is said to be started in the future');
+  if (!(startedAt - now <= clockLeeway)) return reuse('has a start time in the future');
   if (!(now - startedAt <= window)) return reuse(`was started more than ${window / minute} minutes ago`);
   const { restart } = record;
   if (restart === undefined || restart.startedAt !== startedAt) {

@@ -1,7 +1,7 @@
 /**
- * Does every name in a serving certificate belong to the machine that asks? What counts is what the platform says of
- * the machine and what the operator configured; never the Node object, which a kubelet writes itself. Names that no kubelet
- * may serve under were refused before, by the profile (serving-rules.ts).
+ * Does every name in a serving certificate belong to the machine that asks? The platform's description of the machine and the
+ * operator's ranges count; the Node object does not, because the kubelet writes it. The profile has already refused names that
+ * no kubelet may serve under (serving-rules.ts).
  */
 import type { Machine } from './evidence/provider.ts';
 import type { SubjectAltNames } from '../x509/model.ts';
@@ -19,16 +19,16 @@ export interface NamesQuestion {
   readonly addressRanges: readonly AddressRange[];
   /** First user of a range address, by address. */
   readonly holders: ReadonlyMap<string, string>;
-  /** What somebody who may only narrow says of the machine (a Cluster API Machine): nothing outside it is allowed. */
+  /** The addresses of the Cluster API Machine that the caller sent; they can only narrow what is allowed. */
   readonly only?: readonly string[];
 }
 
-/** Range addresses among the requested ones: whose they are is on record, or decided by this request. */
+/** The requested addresses in the operator's ranges: each belongs to the machine that requested it first. */
 export function rangeAddresses(sans: SubjectAltNames, addressRanges: readonly AddressRange[]): readonly string[] {
   return [...new Set(sans.ip)].filter((address) => isInRanges(addressRanges, address));
 }
 
-/** Every name that is not the machine's, in the order asked. */
+/** A violation for each name that does not belong to the machine. */
 export function checkNames(question: NamesQuestion): readonly Violation[] {
   const { sans } = question;
   const foreign = [
@@ -42,7 +42,7 @@ export function checkNames(question: NamesQuestion): readonly Violation[] {
 
 function ownsAddress({ machine, addressRanges, holders, only }: NamesQuestion, address: string): boolean {
   if (only !== undefined && !only.includes(address)) return false;
-  // The interface first: an address the platform gave this machine is its own, even where an API server listens on it.
+  // First the platform: an address that it gave this machine belongs to it, even if an API server listens there.
   if (machine.addresses.includes(address)) return true;
   return isInRanges(addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;
 }
@@ -50,6 +50,6 @@ function ownsAddress({ machine, addressRanges, holders, only }: NamesQuestion, a
 function ownsName({ nodeName, machine, only }: NamesQuestion, name: string): boolean {
   const asked = name.toLowerCase();
   if (only !== undefined && asked !== nodeName && !only.some((other) => other.toLowerCase() === asked)) return false;
-  // Its node name is its own since its first use, and the claim on it is checked with this request's.
+  // The node name belongs to the machine since its first use, which the claim of this request checks again.
   return asked === nodeName || machine.dnsNames.includes(asked);
 }

@@ -27,7 +27,7 @@ type Bundled<T> = T extends string | number | boolean | undefined
     ? readonly (readonly [K, Bundled<V>])[]
     : { [P in keyof T]: Bundled<T[P]> };
 
-/** Reads text that one of these two functions of the same release made; it is not checked again. */
+/** Reads the text of `bundleCluster` or `bundleAttestation` of the same release; it is not checked again. */
 export function readBundledCluster(text: string): ClusterConfiguration {
   const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Bundled<ClusterConfiguration>;
   return {
@@ -58,7 +58,6 @@ export function bundleAccess({ cluster, jwt }: BundledAccess): string {
   return JSON.stringify({ cluster, jwt });
 }
 
-/** Reads text that `bundleAccess` made. */
 export function readBundledAccess(text: string): BundledAccess {
   return JSON.parse(text) as BundledAccess;
 }
@@ -76,7 +75,6 @@ export function bundleCallers({ cluster, role, subjects }: CallersAllowed): stri
   return JSON.stringify({ cluster, role, subjects });
 }
 
-/** Reads text that `bundleCallers` made. */
 export function readBundledCallers(text: string): CallersAllowed {
   return JSON.parse(text) as CallersAllowed;
 }

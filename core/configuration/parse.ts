@@ -92,7 +92,7 @@ function writtenPath(document: Document, [cluster = '', ...path]: Path): Path {
   return [own, ['defaults', ...path]].find((full) => document.hasIn(full)) ?? own;
 }
 
-/** Refuses syntax that changes the meaning of a value elsewhere in the file, and keys that would be lost. */
+/** Refuses syntax that changes the meaning of a value elsewhere in the file, and keys that a parser would drop. */
 function checkPlain(document: Document, problem: (offset: number, message: string) => void): void {
   visit(document, (_, node) => {
     const { range, tag, anchor } = (node ?? {}) as { range?: readonly number[]; tag?: string; anchor?: string };
@@ -104,7 +104,7 @@ function checkPlain(document: Document, problem: (offset: number, message: strin
     for (const { key } of node.items) {
       const keyOffset = (key as Node).range?.[0] ?? offset;
       if (!isScalar(key) || typeof key.value !== 'string') problem(keyOffset, 'a key must be text; put it in quotes');
-      // The one key JavaScript objects treat specially, and the schema library skips.
+      // JavaScript objects treat this key specially, and the schema library skips it.
       else if (key.value === '__proto__') problem(keyOffset, 'unknown key "__proto__"');
     }
   });

@@ -21,7 +21,7 @@ export interface ProblemList {
 }
 
 export function problemList(file: string, lines: LineCounter): ProblemList {
-  // A mistake in `defaults` shows in every cluster, but is reported once.
+  // A mistake in `defaults` is found in every cluster and reported once.
   const problems = new Map<string, Problem>();
   return {
     add(offset, path, message) {

@@ -30,7 +30,7 @@ const usagesAllowed: Rule = {
   },
 };
 
-/** Without one the certificate is good for every purpose, client logins included (RFC 5280 §4.2.1.12). */
+/** Without one the certificate is valid for every purpose, client logins included (RFC 5280 §4.2.1.12). */
 const extendedUsagePresent: Rule = {
   check: 'an extended usage is among them',
   code: 'UsageNotPermitted',
@@ -39,7 +39,7 @@ const extendedUsagePresent: Rule = {
     violationUnless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
 };
 
-/** Attributes no profile can name, and a second common name, of which the certificate would carry only the last. */
+/** No profile can permit other attributes. Of two common names the certificate would carry only the last. */
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
   code: 'SubjectNotPermitted',
@@ -58,7 +58,7 @@ const subjectIsPlain: Rule = {
 
 type SanRules = CustomRules['sans'];
 
-/** Whether the profile permits a name, by type; the type decides what `*` covers. What a name needs is done once for it. */
+/** Whether the profile permits a name, by type; the type decides what `*` covers. */
 const sanPermitted = {
   dns: ({ dns }: SanRules, value: string): boolean => dnsMatchesAny(dns, value),
   email: ({ email }: SanRules, value: string): boolean => email.some((pattern) => emailMatches(pattern, value)),

@@ -17,7 +17,7 @@ export const keyKind: Rule = {
     ),
 };
 
-/** Deviation 2. Above 8192 bits a verifier's time is the attacker's to spend; Go's TLS refuses such keys too. */
+/** Deviation 2. A key above 8192 bits makes verifiers slow; Go's TLS refuses such keys too. */
 export const rsaSize: Rule = {
   check: 'an RSA key has 2048 to 8192 bits',
   code: 'KeyNotPermitted',
@@ -29,7 +29,7 @@ export const rsaSize: Rule = {
     ),
 };
 
-/** Deviation 2. Collisions of SHA-1 and MD5 are for sale: such a self-signature may have been made for other content. */
+/** Deviation 2. SHA-1 and MD5 have practical collisions: such a self-signature may have been made for other content. */
 export const signatureHash: Rule = {
   check: 'the self-signature uses SHA-256, SHA-384, SHA-512 or Ed25519',
   code: 'KeyNotPermitted',
@@ -41,7 +41,7 @@ export const signatureHash: Rule = {
     ),
 };
 
-/** Deviation 4: a name that is dropped silently leaves its requester with a certificate that does not work. */
+/** Deviation 4: if a name were dropped silently, the requester would get a certificate that does not work. */
 export const sanTypes: Rule = {
   check: 'subjectAltNames are DNS, email, IP or URI',
   code: 'SanNotPermitted',
@@ -81,7 +81,7 @@ export const requesterAllowed: Rule = {
   },
 };
 
-/** Exactly the node the certificate is for: a node's credential is worth nothing for the name of another. */
+/** Exactly the node of the certificate: a node's credential cannot get a certificate for another node. */
 export function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
   return username.startsWith(nodeUserPrefix) && username === subject.commonName && groups.includes(nodesGroup);
 }

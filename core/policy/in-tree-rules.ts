@@ -68,7 +68,7 @@ function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
   };
 }
 
-/** As sets: duplicates and order do not matter. Key encipherment may be left out, as keys other than RSA do. */
+/** As sets: duplicates and order do not matter. Key encipherment may be missing: only RSA keys need it. */
 function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
   const all = ['digital signature', 'key encipherment', purpose].sort();
   return {

@@ -1,7 +1,7 @@
 /**
- * The patterns an operator writes in a profile, matched against what a requester asks for. Anchored at both ends;
- * `*` is a run of characters, possibly empty; everything else stands for itself. No regular expressions: a pattern
- * must have one meaning for all readers, and the time of matching must not depend on what the requester sends.
+ * The patterns of a profile, matched with what a requester asks for. Anchored at both ends; `*` is a run of characters, possibly
+ * empty; everything else stands for itself. No regular expressions: a pattern must have one meaning for all readers, and a
+ * requester must not be able to make matching slow.
  */
 
 /** Common names, organizations, user and group names: `*` is any run. Compared exactly, as Kubernetes does. */
@@ -46,7 +46,7 @@ export function isSubdomain(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(label));
 }
 
-/** `star` must not cover any of the characters in `never`. Time is pattern × value at worst. */
+/** `*` never covers the characters in `never`. At worst the time is pattern × value. */
 function globMatches(pattern: string, value: string, never: string): boolean {
   if (!pattern.includes('*')) return value === pattern;
   const [head = '', ...parts] = pattern.split('*');
@@ -54,7 +54,7 @@ function globMatches(pattern: string, value: string, never: string): boolean {
   if (!value.startsWith(head) || value.length < head.length + tail.length || !value.endsWith(tail)) return false;
   const end = value.length - tail.length;
   let at = head.length;
-  // The leftmost place for each part is as good as any: what a later place would let `*` skip, an earlier one can too.
+  // The leftmost place for each part suffices: a later place would only make one `*` longer and the next one shorter.
   for (const part of parts) {
     const found = value.indexOf(part, at);
     if (found < 0 || found + part.length > end || covers(value, at, found, never)) return false;
@@ -108,14 +108,14 @@ export function isInRanges(ranges: readonly AddressRange[], text: string): boole
   return address !== undefined && ranges.some((range) => rangeHolds(range, address));
 }
 
-/** Undefined for what is no IPv4 or IPv6 address. */
+/** `undefined` if it is not an IPv4 or IPv6 address. */
 export function parseAddress(text: string): AddressDigits | undefined {
   if (!text.includes(':')) return parseIpv4(text);
   const groups = ipv6Groups(text);
   return groups?.length === 8 ? groups.map((group) => group.toString(16).padStart(4, '0')).join('') : undefined;
 }
 
-/** Four decimal numbers without leading zeros (some readers take those for octal). */
+/** Four decimal numbers without leading zeros, which some readers take for octal. */
 function parseIpv4(text: string): AddressDigits | undefined {
   const octets = text.split('.');
   if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
@@ -145,7 +145,7 @@ function groupsOf(half: string, ends: boolean): readonly number[] | undefined {
   return [...groups, Number.parseInt(ipv4.slice(0, 4), 16), Number.parseInt(ipv4.slice(4), 16)];
 }
 
-/** By ARN, or by name alone, which comes last in it. No instance profile matches nothing, not even `*`. */
+/** By ARN, or by name, which is the last part of the ARN. An instance without a profile matches no pattern, not even `*`. */
 export function profileMatches(pattern: string, arn: string): boolean {
   const name = arn.slice(arn.lastIndexOf('/') + 1);
   return arn !== '' && nameMatches(pattern, pattern.startsWith('arn:') ? arn : name);

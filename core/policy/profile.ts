@@ -18,7 +18,7 @@ export interface Profile {
   /** Reserved common names and organizations that this signer may give all the same; never node names. */
   readonly allowReserved: readonly string[];
   readonly reserved: Reserved;
-  /** Whom the subject may name. Signers of users and an operator's own; the kubelet signers have rules of their own. */
+  /** Whom the subject may name. Not for the kubelet signers, which have rules of their own. */
   readonly subject: SubjectLimits;
   /**
    * Patterns of core/policy/patterns.ts; one match among users or groups is enough.

@@ -1,4 +1,4 @@
-/** Who may ask: the patterns of a profile against the user and groups that the API server knows a requester by. */
+/** Who may ask: the patterns of a profile, matched with the user and groups of the requester as the API server knows them. */
 import { nameMatches } from './patterns.ts';
 import type { Profile } from './profile.ts';
 
@@ -24,9 +24,8 @@ const authenticated = 'system:authenticated';
 const made = 'probe-6f1c';
 
 /**
- * Requesters that nobody chose: each stands for all of its kind, as the API server names them
- * (k8s.io/apiserver/pkg/authentication/user, serviceaccount, bootstrap tokens). A pattern that matches one of them lets in
- * every user, pod, node or token.
+ * Made-up requesters, one for each kind that the API server names (k8s.io/apiserver/pkg/authentication/user, serviceaccount,
+ * bootstrap tokens). A pattern that matches one of them permits every user, pod, node or token.
  */
 const probes: readonly Probe[] = [
   { who: 'any user', username: made, groups: [authenticated] },
@@ -45,7 +44,7 @@ const probes: readonly Probe[] = [
   },
 ];
 
-/** Whom the patterns let in without naming them; undefined when they name somebody. Two empty lists let in anybody. */
+/** The kind of requesters of which the patterns permit all; `undefined` if there is none. Two empty lists permit every user. */
 export function letsInAll({ users, groups }: Patterns): string | undefined {
   if (users.length + groups.length === 0) return 'any user';
   return probes.find((probe) => matchesRequester({ users, groups }, probe.username, probe.groups))?.who;

@@ -1,11 +1,11 @@
 /**
- * Names to which the API server or another part of the control plane grants rights. No signer issues one
- * of them, except where its profile lists it exactly; docs/signers.md, deviations 3, 7 and 14.
+ * Names to which the API server or another part of the control plane grants rights. No signer issues one of them unless its
+ * profile lists it exactly; docs/signers.md, deviations 3, 7 and 14.
  */
 import { nameMatches } from './patterns.ts';
 import type { AddressRange } from './patterns.ts';
 
-/** What no signer of a cluster gives, besides what is built in; the same for each profile of a cluster. */
+/** What the operator reserves besides the built-in names; the same for each profile of a cluster. */
 export interface Reserved {
   /** Patterns of core/policy/patterns.ts, for common names, organizations and DNS names of kubelets, in the form of `comparableName`. */
   readonly names: readonly string[];
@@ -16,9 +16,9 @@ export interface Reserved {
 }
 
 /**
- * The names with which installers furnish a control plane (kubeadm, kops, Talos, k0s, k3s and RKE2, from their sources).
- * Whether such a name has rights depends on the cluster, on its RBAC bindings and on who trusts which CA; so all are
- * reserved everywhere. In the form of `comparableName`.
+ * The names that installers give to parts of a control plane (kubeadm, kops, Talos, k0s, k3s and RKE2, from their sources).
+ * Whether a name has rights depends on RBAC bindings and trusted CAs of the cluster, so all are reserved everywhere. In the
+ * form of `comparableName`.
  */
 export const controlPlaneNames: readonly string[] = [
   // Users and groups of Kubernetes itself; also the front proxy of k3s and RKE2 (system:auth-proxy).
@@ -27,7 +27,7 @@ export const controlPlaneNames: readonly string[] = [
   'kubeadm:*',
   'kubernetes-admin',
   'kubernetes-super-admin',
-  // Clients whose X-Remote-User headers are believed (--requestheader-allowed-names): kubeadm, Talos, k0s; kops.
+  // Clients whose X-Remote-User headers the API server trusts (--requestheader-allowed-names): kubeadm, Talos, k0s; kops.
   'front-proxy-*',
   'aggregator',
   'kube-aggregator',
@@ -58,8 +58,8 @@ export function isReservedName({ names }: Pick<Reserved, 'names'>, name: string)
 }
 
 /**
- * Names are compared as RFC 5280 §7.1 has verifiers compare them (RFC 4518: compatibility forms, case and repeated blanks
- * do not count): a proxy or a database that maps `CN=Front-Proxy-Client` to a user may do so. The API server compares exactly.
+ * Names are compared as verifiers do by RFC 5280 §7.1 (RFC 4518: compatibility forms, case and repeated blanks do not count): a
+ * proxy or a database may map `CN=Front-Proxy-Client` to a user that way. The API server compares exactly.
  */
 export function comparableName(name: string): string {
   return name.normalize('NFKC').toLowerCase().replaceAll(/\s+/g, ' ').trim();

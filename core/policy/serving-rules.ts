@@ -9,8 +9,8 @@ import type { Reserved } from './reserved-names.ts';
 import type { Question, Rule } from './rule.ts';
 
 /**
- * How pods and components reach the control plane, services and the cloud's metadata. Resolvers of pods complete `name` and
- * `name.namespace`; `*.svc.*` covers every service also where `clusterDomain` is configured wrongly.
+ * Names by which pods and components reach the control plane, services and the cloud's metadata. Resolvers of pods complete
+ * `name` and `name.namespace`. `*.svc.*` covers every service even if `clusterDomain` is wrong.
  */
 const neverHosts = [
   'kubernetes',
@@ -33,9 +33,9 @@ const neverHosts = [
 ];
 
 /**
- * Addresses that no interface of a node has for others: unspecified, loopback, link-local, multicast, class E, broadcast; and
- * IPv6 forms of IPv4 addresses (RFC 4291 §2.5.5.1, RFC 6052 §2.1, RFC 8215), which reach what the IPv4 address is; and the
- * instance metadata of AWS over IPv6.
+ * Addresses by which no other host reaches a node: unspecified, loopback, link-local, multicast, class E, broadcast; IPv6 forms
+ * of IPv4 addresses (RFC 4291 §2.5.5.1, RFC 6052 §2.1, RFC 8215), which reach the IPv4 address; and AWS's instance metadata
+ * over IPv6.
  */
 const neverAddresses = [
   '0.0.0.0/8',
@@ -83,7 +83,7 @@ export const servesNothingReserved: Rule = {
   },
 };
 
-/** Whether a kubelet is refused that name unless its profile allows it: for the configuration. */
+/** Whether kubelets are refused that name unless their profile allows it. */
 export function isRefusedToKubelets(reserved: Reserved, name: string): boolean {
   const { hosts, addresses } = refusedTo(reserved);
   if (parseAddress(name) !== undefined) return isInRanges(addresses, name);
@@ -94,7 +94,7 @@ function isAllowed({ allowReservedSans = [] }: Question['profile'], name: string
   return allowReservedSans.includes(name.toLowerCase());
 }
 
-/** What keeps it from being the name of one host. Labels may be longer than DNS allows, as in the names of Nodes. */
+/** Why it is not the name of one host. Labels may be longer than DNS allows, as in the names of Nodes. */
 function hostNameFault(text: string): string | undefined {
   const name = text.toLowerCase();
   if (name.includes('*')) return 'is a wildcard';
@@ -103,8 +103,8 @@ function hostNameFault(text: string): string | undefined {
 }
 
 /**
- * `10.96.0.1`, and what resolvers take for an address besides (inet_aton(3)): `10.96.1`, `0x0a600001`, `174063617`. A single
- * number below 2^24 would be an address of 0.0.0.0/8, which reaches nothing, and may be the number of a machine.
+ * `10.96.0.1`, and other forms that resolvers take for an address (inet_aton(3)): `10.96.1`, `0x0a600001`, `174063617`. A single
+ * number below 2^24 is permitted: its address would be in 0.0.0.0/8, which reaches nothing, and machines may have numbers.
  */
 function readsAsAddress(name: string): boolean {
   const labels = name.split('.');

@@ -19,8 +19,8 @@ const inTreeKinds: readonly ProfileKind[] = [
 ];
 
 /**
- * Cluster API's proposal, Signers: one pair for each provider. Insecure providers have no serving signer, since nothing
- * they say could tell whose an address is.
+ * Cluster API's proposal, Signers: one pair for each provider. Insecure providers have no serving signer, because they cannot
+ * tell to which machine an address belongs.
  */
 const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
   providerNames.flatMap((provider) =>

@@ -73,7 +73,7 @@ export const organizationsAllowed: Rule = {
     ),
 };
 
-/** Reserved names are for `namesNotReserved` to judge: no pattern permits them, and one that is listed needs none. */
+/** `namesNotReserved` decides about reserved names: no pattern permits them, and a listed one needs no pattern. */
 function isAllowed(profile: Profile, place: 'commonNames' | 'organizations', name: string): boolean {
   const patterns = profile.subject[place];
   return (
@@ -96,7 +96,7 @@ export const hasName: Rule = {
     ),
 };
 
-/** What the certificate will carry: an emailAddress alone leaves nothing. An empty SEQUENCE takes two octets. */
+/** The subject of the certificate; empty if the request has an emailAddress only. An empty SEQUENCE has two octets. */
 function hasSubject(subject: Subject): boolean {
   return encodeSubject(subject).length > 2;
 }

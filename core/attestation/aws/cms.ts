@@ -133,7 +133,7 @@ function checkAttributes(der: Uint8Array, content: Uint8Array): string | undefin
     const [type, values] = childrenOf(attribute, derTag.sequence) ?? [];
     const name = oidOf(type);
     const held = childrenOf(values, derTag.set) ?? [];
-    if (name === undefined || held.length === 0) return 'has a signed attribute that is none';
+    if (name === undefined || held.length === 0) return 'has an invalid signed attribute';
     // Of two digests, this verifier could check one and another verifier the other.
     if (seen.has(name)) return 'has a signed attribute twice';
     seen.add(name);

@@ -45,7 +45,7 @@ export function readAwsEvidence(
   const { v, sts, nonce = '', ...which } = read.value;
   if (v !== schema.v) return wrongData(`is not of ${version}`);
   if (typeof sts !== 'string') return wrongData('has a proof that is not text');
-  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce)) return wrongData('has a nonce that is none');
+  if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce)) return wrongData('has an invalid nonce');
   const instance = version === 'aws/v2' ? readClaims(which) : readDocument(which, certificates, now);
   return instance.ok ? success({ instance: instance.value, sts, nonce }) : instance;
 }

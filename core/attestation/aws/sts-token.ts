@@ -78,7 +78,7 @@ export function rebuildStsRequest(token: string, expected: StsExpectation, now: 
   if (day !== date.slice(0, 8)) return failure('is signed for another day than its date says');
 
   const signedAt = readDate(date);
-  if (Number.isNaN(signedAt)) return failure('has a date that is none');
+  if (Number.isNaN(signedAt)) return failure('has an invalid date');
   if (signedAt < now - maxAge) return failure('was signed more than 5 minutes ago');
   if (signedAt > now + clockSkew) return failure("was signed in the future: the machine's clock is wrong");
 

@@ -1,6 +1,6 @@
 /**
- * The one digest that ties evidence to a request (docs/attestation.md). Whatever platform signs it, a captured proof can
- * then only ever certify the same key, for the same node, from the same signer, in the same deployment.
+ * The digest that ties evidence to a request (docs/attestation.md). Captured evidence can then only certify the same key, for
+ * the same node, from the same signer, in the same deployment, whichever platform signs it.
  *
  *   B = SHA-256( "csr-attest/v1" 00 L(audience) L(signerName) L(nodeName) L(nonce) SHA-256(SPKI) )
  *
@@ -29,7 +29,7 @@ export function bindingDigest({ audience, signerName, nodeName, nonce, spki }: B
 
 function lengthPrefixed(text: string): Uint8Array {
   const bytes = Buffer.from(text, 'utf8');
-  // Wrapping the length would let two sets of fields have the same bytes.
+  // If the length overflowed, two different sets of fields could have the same bytes.
   if (bytes.length > 0xffff) throw new RangeError('a bound field is longer than 65535 bytes');
   const length = Buffer.alloc(2);
   length.writeUInt16BE(bytes.length);

@@ -20,7 +20,7 @@ export interface AttestationProvider {
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
-  /** For so many milliseconds after a stop and start a machine may come with a new key instead of a renewal; absent = never. */
+  /** For so many milliseconds after a stop and start a machine may request a new key without a renewal; absent = never. */
   readonly restartWindow?: number;
   /** Decodes and verifies the evidence as far as that goes without the network, at the time `now`. Never throws. */
   examine(evidence: Evidence): Result<Examined, Violations>;
@@ -47,8 +47,8 @@ export interface Evidence {
 
 export interface Examined {
   /**
-   * The machine that the evidence claims. Nothing is proven until `verify` succeeds: anyone may claim any machine, so that
-   * a claim must not count against the machine before (no count, no limit, no record).
+   * The machine that the evidence claims. Nothing is proven until `verify` succeeds: a requester can claim any machine, so
+   * the claim must not count against the machine before (no count, no limit, no record).
    */
   readonly identity: string;
   readonly once: readonly (OnceKey & { readonly expiresAt: Instant })[];
@@ -79,5 +79,5 @@ export type MachineState =
   | { readonly kind: 'stopped' }
   /** Terminated: it never returns. */
   | { readonly kind: 'gone' }
-  /** The platform does not know it, or not any more: counts only after the time of second-look.ts. */
+  /** The platform does not know it, or not any more; second-look.ts says when that counts. */
   | { readonly kind: 'unknown' };

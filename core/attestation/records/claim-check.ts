@@ -1,7 +1,6 @@
 /**
- * What must fit together in a claim before a store may write it: between themselves the records of one claim could say
- * two things about one machine, and no condition in a store would notice. A claim that does not fit is a mistake in this
- * program and throws.
+ * Checks that the parts of a claim fit together before a store writes it. Otherwise the records of one claim could contradict
+ * each other, which no condition in a store would notice. A claim that does not fit is a mistake in this program and throws.
  */
 import { addressKind, mostAddresses } from './stored-records.ts';
 import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-store.ts';
@@ -9,44 +8,46 @@ import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-stor
 export function checkClaim({ identity, once, newAddresses, retire, audit }: Claim): void {
   if (identity.kind === 'none') {
     const more = once.length + newAddresses.length + audit.length;
-    if (more > 0 || retire !== undefined) throw new TypeError('a claim of no identity writes its verdict and no more');
+    if (more > 0 || retire !== undefined) throw new TypeError('a claim without an identity writes its verdict only');
     return;
   }
   const { record } = identity;
-  if (record.state !== 'active') throw new TypeError('a claim lets a machine in: its record is active');
+  if (record.state !== 'active') throw new TypeError('the record of a claim must be active');
   if (!newAddresses.every((address) => record.addresses.includes(address)))
-    throw new TypeError('an address that is claimed is one of the record');
+    throw new TypeError('a claimed address must be in the record');
   if (Math.max(record.addresses.length, newAddresses.length) > mostAddresses)
     throw new TypeError(`a machine holds at most ${mostAddresses} addresses`);
-  if (once.some(({ kind }) => kind === addressKind)) throw new TypeError(`no proof is of the kind "${addressKind}"`);
+  if (once.some(({ kind }) => kind === addressKind))
+    throw new TypeError(`no evidence may be of the kind "${addressKind}"`);
   if (identity.kind === 'create') checkFirst(record, newAddresses);
-  else if (record.rev < 2) throw new TypeError('a record that replaces another has a later rev');
+  else if (record.rev < 2) throw new TypeError('a record that replaces another must have a later rev');
   if (retire === undefined) return;
-  if (identity.kind !== 'create') throw new TypeError('only a first use can end another machine’s record');
+  if (identity.kind !== 'create') throw new TypeError('only a first use can end the record of another machine');
   if (retire.nodeName !== record.nodeName || retire.identity === record.identity)
-    throw new TypeError('the record that ends is another machine’s under the same node name');
+    throw new TypeError('the record that ends must be of another machine with the same node name');
 }
 
-/** More than this would not go into one read. The caller refuses such a request before it asks. */
+/** One read holds no more. The caller refuses such a request before. */
 export function checkLookup({ once, addresses }: Lookup): void {
   if (addresses.length > mostAddresses) throw new TypeError(`at most ${mostAddresses} addresses are looked up at once`);
-  if (once.some(({ kind }) => kind === addressKind)) throw new TypeError(`no proof is of the kind "${addressKind}"`);
+  if (once.some(({ kind }) => kind === addressKind))
+    throw new TypeError(`no evidence may be of the kind "${addressKind}"`);
 }
 
-/** An observation lets nobody in: it is of a machine that is let in already. */
+/** An observation admits no machine: its record must be active already. */
 export function checkObservation({ rev, state }: IdentityRecord): void {
-  if (state !== 'active' || rev < 2) throw new TypeError('what is observed is an active record’s, and its later rev');
+  if (state !== 'active' || rev < 2) throw new TypeError('an observed record must be active and have a later rev');
 }
 
 function checkFirst(record: IdentityRecord, newAddresses: readonly string[]): void {
-  if (record.rev !== 1) throw new TypeError('a first record is of rev 1');
+  if (record.rev !== 1) throw new TypeError('a first record must have rev 1');
   if (!record.addresses.every((address) => newAddresses.includes(address)))
-    throw new TypeError('a first record claims all of its addresses');
+    throw new TypeError('a first record must claim all of its addresses');
 }
 
-/** Of a record that an operator writes for a machine that runs already. */
+/** The record that an operator writes for a running machine. */
 export function checkAdoption({ rev, state, spkiSha256, addresses }: IdentityRecord): void {
-  if (rev !== 1 || state !== 'active') throw new TypeError('an adopted record is active and of rev 1');
-  if (spkiSha256 !== undefined) throw new TypeError('an adopted machine has proved no key');
+  if (rev !== 1 || state !== 'active') throw new TypeError('an adopted record must be active and have rev 1');
+  if (spkiSha256 !== undefined) throw new TypeError('an adopted record must not have a key');
   if (addresses.length > mostAddresses) throw new TypeError(`a machine holds at most ${mostAddresses} addresses`);
 }

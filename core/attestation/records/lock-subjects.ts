@@ -9,7 +9,7 @@ export function lockOfMachine(identity: string): LockSubject {
   return `id#${identity}`;
 }
 
-/** What a lock bars: its node name, its machine, or both. */
+/** The subjects that a lock bars: its node name, its machine, or both. */
 export function subjectsOf({ nodeName, identity }: Pick<Lock, 'nodeName' | 'identity'>): readonly LockSubject[] {
   if (nodeName === undefined && identity === undefined) throw new TypeError('a lock bars a node name or a machine');
   return [

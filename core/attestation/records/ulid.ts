@@ -1,10 +1,10 @@
 /**
  * ULID (github.com/ulid/spec): 48 bits of time in milliseconds, 80 random bits, in 26 characters of Crockford's base 32.
- * As text they sort by their time. Within one millisecond the order is left to chance.
+ * As text they sort by their time; within one millisecond the order is random.
  */
 import type { Instant } from '../../ports/instant.ts';
 
-/** No I, L, O and U: nobody takes them for digits. */
+/** Without I, L, O and U, which look like digits or other letters. */
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const randomOctets = 10;
 

@@ -10,7 +10,7 @@ export interface Configuration {
   readonly deployments: ReadonlyMap<string, DeploymentConfiguration>;
 }
 
-/** What is signed for one cluster, resolved: defaults merged, every value filled in and checked. */
+/** What is signed for one cluster: defaults merged, every value filled in and checked. */
 export interface ClusterConfiguration {
   readonly name: string;
   readonly cas: ReadonlyMap<string, CaConfiguration>;
@@ -18,7 +18,7 @@ export interface ClusterConfiguration {
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
   readonly approval: ReadonlyMap<string, 'manual' | 'approve'>;
-  /** Present exactly when a profile is attested, and where it is of use: not in the sign function's bundle. */
+  /** Present exactly when a profile is attested, except in the sign function's bundle. */
   readonly attestation?: ClusterAttestation;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The shape of countersign.yaml: every key with its meaning, and nothing else is accepted. Only what the program
- * enforces today is here; a key that would be read and not obeyed is worse than an error.
+ * The shape of countersign.yaml: every key with its meaning; other keys are errors. Each key is enforced: one that is read but
+ * not obeyed is worse than an error.
  *
  * Every key is optional in the shape, because `defaults` and the clusters complete one another; what a whole cluster
  * must have, and how values must fit together, is checked in core/configuration/resolve/cluster.ts.

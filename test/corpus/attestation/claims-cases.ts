@@ -28,8 +28,8 @@ export const claimsCases: readonly Case[] = [
   { name: 'the data of aws/v1 under this name', expect: unknownKey, data: { v: 1, rsa2048: 'MIAG' } },
   { name: 'no STS token', expect: lacks, data: { sts: undefined } },
   { name: 'a token that is no text', expect: invalid('has a proof that is not text'), data: { sts: ['k8s-aws-v1.'] } },
-  { name: 'a nonce that is no text', expect: invalid('has a nonce that is none'), data: { nonce: 1 } },
-  { name: 'a nonce with blanks', expect: invalid('has a nonce that is none'), data: { nonce: 'a b' } },
+  { name: 'a nonce that is no text', expect: invalid('has an invalid nonce'), data: { nonce: 1 } },
+  { name: 'a nonce with blanks', expect: invalid('has an invalid nonce'), data: { nonce: 'a b' } },
   {
     name: 'where roles count',
     version: 'aws/v2',

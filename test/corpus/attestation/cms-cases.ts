@@ -11,7 +11,7 @@ const invalid = (check: string) => ['AttestationInvalid', `the instance identity
 const signed = (options: SignerOptions) => (content: Buffer) => signedMessage(content, own, options);
 const substituted = (content: Buffer): Buffer =>
   Buffer.from(content.toString().replace('i-0123456789abcdef0', otherInstanceId));
-const noAttribute = invalid('has a signed attribute that is none');
+const noAttribute = invalid('has an invalid signed attribute');
 const otherContent = invalid('has other content than was signed');
 
 export const cmsCases: readonly Case[] = [

@@ -42,9 +42,9 @@ export const evidenceCases: readonly Case[] = [
   { name: 'a version in quotes', expect: invalid('is not of aws/v1'), data: { v: '1' } },
   { name: 'a token that is no text', expect: invalid('has a proof that is not text'), data: { sts: ['k8s-aws-v1.'] } },
   { name: 'a document that is no text', expect: invalid('has a proof that is not text'), data: { rsa2048: 1 } },
-  { name: 'a nonce that is no text', expect: invalid('has a nonce that is none'), data: { nonce: 1 } },
-  { name: 'a nonce with blanks', expect: invalid('has a nonce that is none'), data: { nonce: 'a b' } },
-  { name: 'a nonce of 129 characters', expect: invalid('has a nonce that is none'), data: { nonce: 'a'.repeat(129) } },
+  { name: 'a nonce that is no text', expect: invalid('has an invalid nonce'), data: { nonce: 1 } },
+  { name: 'a nonce with blanks', expect: invalid('has an invalid nonce'), data: { nonce: 'a b' } },
+  { name: 'a nonce of 129 characters', expect: invalid('has an invalid nonce'), data: { nonce: 'a'.repeat(129) } },
   {
     name: 'a PEM block instead of IMDS text',
     expect: invalid('has an rsa2048 that is not base64'),

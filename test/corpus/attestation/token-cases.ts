@@ -181,7 +181,7 @@ export const tokenCases: readonly Case[] = [
   },
   {
     name: 'a date that is none',
-    expect: ['AttestationInvalid', 'has a date that is none'],
+    expect: ['AttestationInvalid', 'has an invalid date'],
     url: replace(/X-Amz-Date=\d+T\d+/, 'X-Amz-Date=20260830T996161'),
   },
   {
