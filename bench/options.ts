@@ -29,7 +29,7 @@ export type ParsedOptions =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly message: string };
 
-/** What says most about a change in a few minutes. */
+/** The phases that show most about a change in a few minutes. */
 const quickContenders: readonly ContenderName[] = ['countersign', 'kcm-unthrottled', 'kcm-default'];
 const quickSections: readonly SectionName[] = ['approval', 'steps'];
 

@@ -53,7 +53,7 @@ export function lineup({ contenders, sections, chosen, quick, against }: BenchOp
   };
 }
 
-/** All approvers, unless contenders are named; a quick run leaves out those that say least about a change. */
+/** All approvers, unless contenders are named; a quick run leaves out those that a change affects least. */
 function approversFor(contenders: BenchOptions['contenders'], chosen: boolean, quick: boolean): readonly Contender[] {
   if (chosen && contenders.length > 0)
     return approvers.filter(({ name }) => contenders.some((each) => name.startsWith(each)));

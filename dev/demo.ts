@@ -1,4 +1,4 @@
-/** `npm run demo`: plays a scenario on this machine and exits 0 only if everything it promises was seen to hold. */
+/** `npm run demo`: plays a scenario on this machine and exits 0 only if all its checks hold. */
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { DemoFailure } from './demo/scenario.ts';
@@ -111,7 +111,7 @@ function usage(message: string): Parsed {
   return { text: `demo: ${message}\ndemo: --help shows all options`, code: exitCodes.usage };
 }
 
-/** What a user of the demo can act on in a sentence; a stack only where the code is at fault. */
+/** One sentence for a failure that the user can correct; a stack trace only for a fault of the code. */
 function reasonOf(error: unknown, patience: number): string {
   if (error instanceof DemoFailure) return error.message;
   if (!(error instanceof Error)) return String(error);

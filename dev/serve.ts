@@ -41,7 +41,7 @@ interface Settings {
   readonly clusters: readonly ClusterConfiguration[];
   readonly dataFolder?: string;
 }
-/** What to do, or what to say and the exit code to say it with. */
+/** What to do, or the message and the exit code. */
 type Parsed = { readonly settings: Settings } | { readonly text: string; readonly code: number };
 
 export interface Output {
@@ -106,7 +106,7 @@ function parseSettings(argv: readonly string[]): Parsed {
       ? defaultClusters(flags.cluster ?? 'demo', flags['max-ttl'] ?? defaultTtl)
       : flags['max-ttl'] === undefined
         ? configuredClusters(flags.config, flags.cluster)
-        : usage('--max-ttl: countersign.yaml says how long, not a flag beside it');
+        : usage('--max-ttl: countersign.yaml sets the lifetime, so the flag cannot be used with it');
   if ('text' in chosen) return chosen;
   return {
     settings: {

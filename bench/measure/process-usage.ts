@@ -113,7 +113,7 @@ export function startedAt(pid: number): number {
 }
 
 /**
- * Begins to watch what other work the machine does. The function that it returns tells which share of all processors was
+ * Begins to watch what other work the machine does. The function that it returns gives the share of all processors that was
  * spent meanwhile on anything but this process and its children.
  */
 export function watchForOthers(): () => number {

@@ -19,12 +19,12 @@ export interface StandInAws {
   readonly rename: (instanceId: string, name: string) => void;
 }
 
-/** What software on an instance can have of it: from the metadata service, and by its credentials. */
+/** What software on an instance can get: from the metadata service, and with its credentials. */
 export interface StandInMachine {
   readonly instanceId: string;
   /** As its node object has it. */
   readonly providerId: string;
-  /** What its metadata service says, below `/latest/`. */
+  /** What its metadata service answers, below `/latest/`. */
   readonly metadata: (path: string) => string | undefined;
   /** A GetCallerIdentity request for another party to send, in the form of `aws eks get-token`. `id` is signed with it. */
   readonly signToken: (id: string) => string;
@@ -172,7 +172,7 @@ function signatureOf(secret: string, { host, query, id, time }: Signed): string 
   return createHmac('sha256', key).update(toSign).digest('hex');
 }
 
-/** What STS does: finds the key's secret, signs the request that came itself, and compares. */
+/** What STS does: finds the key's secret, signs the request that it received, and compares the signatures. */
 function getCallerIdentity({ host, path, headers }: StsRequest, known: ReadonlyMap<string, Credentials>): StsAnswer {
   const sent = path.slice('/?'.length).split('&');
   const values = new URLSearchParams(sent.join('&'));

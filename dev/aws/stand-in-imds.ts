@@ -1,6 +1,6 @@
 /**
- * The metadata service of one machine of the stand-in for AWS, on loopback: version 2 only, nothing without a token that a
- * PUT gave. AWS_EC2_METADATA_SERVICE_ENDPOINT points at it what would ask 169.254.169.254.
+ * The metadata service of one machine of the stand-in for AWS, on loopback: version 2 only, so each GET needs a token from a
+ * PUT. AWS_EC2_METADATA_SERVICE_ENDPOINT directs a client to it instead of 169.254.169.254.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -9,14 +9,14 @@ import type { StandInMachine } from './stand-in-aws.ts';
 
 export interface StandInImds {
   readonly url: string;
-  /** Paths that were told, in order. */
-  readonly told: readonly string[];
+  /** The paths that it answered, in order. */
+  readonly answered: readonly string[];
   readonly close: () => Promise<void>;
 }
 
 export async function startStandInImds({ metadata }: Pick<StandInMachine, 'metadata'>): Promise<StandInImds> {
   const tokens = new Set<string>();
-  const told: string[] = [];
+  const answered: string[] = [];
   const server = createServer((request, response) => {
     const path = request.url?.replace(/^\/latest\//, '') ?? '';
     const answer = (status: number, text: string): void => void response.writeHead(status).end(text);
@@ -29,7 +29,7 @@ export async function startStandInImds({ metadata }: Pick<StandInMachine, 'metad
     if (typeof token !== 'string' || !tokens.has(token)) return answer(401, '');
     const text = metadata(path);
     if (text === undefined || request.method !== 'GET') return answer(404, '');
-    told.push(path);
+    answered.push(path);
     return answer(200, text);
   });
   await new Promise<void>((ready) => {
@@ -37,7 +37,7 @@ export async function startStandInImds({ metadata }: Pick<StandInMachine, 'metad
   });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
+    answered,
     close: () =>
       new Promise((closed) => {
         server.close(() => closed());

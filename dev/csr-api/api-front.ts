@@ -1,6 +1,6 @@
 /**
- * The door of an API server, before the stand-in that believes what it is told (csr-api.ts): TLS with a certificate of the
- * cluster's CA, logins by bootstrap token or client certificate, and to strangers `cluster-info` and nothing else.
+ * The front of an API server, before the stand-in that believes every impersonation header (csr-api.ts): TLS with a certificate
+ * of the cluster's CA, logins by bootstrap token or client certificate. Anonymous users can read only `cluster-info`.
  */
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
 import { request as forward } from 'node:http';
@@ -23,9 +23,9 @@ import { encodeExtension, encodeTbs, extensionType } from '../../core/x509/tbs-c
 export interface ApiFront {
   /** `127.0.0.1:<port>` */
   readonly endpoint: string;
-  /** What `--discovery-token-ca-cert-hash` wants. */
+  /** The value for `--discovery-token-ca-cert-hash`. */
   readonly pin: string;
-  /** Who asked what: `POST system:node:n1`, in order. */
+  /** Method and user of each call, in order: `POST system:node:n1`. */
   readonly calls: readonly string[];
   readonly close: () => Promise<void>;
 }
@@ -34,9 +34,9 @@ export interface ApiFrontOptions {
   /** Of the stand-in behind it. */
   readonly target: string;
   readonly token: BootstrapToken;
-  /** PEM: who makes client certificates. */
+  /** PEM: the CA of client certificates. */
   readonly clientCa: string;
-  /** By which certificates are current: a demo cannot wait for a day. */
+  /** The clock that validity is checked with: a demo cannot wait for a day. */
   readonly now: () => number;
 }
 
@@ -83,7 +83,7 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
     request.pipe(behind);
   }
 
-  // Judged in whoIs: OpenSSL knows only this machine's time.
+  // Checked in whoIs: OpenSSL knows only this machine's time.
   const login = { requestCert: true, rejectUnauthorized: false, ca: clientCa };
   const server = createServer({ ...(await servingCertificate(authority)), ...login }, (request, response) => {
     try {

@@ -38,7 +38,7 @@ const bookmarkMilliseconds = 5_000;
 export async function startCsrApi(
   options: {
     readonly port?: number;
-    /** What SubjectAccessReviews are answered with, besides yes to system:masters. */
+    /** Answers SubjectAccessReviews; system:masters is always allowed. */
     readonly allows?: (review: Review) => boolean;
   } = {},
 ): Promise<CsrApi> {
@@ -216,7 +216,7 @@ function requesterOf(request: IncomingMessage): Requester {
   return { username, groups: [...groups, 'system:authenticated'] };
 }
 
-/** What the authenticators of bootstrap tokens and node certificates say of them. */
+/** The groups that the authenticators give bootstrap tokens and node certificates. */
 function groupsOf(username: string): readonly string[] {
   if (username.startsWith('system:bootstrap:')) return ['system:bootstrappers', kubeadmTokens];
   return username.startsWith('system:node:') ? ['system:nodes'] : [];

@@ -82,7 +82,7 @@ function isLoopbackName(host: string | undefined): boolean {
   return host !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(host);
 }
 
-/** All of the body, or why not. What it says of its own length is believed only when it is too much. */
+/** The whole body, or why not. Its declared length is used only to refuse it. */
 async function readBody(request: IncomingMessage, limit: number): Promise<Buffer | 'too large' | 'aborted'> {
   if (Number(request.headers['content-length'] ?? 0) > limit) return 'too large';
   return new Promise((resolve) => {

@@ -16,7 +16,7 @@ export interface PrintedCredential {
   readonly askAgainAt: string;
   /** What was printed, word for word. It holds the key. */
   readonly text: string;
-  readonly said: string;
+  readonly stderr: string;
 }
 
 export interface DemoNode {
@@ -26,7 +26,7 @@ export interface DemoNode {
   readonly tokenFile: string;
   readonly kubeconfig: string;
   readonly start: (args: readonly string[]) => Promise<Ran>;
-  /** As client-go does it: by what is in the kubeconfig. */
+  /** As client-go does it, from the kubeconfig. */
   readonly exec: () => Promise<PrintedCredential>;
 }
 
@@ -66,11 +66,11 @@ export function createNode(options: {
         done({ code: child.exitCode ?? error?.code ?? child.signalCode, stdout, stderr }),
       );
     });
-    // It may be nothing but slow: what it would have answered is not known.
+    // It may only be slow: its answer is unknown.
     if (signal.aborted) {
       const late = (signal.reason as Error).name === 'TimeoutError';
       const what = late ? 'did not answer in time: a busy machine? Run it again.' : 'was interrupted.';
-      throw new DemoFailure(`kubelet-authenticator ${what} It said:\n${ran.stderr}`);
+      throw new DemoFailure(`kubelet-authenticator ${what} Its standard error:\n${ran.stderr}`);
     }
     return ran;
   }
@@ -95,7 +95,7 @@ export function createNode(options: {
         keyPem: status['clientKeyData'] ?? '',
         askAgainAt: status['expirationTimestamp'] ?? '',
         text: ran.stdout,
-        said: ran.stderr,
+        stderr: ran.stderr,
       };
     },
   };

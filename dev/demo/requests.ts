@@ -1,4 +1,4 @@
-/** What scenarios do with requests: post one, look at it until something happened, ask for an answer or fail with a sentence. */
+/** What scenarios do with requests: post one, wait for a change, get an answer or fail with one sentence. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
 import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';

@@ -2,28 +2,28 @@ import type { AwsPorts } from '../../core/attestation/aws/endpoints.ts';
 import type { Authority } from '../../core/x509/leaf-certificate.ts';
 import type { Terminal } from './terminal.ts';
 
-/** One story the demo can tell: `npm run demo -- <name>`. */
+/** One scenario of the demo: `npm run demo -- <name>`. */
 export interface Scenario {
   readonly name: string;
   /** For --list: one line. */
   readonly summary: string;
-  /** What was seen to hold when it ends well: the last line. */
+  /** What it has checked if it succeeds: the last line. */
   readonly proven: string;
   /** Whether it can also run on a real cluster (`--kubeconfig`). */
   readonly onRealCluster: boolean;
-  /** Returns when all that was promised was seen to hold, throws DemoFailure when it was not. */
+  /** Returns if all checks hold; otherwise throws DemoFailure. */
   readonly run: (world: DemoWorld) => Promise<void>;
 }
 
 export interface DemoWorld {
   readonly terminal: Terminal;
-  /** The end of the demo's patience: after it nothing is waited for any more. */
+  /** Aborted when the time of the demo is over. */
   readonly signal: AbortSignal;
   /** A real cluster instead of the stand-in. */
   readonly kubeconfig?: string;
-  /** Stands before the CA; a test puts a key there that signs wrongly. */
+  /** Wraps the CA: a test plants a key that signs wrongly. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
-  /** Stands before the stand-in for AWS; a test uses a platform there that confirms every claim. */
+  /** Wraps the stand-in for AWS: a test plants a platform that confirms every claim. */
   readonly wrapAws?: (aws: AwsPorts) => AwsPorts;
 }
 

@@ -35,18 +35,18 @@ export interface SignServiceOptions {
   /** Where ledgers and CAs are kept; without it they end with this process. */
   readonly dataFolder?: string;
   readonly log: (entry: CallLogEntry) => void;
-  /** What machines are asked about: AWS itself, unless something stands in for it. */
+  /** Where attest asks about machines: AWS itself, unless a stand-in is given. */
   readonly aws?: AwsPorts;
   /** Absent = the clock of this machine. */
   readonly now?: () => number;
-  /** Stands before each CA; only for tests that need a key which does not behave. */
+  /** Wraps each CA; only for tests that need a faulty key. */
   readonly wrapAuthority?: (authority: Authority) => Authority;
 }
 
 export interface SignService {
   readonly handler: HttpHandler;
   readonly authority: (cluster: string, ca: string) => Authority;
-  /** What is known of a cluster's machines, and its locks. */
+  /** The records of a cluster's machines, and its locks. */
   readonly attestations: (cluster: string) => EmbeddedAttestations | undefined;
   readonly close: () => void;
 }

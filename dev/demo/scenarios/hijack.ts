@@ -98,7 +98,7 @@ async function playStory(play: Play, honest: StandInMachine, thief: StandInMachi
   await isIssued(play, first, renewal, itself, 'the certificate verifies: the same machine, the same name');
 }
 
-/** Approved by the relay, issued, and the certificate is what a node needs; else the demo has failed. */
+/** Fails unless the relay approved the request and the certificate is what a node needs. */
 async function isIssued(
   { stack, world }: Play,
   nodeName: string,
@@ -123,7 +123,7 @@ async function isIssued(
   if (!verifies) throw new DemoFailure('the certificate does not verify');
 }
 
-/** Denied by the relay for this very reason, and nothing to be had from the sign endpoint either. */
+/** Fails unless the relay denied the request for this reason and the sign endpoint refuses it too. */
 async function isDenied(
   { stack, world }: Play,
   nodeName: string,

@@ -1,6 +1,6 @@
 /**
- * A machine joins and stays: the very program that runs on nodes, in processes of its own, called as the kubelet calls it.
- * The signing side, the platform and the door of the cluster stand in this process.
+ * A machine joins and renews: the program that runs on nodes, in its own processes, called as the kubelet calls it.
+ * The signing side, the platform and the front of the API server run in this process.
  */
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -105,9 +105,9 @@ async function playDiscovery({ world: { terminal }, front, node, token, audience
 
   terminal.heading('kubelet-authenticator join, with the hash of another CA');
   const refused = await node.start(whole(`sha256:${'0'.repeat(64)}`));
-  const [, said = '', why = ''] = /invalid: (.*) \[(\w+)\]$/m.exec(refused.stderr) ?? [];
+  const [, message = '', why = ''] = /invalid: (.*) \[(\w+)\]$/m.exec(refused.stderr) ?? [];
   terminal.step(`exit code ${refused.code}`, why);
-  terminal.step('', said.replace(/[0-9a-f]{48}(?=")/, '…'));
+  terminal.step('', message.replace(/[0-9a-f]{48}(?=")/, '…'));
   if (refused.code !== 1 || why !== 'CaNotPinned') throw new DemoFailure(`it should be refused: ${refused.stderr}`);
   const calls = front.calls.length;
 
@@ -132,7 +132,7 @@ async function playFirst(play: Play): Promise<PrintedCredential> {
   const { terminal } = world;
   terminal.heading('The kubelet calls its credential plugin');
   const credential = await called(play);
-  for (const [index, path] of [...new Set(imds.told)].entries())
+  for (const [index, path] of [...new Set(imds.answered)].entries())
     terminal.step(index === 0 ? 'evidence from' : '', path);
   await showRequest(play, credential, 'system:bootstrap:');
   const { certificatePem, keyPem } = credential;
@@ -144,19 +144,19 @@ async function playFirst(play: Play): Promise<PrintedCredential> {
 
 async function playCached({ world: { terminal }, front, imds, node }: Play, first: PrintedCredential): Promise<void> {
   terminal.heading('The kubelet starts again, and calls it again');
-  const [calls, told] = [front.calls.length, imds.told.length];
+  const [calls, answered] = [front.calls.length, imds.answered.length];
   const started = performance.now();
   const again = await node.exec();
   terminal.step('answer', `after ${Math.round(performance.now() - started)} ms, the start of Node included`);
   check(terminal, again.text === first.text, 'the same to the byte, out of the cache');
-  check(terminal, front.calls.length === calls && imds.told.length === told, 'nobody was asked');
+  check(terminal, front.calls.length === calls && imds.answered.length === answered, 'no service was called');
 }
 
 async function playRenewal(play: Play, first: PrintedCredential, moment: number): Promise<void> {
   const { world, imds, clientCa, now } = play;
   const { terminal } = world;
   terminal.heading(`${(moment / 3_600_000).toFixed(1)} hours later, by the clock of this demo`);
-  const told = imds.told.length;
+  const before = imds.answered.length;
   const renewed = await called(play);
   await showRequest(play, renewed, 'system:node:');
   const { certificatePem, keyPem } = renewed;
@@ -164,7 +164,7 @@ async function playRenewal(play: Play, first: PrintedCredential, moment: number)
   check(terminal, keyPem !== first.keyPem, 'with a new key');
   check(
     terminal,
-    imds.told.slice(told).some((path) => path.endsWith('security-credentials/ec2-instance')),
+    imds.answered.slice(before).some((path) => path.endsWith('security-credentials/ec2-instance')),
     'and a new proof, for that key',
   );
   const left = new X509Certificate(first.certificatePem).validToDate.getTime() - now();
@@ -175,7 +175,7 @@ async function playRenewal(play: Play, first: PrintedCredential, moment: number)
   );
 }
 
-/** When it gives no certificate, what the signing side said of it is worth knowing. */
+/** If the plugin gives no certificate, the failure includes the signing side's warnings. */
 async function called({ node, stack }: Play): Promise<PrintedCredential> {
   try {
     return await node.exec();
@@ -185,10 +185,10 @@ async function called({ node, stack }: Play): Promise<PrintedCredential> {
   }
 }
 
-/** What became of the newest request, as the cluster has it, and that it is the one this certificate came from. */
+/** Shows the request in the cluster that this certificate came from. */
 async function showRequest(
   { world: { terminal, signal }, stack }: Play,
-  { certificatePem, said }: PrintedCredential,
+  { certificatePem, stderr }: PrintedCredential,
   expected: string,
 ): Promise<void> {
   const list = await stack.cluster.requests.list({ signerName, limit: 50 }, signal);
@@ -197,7 +197,8 @@ async function showRequest(
     const { certificate } = (object['status'] ?? {}) as { readonly certificate?: string };
     return certificate !== undefined && Buffer.from(certificate, 'base64').toString().trim() === certificatePem.trim();
   });
-  if (found === undefined) throw new DemoFailure(`no request has this certificate. It said:\n${said}`);
+  if (found === undefined)
+    throw new DemoFailure(`no request has this certificate. Standard error of the plugin:\n${stderr}`);
   const { metadata, spec } = found as unknown as { metadata: { name: string }; spec: { username: string } };
   terminal.step('request', `${metadata.name.slice(0, 17)}…, by ${spec.username}`);
   const { reason = '', message = '' } = conditionIn(found, 'Approved') ?? {};

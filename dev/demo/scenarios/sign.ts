@@ -20,7 +20,7 @@ export const signScenario: Scenario = {
   run,
 };
 
-/** What is played: who may be named how, who asks rightly, who asks for too much. */
+/** The cast: the policy, a request that it permits, and one that asks for too much. */
 interface Play {
   readonly cluster: ClusterConfiguration;
   readonly good: CertificateQuestion;

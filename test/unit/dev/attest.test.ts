@@ -106,7 +106,7 @@ test('a machine is judged, its certificate made, and a restart still knows it', 
   expect(await second.stop()).toMatchObject([{ outcome: 'verdict', repeat: true }, { outcome: 'issued' }]);
 });
 
-test('whoever only knows /sign has it judged by /sign', async () => {
+test('a client that only knows /sign gets its answer from /sign', async () => {
   const { post, stop } = await serve();
   const { object } = nodeRequest('demo');
   expect((await post('sign', approved(object))).outcome).toBe('200 issued');

@@ -19,7 +19,7 @@ async function play(argv: readonly string[], overrides: DemoOverrides = {}): Pro
 }
 
 describe('the demo', () => {
-  test('shows each step, ends well, and is plain text where nobody looks', async () => {
+  test('shows each step, ends well, and is plain text without a terminal', async () => {
     const { code, text } = await play([]);
     expect(code).toBe(0);
     for (const step of ['CA key', 'sign endpoint', 'watch-relay', 'request', 'approved', 'certificate', 'Failed'])
@@ -70,7 +70,7 @@ describe('the demo', () => {
     expect(text).not.toContain('\nok');
   });
 
-  test('says what the sign function complained of', async () => {
+  test('prints the warnings of the sign function', async () => {
     const { text } = await play(
       [],
       withSign(() => async () => Promise.reject(new Error('the key is disabled'))),

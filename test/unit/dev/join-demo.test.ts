@@ -9,7 +9,7 @@ import { createStandInAws } from '../../../dev/aws/stand-in-aws.ts';
 import { startStandInImds } from '../../../dev/aws/stand-in-imds.ts';
 import { connectImds } from '../../../adapters/aws/imds.ts';
 
-/** A key that is not the CA's; after its second try, which tells why, patience ends. */
+/** A key that is not the CA's; after its second try, which shows why, patience ends. */
 function otherCaKey(): DemoOverrides {
   const otherKey = embeddedSigner(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);
   const patience = new AbortController();
@@ -101,16 +101,16 @@ describe('the join demo', { timeout: 90_000 }, () => {
   });
 });
 
-test('on a machine that is too busy it is said that it may be no more than that', async () => {
+test('on a busy machine the failure names the likely cause', async () => {
   const { code, text } = await play({ signal: AbortSignal.timeout(1) });
   expect(code).toBe(1);
   expect(text).toMatch(
-    /\nfailed: kubelet-authenticator did not answer in time: a busy machine\? Run it again\. It said:\n/,
+    /\nfailed: kubelet-authenticator did not answer in time: a busy machine\? Run it again\. Its standard error:\n/,
   );
 });
 
 describe('the stand-in’s metadata service', () => {
-  test('tells nothing without a token of its own', async () => {
+  test('answers nothing without a token of its own', async () => {
     const aws = createStandInAws('kubernetes.io/cluster/demo');
     const machine = aws.launch('n1');
     const imds = await startStandInImds(machine);
@@ -119,7 +119,7 @@ describe('the stand-in’s metadata service', () => {
       expect((await fetch(path)).status).toBe(401);
       expect((await fetch(path, { headers: { 'x-aws-ec2-metadata-token': 'guessed' } })).status).toBe(401);
       expect((await fetch(`${imds.url}/latest/api/token`)).status).toBe(401);
-      expect(imds.told).toEqual([]);
+      expect(imds.answered).toEqual([]);
       const client = connectImds({ endpoint: imds.url });
       expect(await client.read('meta-data/instance-id')).toBe(machine.instanceId);
       expect(await client.read('meta-data/unknown')).toBeUndefined();

@@ -172,7 +172,7 @@ describe('npm run dev', () => {
   });
 });
 
-describe('what it is told wrongly', () => {
+describe('wrong arguments', () => {
   afterEach(() => vi.unstubAllEnvs());
   async function say(args: readonly string[]): Promise<{ code: number; output: string; errors: string }> {
     let [output, errors] = ['', ''];
@@ -194,10 +194,10 @@ describe('what it is told wrongly', () => {
     [['--config', 'package.json', '--max-ttl', '1h'], 2, /--max-ttl/],
     [['--data', '/dev/null/x'], 3, /\/dev\/null/],
   ] as const)('%j ends with %d and says why', async (args, code, message) => {
-    const said = await say(args);
-    expect(said.code).toBe(code);
-    expect(said.errors).toMatch(message);
-    expect(said.output.includes('Examples:')).toBe(code === 0);
+    const answer = await say(args);
+    expect(answer.code).toBe(code);
+    expect(answer.errors).toMatch(message);
+    expect(answer.output.includes('Examples:')).toBe(code === 0);
   });
 
   test('problems of a countersign.yaml are shown with their lines', async () => {

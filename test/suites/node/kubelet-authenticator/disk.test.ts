@@ -177,8 +177,10 @@ test('the call of every hour loads a handful of files of ours, no AWS SDK and no
   expect(first.some((url) => url.includes('node_modules/@smithy/signature-v4'))).toBe(true);
   expect(first.filter((url) => url.includes('@kubernetes/client-node'))).toEqual([]);
   expect(await list()).toEqual([
+    'core/encoding/pem.ts',
     'core/outcome/error-message.ts',
     'core/outcome/printable-text.ts',
+    'core/outcome/result.ts',
     'kubelet-authenticator/credential/credential.ts',
     'kubelet-authenticator/credential/exec-credential.ts',
     'kubelet-authenticator/files/cache.ts',

@@ -7,7 +7,7 @@ import { startCsrApi } from '../../../../dev/csr-api/csr-api.ts';
 import { statusOf, strangeTargets } from '../../../harness/processes/raw-requests.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
 
-test('no request line ends it, of a stranger or of one who may ask', async () => {
+test('no request line stops it, from an anonymous or an authenticated user', async () => {
   const token = generateBootstrapToken(randomBytes);
   const { certificatePem: clientCa } = await createTestAuthority('clients');
   const behind = await startCsrApi();

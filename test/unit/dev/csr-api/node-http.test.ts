@@ -54,7 +54,7 @@ describe('a request becomes an event of payload 2.0', () => {
 });
 
 describe('limits before anything is buffered', () => {
-  test('a body that says it is too large is answered at once, without being sent', async () => {
+  test('a body with a declared length over the limit is answered at once, before it is sent', async () => {
     const { port } = await start();
     const status = await new Promise((resolve, reject) => {
       const outgoing = request({

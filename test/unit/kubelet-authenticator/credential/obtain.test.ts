@@ -28,7 +28,7 @@ type Decide = (stored: Stored, nth: number) => Promise<void> | void;
 
 let folder: ReturnType<typeof temporaryFolder>;
 let now: number;
-let said: string[];
+let logged: string[];
 let objects: Map<string, Stored>;
 let decide: Decide;
 let created: Stored[];
@@ -48,7 +48,7 @@ beforeAll(async () => {
 beforeEach(() => {
   folder = temporaryFolder('obtain');
   now = Date.parse('2026-01-01T00:00:00Z');
-  said = [];
+  logged = [];
   objects = new Map();
   created = [];
   distrusted = false;
@@ -110,7 +110,7 @@ async function ask(patience = 60_000): Promise<Progress> {
       wanted: { signerName: settings.signerName, usages: clientUsages, names: { ip: [], dns: [] } },
       provider: { ...provider, versions, renews },
       login: undefined,
-      dependencies: { now: () => now, log: (line) => void said.push(line) },
+      dependencies: { now: () => now, log: (line) => void logged.push(line) },
       connect: (_place, login) => ({
         async create(object) {
           if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
@@ -157,7 +157,7 @@ const keysSent = () =>
     }),
   );
 
-test('finding 7: an older signing side says which version it takes, and gets it at once', async () => {
+test('finding 7: an older signing side names the version that it supports, and gets it at once', async () => {
   decide = async (stored, nth) => {
     if (nth > 1) return issue(stored);
     await no('Denied', 'AttestationVersion')(stored, nth);
@@ -203,7 +203,7 @@ test('finding 7: where no list came with the refusal, the next older version is 
   expect(versionsSent()).toEqual(['aws/v2', 'aws/v1']);
 });
 
-test('finding 7: a node that may send one version only sends no other, and says why it is refused', async () => {
+test('finding 7: a node that may send only one version sends no other, and logs why it is refused', async () => {
   versions = ['aws/v1'];
   decide = takesOnly('aws/v2');
   expect(await ask()).toMatchObject({
@@ -213,7 +213,7 @@ test('finding 7: a node that may send one version only sends no other, and says 
   expect(versionsSent()).toEqual(['aws/v1']);
 });
 
-test('one that takes nothing this program can make gets one request, and is told of', async () => {
+test('an approver that supports no version of this program gets one request, and the log says so', async () => {
   decide = (stored, nth) => {
     void no('Denied', 'AttestationVersion')(stored, nth);
     stored.annotations['countersign.dev/supported-attestation-versions'] = 'aws/v7';
@@ -225,7 +225,7 @@ test('one that takes nothing this program can make gets one request, and is told
   expect(created).toHaveLength(1);
 });
 
-test('what fails for a moment is tried again, and said once for as long as it is the same', async () => {
+test('a temporary failure is tried again, and each distinct one is logged once', async () => {
   let failures = 0;
   decide = (stored) => {
     failures += 1;
@@ -237,7 +237,7 @@ test('what fails for a moment is tried again, and said once for as long as it is
     return issue(stored);
   };
   expect(await ask()).toMatchObject({ kind: 'issued' });
-  expect(said.filter((line) => line.includes('connection refused'))).toEqual(['trying again: connection refused']);
+  expect(logged.filter((line) => line.includes('connection refused'))).toEqual(['trying again: connection refused']);
 });
 
 test('evidence that came too late is made anew, with the same key, a few times', async () => {
@@ -256,7 +256,7 @@ test('evidence that came too late is made anew, with the same key, a few times',
   expect(keysSent().size).toBe(1);
 });
 
-test.each(['TofuNodeTaken', 'Revoked', 'IdentityNotAllowed', 'KeyReused', 'SignerValidationFailure', 'Somebody'])(
+test.each(['TofuNodeTaken', 'Revoked', 'IdentityNotAllowed', 'KeyReused', 'SignerValidationFailure', 'OtherReason'])(
   '%s is an answer: nothing is tried at once, and no other key',
   async (reason) => {
     decide = no(reason === 'SignerValidationFailure' ? 'Failed' : 'Denied', reason);
@@ -268,7 +268,7 @@ test.each(['TofuNodeTaken', 'Revoked', 'IdentityNotAllowed', 'KeyReused', 'Signe
   },
 );
 
-test('a request nobody decides on is followed while its evidence is fresh, then replaced, ever less often', async () => {
+test('a request without a decision is followed while its evidence is fresh, then replaced, ever less often', async () => {
   decide = () => {};
   expect(await ask(100_000)).toMatchObject({ kind: 'waiting' });
   expect(created).toHaveLength(1);
@@ -294,13 +294,13 @@ test('an approved one is waited for however old its evidence', async () => {
   expect(await ask()).toMatchObject({ kind: 'issued' });
 });
 
-test('an object of our name that somebody else created is not waited for', async () => {
+test('an object of our name that another user created is not waited for', async () => {
   decide = async (stored, nth) => {
     if (nth > 1) {
       await issue(stored);
       return;
     }
-    // Somebody saw it, or guessed it, and was there first: it looks the same but for who asked.
+    // Another user created the same object first: only its username differs.
     objects.set(stored.name, { ...stored, spec: { ...stored.spec, username: 'system:bootstrap:ffffff' } });
   };
   const waiting = await ask(1_000);
@@ -308,7 +308,7 @@ test('an object of our name that somebody else created is not waited for', async
   // The username that the API server gave us is on record now; what the name leads to today is another object.
   now += 300_000;
   expect(await ask()).toMatchObject({ kind: 'issued' });
-  expect(said.join()).toContain('this node did not create it');
+  expect(logged.join()).toContain('this node did not create it');
 });
 
 test('one that was deleted is asked for again', async () => {
@@ -348,7 +348,7 @@ test('a certificate that the API server does not believe: asked for as the first
   if (first.kind !== 'issued' || second.kind !== 'issued') throw new Error(second.kind);
   expect(second.credential.keyPem).toBe(first.credential.keyPem);
   expect(second.credential.notAfter).toBeGreaterThan(first.credential.notAfter);
-  expect(said.join()).toContain('the certificate in use (system:node:n1) is not accepted');
+  expect(logged.join()).toContain('the certificate in use (system:node:n1) is not accepted');
 });
 
 describe('finding 14: the bootstrap token after the first certificate', () => {
@@ -358,8 +358,8 @@ describe('finding 14: the bootstrap token after the first certificate', () => {
     decide = (stored) => issue(stored);
     expect(await ask()).toMatchObject({ kind: 'issued' });
     expect(existsSync(token())).toBe(false);
-    expect(said.join()).toContain('removed the bootstrap token');
-    expect(said.join()).not.toContain('0123456789abcdef');
+    expect(logged.join()).toContain('removed the bootstrap token');
+    expect(logged.join()).not.toContain('0123456789abcdef');
     now += 28 * 86_400_000;
     expect(await ask()).toMatchObject({ kind: 'issued' });
     expect(created.map(({ spec }) => spec.username)).toEqual(['system:bootstrap:abcdef', 'system:node:n1']);
@@ -374,7 +374,7 @@ describe('finding 14: the bootstrap token after the first certificate', () => {
     expect(existsSync(token())).toBe(true);
   });
 
-  test('finding 14: it stays where the operator says so, and where the next certificate needs it', async () => {
+  test('finding 14: it stays if the operator wants it, and where the next certificate needs it', async () => {
     decide = (stored) => issue(stored);
     more = { keepBootstrapToken: true };
     expect(await ask()).toMatchObject({ kind: 'issued' });
@@ -396,7 +396,7 @@ describe('finding 14: the bootstrap token after the first certificate', () => {
     expect(JSON.parse(readFileSync(token(), 'utf8'))).toEqual(content);
   });
 
-  test('finding 14: a node whose certificate expired says how it comes back: with a new token, for the same key', async () => {
+  test('finding 14: a node whose certificate expired logs how it can return: with a new token, for the same key', async () => {
     decide = (stored) => issue(stored);
     expect(await ask()).toMatchObject({ kind: 'issued' });
     now += 40 * 86_400_000;

@@ -57,7 +57,7 @@ describe('a certificate out of the cache', () => {
     expect(problem({}, { issuers: issuers(other) })).toBe('was issued by CN=ca, which is not in the client CA bundle');
     expect(problem({}, { issuers: [] })).toMatch(/not in the client CA bundle/);
     expect(problem({}, { names: { ip: ['10.0.0.1'], dns: ['n1'] } })).toBe('lacks the names 10.0.0.1, n1');
-    // A leaf is no issuer, whoever made it.
+    // A leaf is no issuer.
     expect(problem({}, { issuers: [new X509Certificate(another.certificatePem)] })).toMatch(
       /not in the client CA bundle/,
     );

@@ -28,7 +28,7 @@ import { checkOwnDirectory, readGivenFile, readOwnFile } from '../../../../kubel
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 /** Another user, and not a member of a group that we are in. */
-const stranger = 65_432;
+const otherUser = 65_432;
 const isRoot = process.geteuid?.() === 0;
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -57,7 +57,7 @@ describe('finding 11: the lock file', () => {
     expect(existsSync(at('new'))).toBe(false);
   });
 
-  test('is made for its owner alone, whatever the umask says; one that others may read is closed', async () => {
+  test('has mode 0600 under any umask; an existing one with another mode is corrected', async () => {
     makeDirectory(slot);
     (await lockNow())?.release();
     expect(lstatSync(lockFile(slot)).mode & 0o777).toBe(0o600);
@@ -66,7 +66,7 @@ describe('finding 11: the lock file', () => {
     expect(lstatSync(lockFile(slot)).mode & 0o777).toBe(0o600);
   });
 
-  test('looking at it does not give up a lock that this process has', async () => {
+  test('checking it does not release a lock that this process holds', async () => {
     makeDirectory(slot);
     const held = await lockNow();
     expect(await lockNow()).toBeUndefined();
@@ -115,11 +115,11 @@ describe('finding 11: the cache directory', () => {
     expect(readText(workFile(slot))).toEqual({ ok: true, value: 'work' });
   });
 
-  test.skipIf(!isRoot)('of another user, or behind his link, is refused', () => {
+  test.skipIf(!isRoot)('of another user, or behind their link, is refused', () => {
     makeDirectory(slot);
-    chownSync(slot.directory, stranger, stranger);
+    chownSync(slot.directory, otherUser, otherUser);
     expect(() => makeDirectory(slot)).toThrow(
-      `belongs to user ${stranger}, who could replace what is read there: chown root ${slot.directory}`,
+      `belongs to user ${otherUser}, who could replace what is read there: chown root ${slot.directory}`,
     );
 
     mkdirSync(at('sticky'));
@@ -127,8 +127,8 @@ describe('finding 11: the cache directory', () => {
     mkdirSync(at('real'));
     symlinkSync(at('real'), at('sticky/link'));
     expect(() => checkOwnDirectory(at('sticky/link'))).not.toThrow();
-    spawnSync('chown', ['-h', String(stranger), at('sticky/link')]);
-    expect(() => checkOwnDirectory(at('sticky/link'))).toThrow(`${at('sticky/link')} belongs to user ${stranger}`);
+    spawnSync('chown', ['-h', String(otherUser), at('sticky/link')]);
+    expect(() => checkOwnDirectory(at('sticky/link'))).toThrow(`${at('sticky/link')} belongs to user ${otherUser}`);
   });
 
   test('a link in place of a file is not read', () => {
@@ -159,11 +159,11 @@ describe('finding 11: files that are believed', () => {
 
   test.skipIf(!isRoot)('of another user are refused', () => {
     writeFileSync(at('settings.json'), '{}');
-    chownSync(at('settings.json'), stranger, stranger);
+    chownSync(at('settings.json'), otherUser, otherUser);
     const program = join(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');
     const ran = spawnSync(process.execPath, [program, 'exec', '--settings', at('settings.json')], { encoding: 'utf8' });
     expect([ran.status, ran.stdout]).toEqual([3, '']);
-    expect(ran.stderr).toContain(`the settings: ${at('settings.json')} belongs to user ${stranger}`);
+    expect(ran.stderr).toContain(`the settings: ${at('settings.json')} belongs to user ${otherUser}`);
   });
 
   test('neither a pipe, a folder, a loop of links nor what is too large is read', () => {

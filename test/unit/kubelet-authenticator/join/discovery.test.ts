@@ -1,4 +1,4 @@
-/** What a server that nobody vouches for can make of discovery. The real cluster is in test/suites/control-plane/join/discovery.test.ts. */
+/** What an unverified server can do to discovery. The real cluster is in test/suites/control-plane/join/discovery.test.ts. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -57,11 +57,11 @@ describe('finding 16: before the server is trusted', () => {
     expect(calls).toHaveLength(1);
   });
 
-  test('pins are compared before anything is parsed: what is no kubeconfig at all has another CA first', async () => {
+  test('pins are compared before anything is parsed: text that is no kubeconfig is refused for its CA first', async () => {
     const other = await createTestAuthority('other');
     const text = `{{{ certificate-authority-data: ${Buffer.from(other.certificatePem).toString('base64')}\n`;
     expect((await discover(text)).found).toMatchObject({ problem: { why: 'CaNotPinned' } });
-    // Signed by whoever knows the token: the same.
+    // Also if a holder of the token has signed it.
     expect((await discover(text, { signed: true })).found).toMatchObject({ problem: { why: 'CaNotPinned' } });
   });
 
@@ -78,8 +78,8 @@ describe('finding 16: before the server is trusted', () => {
 
   test('the CA of another entry than the chosen one does not count', async () => {
     const other = await createTestAuthority('other');
-    const stranger = Buffer.from(other.certificatePem).toString('base64');
-    const text = `${entry().replace('name: ""', 'name: aside')}- name: ""\n  cluster: {server: "https://x", certificate-authority-data: ${stranger}}\n`;
+    const another = Buffer.from(other.certificatePem).toString('base64');
+    const text = `${entry().replace('name: ""', 'name: aside')}- name: ""\n  cluster: {server: "https://x", certificate-authority-data: ${another}}\n`;
     const { found, calls } = await discover(text, { signed: true });
     expect(found).toMatchObject({ problem: { why: 'CaNotPinned' } });
     expect(calls.some(({ bearer }) => bearer !== undefined)).toBe(false);
@@ -102,7 +102,7 @@ describe('finding 16: before the server is trusted', () => {
           ],
         }),
     ],
-  ])('an honest one in %s is found, and the token is shown', async (_, text) => {
+  ])('an honest one in %s is found, and gets the token', async (_, text) => {
     const { found, calls } = await discover(text(), { signed: true });
     // This server knows no token.
     expect(found).toMatchObject({ problem: { why: 'TokenCannotLogIn' } });

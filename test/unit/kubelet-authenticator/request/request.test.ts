@@ -13,7 +13,7 @@ if (!resolved.ok) throw new Error(resolved.problem.join());
 const settings = resolved.value;
 const wanted = { signerName: 'example.com/s', usages: ['client auth'], names: { ip: [], dns: [] } };
 
-const told: Record<string, string> = {
+const answers: Record<string, string> = {
   'meta-data/placement/region': 'cn-north-1',
   'meta-data/placement/availability-zone': 'cn-north-1b',
   'meta-data/instance-id': 'i-0123456789abcdef0',
@@ -33,7 +33,7 @@ const read: string[] = [];
 const imds = {
   read(path: string) {
     read.push(path);
-    return Promise.resolve(told[path]);
+    return Promise.resolve(answers[path]);
   },
 };
 const provider = awsProvider(imds, (proof) => {
@@ -41,7 +41,7 @@ const provider = awsProvider(imds, (proof) => {
   return Promise.resolve('k8s-aws-v1.x');
 });
 
-/** Provider and version, and what the DATA block says. */
+/** Provider and version, and the content of the DATA block. */
 function evidenceIn(text: string): readonly [version: string, data: object] {
   const decoded = decodeRequest(Buffer.from(text));
   const sent = decoded.ok ? decodeEvidence(decoded.value.evidence) : undefined;
@@ -136,9 +136,11 @@ test('names go into the request, the object into the API as it is', async () => 
   });
 });
 
-test('an instance without what a proof needs says what is missing, and repeats no secret', async () => {
+test('an instance that lacks what a proof needs: the message names what is missing, and contains no secret', async () => {
   const without = (path: string, text?: string) =>
-    awsProvider({ read: (asked) => Promise.resolve(asked === path ? text : told[asked]) }, () => Promise.resolve('x'));
+    awsProvider({ read: (asked) => Promise.resolve(asked === path ? text : answers[asked]) }, () =>
+      Promise.resolve('x'),
+    );
   const made = (broken: typeof provider) => makeRequest(settings, wanted, newKey('P-256'), broken, 'aws/v2', 0);
   const credentials = 'meta-data/identity-credentials/ec2/security-credentials/ec2-instance';
   await expect(made(without(credentials))).rejects.toThrow(`the metadata service has no ${credentials}`);

@@ -15,7 +15,7 @@ const problems = (text: string | undefined, flags: Parameters<typeof resolveSett
   return resolved.ok ? [] : resolved.problem;
 };
 
-test('what is not said has its default, and what is written is read again', () => {
+test('absent settings have defaults, and what is written is read again', () => {
   const resolved = settings();
   expect(resolved).toMatchObject({
     signerName: 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
@@ -47,7 +47,7 @@ test('flags take the place of the file, and can say everything', () => {
   expect(problems(undefined, flags)).toEqual([]);
 });
 
-test('the version of the evidence is one that the provider makes, or not said', () => {
+test('the version of the evidence is one that the provider makes, or absent', () => {
   expect(settings()).not.toHaveProperty('evidenceVersion');
   expect(settings({}, { 'evidence-version': 'aws/v1' })).toMatchObject({ evidenceVersion: 'aws/v1' });
   const written = encodeSettings(settings({ evidenceVersion: 'aws/v2' }));
@@ -60,7 +60,7 @@ test('the version of the evidence is one that the provider makes, or not said', 
   ]);
 });
 
-test('all that is wrong is told at once', () => {
+test('all problems are reported at once', () => {
   expect(problems('[]')).toEqual(['the settings file is not a JSON object']);
   expect(problems('{"token": "abcdef.')).toEqual(['the settings file is not a JSON object']);
   const wrong = {
@@ -83,16 +83,19 @@ test('all that is wrong is told at once', () => {
   ]);
 });
 
-test.each(['exec', 'serving'])('%s on a machine that never joined says who writes the settings', (command) => {
-  const program = resolve(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');
-  const ran = spawnSync(process.execPath, [program, command], { encoding: 'utf8' });
-  const lines = ran.stderr.trimEnd().split('\n');
-  expect([ran.status, ran.stdout]).toEqual([3, '']);
-  expect(lines).toContain('kubelet-authenticator: audience (--audience) is missing');
-  expect(lines.at(-1)).toBe(
-    'kubelet-authenticator: kubelet-authenticator join writes all settings to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
-  );
-});
+test.each(['exec', 'serving'])(
+  '%s on a machine that never joined names the command that writes the settings',
+  (command) => {
+    const program = resolve(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');
+    const ran = spawnSync(process.execPath, [program, command], { encoding: 'utf8' });
+    const lines = ran.stderr.trimEnd().split('\n');
+    expect([ran.status, ran.stdout]).toEqual([3, '']);
+    expect(lines).toContain('kubelet-authenticator: audience (--audience) is missing');
+    expect(lines.at(-1)).toBe(
+      'kubelet-authenticator: kubelet-authenticator join writes all settings to /etc/kubernetes/kubelet-authenticator/settings.json; --settings names another file',
+    );
+  },
+);
 
 test('finding 23: no line of the log begins another one, or steers a terminal', () => {
   const program = resolve(import.meta.dirname, '../../../../kubelet-authenticator/kubelet-authenticator.ts');

@@ -9,8 +9,8 @@ import type { DemoOverrides } from '../../../../../dev/demo.ts';
 import { createStandInAws } from '../../../../../dev/aws/stand-in-aws.ts';
 import { createTerminal } from '../../../../../dev/demo/terminal.ts';
 
-/** `told`: the text so far. */
-type Planted = (told: () => string) => DemoOverrides;
+/** `printed`: the text so far. */
+type Planted = (printed: () => string) => DemoOverrides;
 
 async function play(planted: Planted = () => ({})): Promise<{ code: number; text: string }> {
   let text = '';
@@ -46,11 +46,11 @@ describe('the hijack demo', () => {
   });
 
   const wrapAws =
-    (change: (aws: AwsPorts, told: () => string) => Partial<AwsPorts>, more: DemoOverrides = {}): Planted =>
-    (told) => ({ wrapAws: (aws) => ({ ...aws, ...change(aws, told) }), ...more });
-  /** For those that nobody ever answers. */
+    (change: (aws: AwsPorts, printed: () => string) => Partial<AwsPorts>, more: DemoOverrides = {}): Planted =>
+    (printed) => ({ wrapAws: (aws) => ({ ...aws, ...change(aws, printed) }), ...more });
+  /** For requests that are never answered. */
   const impatient = { patienceMilliseconds: 2_500 };
-  /** What EC2 says, changed. */
+  /** A changed answer of EC2. */
   const lying = (lie: (instance: InstanceDescription, calls: number) => InstanceDescription | 'notFound') =>
     wrapAws(({ ec2 }) => {
       let calls = 0;
@@ -68,11 +68,11 @@ describe('the hijack demo', () => {
   test.concurrent.each<[string, Planted, RegExp]>([
     [
       'an STS that looks at no signature: the overheard proof is good for any key',
-      wrapAws((_, told) => ({ sts: async () => callerIs(/demo-node-1 +(i-\w+)/.exec(told())?.[1] ?? '') })),
+      wrapAws((_, printed) => ({ sts: async () => callerIs(/demo-node-1 +(i-\w+)/.exec(printed())?.[1] ?? '') })),
       /a request that should be denied \(AttestationInvalid\) got a certificate/,
     ],
     [
-      'an STS that knows nobody',
+      'an STS that knows no caller',
       wrapAws(({ sts }) => ({ sts: async (request) => ({ ...(await sts(request)), status: 403 }) })),
       /the request was refused: AttestationInvalid/,
     ],
@@ -169,7 +169,7 @@ describe('the stand-in for AWS', () => {
   }
 });
 
-/** What STS says of an instance's own credentials. */
+/** What STS answers about an instance's own credentials. */
 function callerIs(instanceId: string): StsAnswer {
   const account = '000011112222';
   const result = {
