@@ -1,7 +1,5 @@
-/** What the program reads from a CertificateSigningRequest. */
+/** Reads the decision from a CertificateSigningRequest. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
-import type { Login } from '../request/login.ts';
-import type { PendingRequest } from './work.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
 
 export type Decision =
@@ -23,25 +21,6 @@ export function decisionOn(object: JsonObject): Decision {
   if (typeof certificate === 'string' && certificate !== '')
     return { kind: 'certificate', pem: Buffer.from(certificate, 'base64').toString('utf8') };
   return { kind: 'undecided', approved: conditions.some(({ type }) => type === 'Approved') };
-}
-
-/**
- * Whether this node created the object. Another user who may create requests could have taken its name first, and the
- * approver decides by the creator's user name.
- */
-export function isOurs(object: JsonObject, request: PendingRequest, signerName: string, login: Login): boolean {
-  const spec = objectOf(object['spec']);
-  const username = request.username ?? login.username;
-  return (
-    spec['request'] === Buffer.from(request.text, 'utf8').toString('base64') &&
-    spec['signerName'] === signerName &&
-    (username === undefined || spec['username'] === username)
-  );
-}
-
-export function usernameIn(object: JsonObject): string | undefined {
-  const { username } = objectOf(object['spec']);
-  return typeof username === 'string' && username !== '' ? username : undefined;
 }
 
 export function resourceVersionIn(object: JsonObject): string {

@@ -1,13 +1,13 @@
 /** Creates the request object in the cluster, or finds the one that an earlier run created. */
+import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Login } from '../request/login.ts';
 import { requestObject } from '../request/request.ts';
 import { update } from './attempt.ts';
 import type { Attempt } from './attempt.ts';
-import { isOurs, usernameIn } from './decision.ts';
 import type { PendingRequest } from './work.ts';
 
-export type Submitted =
+type Submitted =
   | { readonly kind: 'created'; readonly request: PendingRequest; readonly object: JsonObject }
   /** The cluster does not have this request, and sending it again would not help. A new one is needed. */
   | { readonly kind: 'lost' }
@@ -52,10 +52,24 @@ export async function submitRequest(
   return { kind: 'invalid', message: `the request is not accepted: ${message}` };
 }
 
+/**
+ * Whether this node created the object. Another user who may create requests could have taken its name first, and the
+ * approver decides by the creator's user name.
+ */
+function isOurs(object: JsonObject, request: PendingRequest, signerName: string, login: Login): boolean {
+  const spec = objectOf(object['spec']);
+  const username = request.username ?? login.username;
+  return (
+    spec['request'] === Buffer.from(request.text, 'utf8').toString('base64') &&
+    spec['signerName'] === signerName &&
+    (username === undefined || spec['username'] === username)
+  );
+}
+
 /** The API server's name for this node. A later run compares it, in case another user has taken the object's name. */
 function recordUsername(attempt: Attempt, request: PendingRequest, object: JsonObject): PendingRequest {
-  const username = usernameIn(object);
-  if (request.username !== undefined || username === undefined) return request;
+  const { username } = objectOf(object['spec']);
+  if (request.username !== undefined || typeof username !== 'string' || username === '') return request;
   const named = { ...request, username };
   update(attempt, { request: named });
   return named;

@@ -36,7 +36,7 @@ export interface PendingRequest {
   readonly username?: string;
 }
 
-/** undefined if there is none. The key is kept even if the purpose has changed: everything else belongs to one purpose. */
+/** undefined if the file does not exist. The key is kept even if the purpose has changed: everything else belongs to one purpose. */
 export function loadWork(slot: Slot, purpose: string): Result<WorkState | undefined, string> {
   const text = readText(workFile(slot));
   if (!text.ok) return text;

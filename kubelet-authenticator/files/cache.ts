@@ -8,7 +8,7 @@
  *
  * Other users cannot write there: see own-files.ts.
  *
- * Loaded by every call of the kubelet: imports only `node:fs`.
+ * Loaded by every call of the kubelet, so it imports little.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

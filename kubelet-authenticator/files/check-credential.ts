@@ -2,7 +2,7 @@
  * Checks a certificate from the cache or from the cluster: it matches its key, has this node's names, is valid now, and was
  * issued by a CA that the API server trusts.
  *
- * Loaded by every call of the kubelet: imports only `node:crypto`.
+ * Loaded by every call of the kubelet, so it imports little.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { pemBlocks } from '../../core/encoding/pem.ts';
@@ -50,7 +50,7 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
   let fits: boolean;
   try {
     const key = createPrivateKey(stored.keyPem);
-    chain = pemBlocks(stored.certificatePem, 'CERTIFICATE').map((pem) => new X509Certificate(pem));
+    chain = readBundle(stored.certificatePem);
     fits = chain[0]?.checkPrivateKey(key) === true;
   } catch {
     return no('cannot be read');

@@ -7,7 +7,7 @@
  *   every symbolic link        owned by root or this user
  *   the file                   a regular file, owned by root or this user, not writable by others
  *
- * Loaded by every call of the kubelet: imports only `node:fs`.
+ * Loaded by every call of the kubelet, so it imports little.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';

@@ -2,7 +2,7 @@
  * The settings of a node: one JSON file that `join` writes and root can read. A flag overrides each value. The file contains
  * no secrets, only the paths of files that do.
  *
- * Loaded by every call of the kubelet: imports only `node:` modules.
+ * Loaded by every call of the kubelet, so it imports little.
  */
 import { isAbsolute, join } from 'node:path';
 import type { Result } from '../../core/outcome/result.ts';
