@@ -8,6 +8,7 @@ import { parseSync } from 'oxc-parser';
 import { expect, test } from 'vitest';
 import { circles, filesImported, read, root, violations } from './imports.ts';
 import { mostFiles, rooms, tree } from './rooms.ts';
+import { mostTestFiles, testRoomTable, testRooms } from './test-rooms.ts';
 
 const files = globSync('{core,adapters,lambdas,lib,kubelet-authenticator,cli,dev}/**/*.ts', { cwd: root });
 const sources = files.map((file) => read(file, readFileSync(join(root, file), 'utf8')));
@@ -79,6 +80,16 @@ test('no file imports itself by way of others, types included', () => {
 test('docs/architecture.md shows this map', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
   expect(page).toContain(`\`\`\`\n${tree()}\n\`\`\``);
+});
+
+test('each folder of tests is on the map that test/README.md shows, and has about a dozen files', () => {
+  const testFiles = globSync('test/**/*.ts', { cwd: root });
+  const folders = testFiles.map((file) => /^test\/((?:suites|harness)\/[^/]+)\//.exec(file)?.[1] ?? '');
+  expect(new Set(folders.filter((folder) => folder !== ''))).toEqual(new Set(Object.keys(testRooms)));
+  expect(testFiles.filter((file) => /^test\/(?:suites|harness)\/[^/]+$/.test(file))).toEqual([]);
+  const counts = Map.groupBy(testFiles, dirname);
+  expect([...counts].filter(([, files]) => files.length > mostTestFiles).map(([folder]) => folder)).toEqual([]);
+  expect(readFileSync(join(root, 'test/README.md'), 'utf8')).toContain(testRoomTable());
 });
 
 /** Services do not know one another, so each is a part of its own. */

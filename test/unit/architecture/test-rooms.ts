@@ -1,0 +1,31 @@
+/** The folders of the tests beside test/unit, which mirrors the product. test/README.md shows the table. */
+export const testRooms: Readonly<Record<string, string>> = {
+  'suites/control-plane': 'the real kube-apiserver, etcd and kube-controller-manager, with the relay and the chart',
+  'suites/aws': 'LocalStack and MiniStack: stacks, permissions, stores, the front door, the functions',
+  'suites/node': 'kubelet-authenticator and the real kubelet with containerd',
+  'suites/process':
+    'processes that are killed, race each other or are missing; the conformance command; the test tools',
+  'suites/oracle': 'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint',
+  'suites/adversarial': 'hostile requests and tokens; mutants of the product',
+  'suites/simulation': 'the simulator and the scale model',
+  'harness/aws': 'emulators, deployments, tables, signatures',
+  'harness/lambda': 'deployed functions, their runtime, events',
+  'harness/fake-aws': 'STS, EC2 and instance metadata, as strict as AWS',
+  'harness/kubernetes': 'control planes, kubelets, and an API server in memory',
+  'harness/stack': 'relay, handlers and stores together, as processes or in one process',
+  'harness/attestation': 'machines that attest, and what attests them',
+  'harness/node': 'a node with kubelet-authenticator',
+  'harness/x509': 'keys, requests and certificates',
+  'harness/processes': 'processes, ports, proxies',
+  'harness/determinism': 'virtual time, seeded randomness, sizes by tier, counted steps',
+  'harness/mutants': 'plants mutants and runs the cases that must catch them',
+};
+
+/** Files of one folder of tests, at most. */
+export const mostTestFiles = 15;
+
+export function testRoomTable(): string {
+  return Object.entries(testRooms)
+    .map(([path, purpose]) => `| \`${path}/\` | ${purpose} |`)
+    .join('\n');
+}
