@@ -1,4 +1,4 @@
-import { isObject } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { HttpResult } from './transport.ts';
@@ -58,11 +58,8 @@ export function refusalOf(
 const tooLargeForEtcd = /etcdserver: request is too large|trying to send message larger than max/;
 
 function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
-  const details = status?.['details'];
-  const causes = isObject(details) ? details['causes'] : undefined;
-  return (
-    Array.isArray(causes) && causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge')
-  );
+  const { causes } = objectOf(status?.['details']);
+  return Array.isArray(causes) && causes.some((cause) => objectOf(cause)['reason'] === 'ResourceVersionTooLarge');
 }
 
 function parse(text: string): JsonObject | undefined {

@@ -12,7 +12,7 @@ import { connectTransport } from './login.ts';
 import type { KubernetesLogin } from './login.ts';
 import type { HttpCall, KubernetesTransport } from './transport.ts';
 import { decodeWatch } from './watch.ts';
-import { isObject } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 
 export interface KubernetesApi {
   readonly requests: RequestApi;
@@ -116,8 +116,7 @@ function requestApi(transport: KubernetesTransport): RequestApi {
     async reviewAccess(question, signal) {
       const answer = await ask(transport, { method: 'POST', path: reviewsPath, body: reviewOf(question), signal });
       if (!answer.ok) return answer;
-      const { status } = answer.value;
-      const allowed = isObject(status) ? status['allowed'] : undefined;
+      const { allowed } = objectOf(answer.value['status']);
       if (typeof allowed !== 'boolean') throw new Error('a SubjectAccessReview without an answer');
       return { ok: true, value: allowed };
     },
@@ -213,6 +212,5 @@ function pageOf(list: JsonObject): RequestPage {
 }
 
 function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object['metadata'];
-  return isObject(metadata) ? metadata : {};
+  return objectOf(object['metadata']);
 }

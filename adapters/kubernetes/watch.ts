@@ -1,5 +1,5 @@
 import type { ApiRefusal, JsonObject, WatchEvent } from '../../core/ports/kubernetes-api.ts';
-import { isObject } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 
 /** An object is at most 1.5 MiB in etcd. In JSON, base64 takes a third more, and a control character six times as much. */
 const maxLineBytes = 8 * 1_048_576;
@@ -53,8 +53,7 @@ function decodeLine(
   } catch {
     return { type: 'UNREADABLE', message: 'a line that is not JSON' };
   }
-  const type = isObject(event) ? event['type'] : undefined;
-  const object = isObject(event) ? event['object'] : undefined;
+  const { type, object } = objectOf(event);
   if (!isObject(object)) return { type: 'UNREADABLE', message: 'an event without an object' };
   switch (type) {
     case 'ADDED':
@@ -62,8 +61,7 @@ function decodeLine(
     case 'DELETED':
       return { type, object, bytes };
     case 'BOOKMARK': {
-      const metadata = object['metadata'];
-      const resourceVersion = isObject(metadata) ? metadata['resourceVersion'] : undefined;
+      const { resourceVersion } = objectOf(object['metadata']);
       if (typeof resourceVersion === 'string' && resourceVersion !== '') return { type, resourceVersion };
       return { type: 'UNREADABLE', message: 'a bookmark without a resourceVersion' };
     }
