@@ -58,7 +58,9 @@ function written(name: string, text: string): string {
 }
 
 /** Every file of a cloud assembly with what is in it. */
-function assembly(outdir: string): Map<string, string> {
+type Assembly = ReadonlyMap<string, string>;
+
+function assembly(outdir: string): Assembly {
   const files = readdirSync(outdir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return new Map(
     files
@@ -99,11 +101,26 @@ describe.skipIf(skipped)('npm run synth', () => {
 });
 
 describe.skipIf(skipped)('the app by itself', () => {
+  const [one, two] = ['one', 'two'];
+
+  test('takes ./countersign.yaml, does not take an example for it, and leaves nothing behind', () => {
+    const [current, temporary] = [join(folder, 'current'), join(folder, 'temporary')];
+    for (const path of [current, temporary]) mkdirSync(path);
+    const variables = { CDK_OUTDIR: join(folder, one), TMPDIR: temporary };
+    const run = (): Ran => alone([process.execPath, app], variables, current);
+    expect(run()).toEqual({
+      code: 3,
+      out: '',
+      err: 'there is no ./countersign.yaml; COUNTERSIGN_CONFIG names another file\n',
+    });
+    writeFileSync(join(current, 'countersign.yaml'), readFileSync(example));
+    expect(run()).toEqual({ code: 0, out: '', err: '' });
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
   test('makes the same of the same file, whenever and from wherever it is run', () => {
-    const [one, two] = [join(folder, 'one'), join(folder, 'two')];
-    expect(synthesise(example, one)).toEqual({ code: 0, out: '', err: '' });
-    expect(synthesise(example, two, root).code).toBe(0);
-    const [first, second] = [assembly(one), assembly(two)];
+    expect(synthesise(example, join(folder, two), root)).toEqual({ code: 0, out: '', err: '' });
+    const [first, second] = [one, two].map((name) => assembly(join(folder, name))) as [Assembly, Assembly];
     expect([...first.keys()]).toEqual([...second.keys()]);
     // The construct tree and the metadata beside it tell of the run; neither is deployed.
     const deployed = [...first].filter(([name]) => /\.(template|assets)\.json$|^asset\./.test(name));
@@ -131,30 +148,6 @@ describe.skipIf(skipped)('the app by itself', () => {
     );
     const der = pem.replaceAll(/-----[^-]*-----|\s/g, '');
     expect(files.filter(([name, text]) => name.startsWith('asset.') && text.includes(der)).length).toBe(2);
-  });
-
-  test('leaves nothing behind', () => {
-    const temporary = join(folder, 'temporary');
-    mkdirSync(temporary);
-    const { code } = alone([process.execPath, app], {
-      COUNTERSIGN_CONFIG: example,
-      CDK_OUTDIR: join(folder, 'three'),
-      TMPDIR: temporary,
-    });
-    expect([code, readdirSync(temporary)]).toEqual([0, []]);
-  });
-
-  test('takes ./countersign.yaml, and does not take an example for it', () => {
-    const empty = join(folder, 'empty');
-    mkdirSync(empty);
-    const run = (): Ran => alone([process.execPath, app], { CDK_OUTDIR: join(folder, 'out') }, empty);
-    expect(run()).toEqual({
-      code: 3,
-      out: '',
-      err: 'there is no ./countersign.yaml; COUNTERSIGN_CONFIG names another file\n',
-    });
-    writeFileSync(join(empty, 'countersign.yaml'), readFileSync(example));
-    expect(run()).toEqual({ code: 0, out: '', err: '' });
   });
 
   const cluster = (text: string): string =>

@@ -13,6 +13,7 @@ import {
 import { makeRequest, newKey } from '../../../harness/x509/requests.ts';
 import { startRelay, type Relay } from '../../../harness/stack/stack.ts';
 import { conditionOf, csrPath, eventually, readRequest, type CsrObject } from '../../../harness/stack/requests.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
@@ -31,8 +32,9 @@ clusters:
       aws: { accounts: { '111122223333': {} }, regions: [eu-central-1], tags: { a: b }, nodeName: [instanceId] }
 `;
 
-const padded = 240;
-const honest = 30;
+/** Each is more than a megabyte in etcd, and the relay lists and watches all of them. */
+const padded = byTier({ default: 60, deep: 240 });
+const honest = byTier({ default: 10, deep: 30 });
 /** One GET and one PUT. Whether the PUT fits into etcd, the relay learns from its answer. */
 const callsForOne = 2;
 const steps = ['sign', 'attest', 'approve'] as const;

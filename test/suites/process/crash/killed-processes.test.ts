@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { refuseToComplete } from '../../../harness/stack/stack.ts';
 import type { Decision, Moment, ProxiedCall } from '../../../harness/stack/proxy.ts';
 import { approve, createRequest, eventually, settled } from '../../../harness/stack/requests.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { expectEnds, startProxiedStack, type ProxiedStack } from './proxied-stack.ts';
 
@@ -74,7 +75,8 @@ describe.skipIf(skip)('killed at a call', () => {
     expect(passed).toEqual(new Set(points.flatMap((point) => [`before ${point}`, `after ${point}`])));
   });
 
-  const deaths = points.flatMap((point) =>
+  const killedAt = byTier({ default: points.filter((point) => !point.endsWith('refused')), deep: points });
+  const deaths = killedAt.flatMap((point) =>
     (['before', 'after'] as const).flatMap((moment) =>
       // Nobody waits for an Event: the sign call of the next request may be under way by then.
       (point === 'event' ? (['relay'] as const) : (['relay', 'dev server'] as const)).map((victim) => ({
