@@ -1,6 +1,5 @@
 /** A CA whose key is in a key store: it is used only while its certificate and key match. */
 import { checkCaCertificate } from '../x509/ca-certificate.ts';
-import { CertificateUnreadableError } from '../x509/read-certificate.ts';
 import type { Authority } from '../x509/leaf-certificate.ts';
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
@@ -41,11 +40,7 @@ export interface CaKey {
 
 /** `Missing`: it was not made yet. The others: the stored CA must not be used before an operator has looked at it. */
 export type CaFault = 'Missing' | 'OtherKey' | 'AlgorithmMismatch' | 'CertificateMismatch';
-export interface CaProblem {
-  readonly why: CaFault;
-  readonly message: string;
-}
-export type LoadedCa = Result<Authority, CaProblem>;
+export type LoadedCa = Result<Authority, { readonly why: CaFault; readonly message: string }>;
 
 /** The stored CA, checked against its key. Throws when the store or the key cannot be asked. */
 export async function loadAuthority(ca: CaConfiguration, key: CaKey, store: CaStore): Promise<LoadedCa> {
@@ -65,7 +60,7 @@ export function authorityFrom(
   if (record.keyId !== key.keyId) return fault('OtherKey', `CA ${ca.name} was made with another key`);
   const wrongAlgorithm = algorithmFault(ca, algorithms);
   if (wrongAlgorithm !== undefined) return wrongAlgorithm;
-  const faults = certificateFaults(record.certificate, spki);
+  const faults = checkCaCertificate(record.certificate, spki);
   if (faults.length > 0)
     return fault('CertificateMismatch', `the certificate of CA ${ca.name} cannot be used: ${faults.join('; ')}`);
   const { certificate } = record;
@@ -76,20 +71,11 @@ export function authorityFrom(
 export function algorithmFault(
   ca: CaConfiguration,
   algorithms: readonly string[],
-): Result<never, CaProblem> | undefined {
+): Extract<LoadedCa, { ok: false }> | undefined {
   if (algorithms.includes(ca.signatureAlgorithm)) return undefined;
   return fault('AlgorithmMismatch', `the key of CA ${ca.name} does not sign with ${ca.signatureAlgorithm}`);
 }
 
-function certificateFaults(certificate: Uint8Array, spki: Uint8Array): readonly string[] {
-  try {
-    return checkCaCertificate(certificate, spki);
-  } catch (error) {
-    if (error instanceof CertificateUnreadableError) return [error.message];
-    throw error;
-  }
-}
-
-function fault(why: CaFault, message: string): Result<never, CaProblem> {
+function fault(why: CaFault, message: string): Extract<LoadedCa, { ok: false }> {
   return failure({ why, message });
 }

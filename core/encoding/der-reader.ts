@@ -8,11 +8,6 @@
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
 
-/** A reason in words, in the rooms that do not use core/outcome/result.ts yet. */
-export interface Problem {
-  readonly problem: string;
-}
-
 export interface DerElement {
   /** The identifier octet: class, constructed bit and number in one (X.690 §8.1.2). */
   readonly tag: number;

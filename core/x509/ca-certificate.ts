@@ -9,7 +9,8 @@
  * The TBS is built here and signed by a port (core/ca/issue-ca-certificate.ts), because the key may be in a KMS.
  */
 import { X509Certificate } from 'node:crypto';
-import { certificateFacts } from './read-certificate.ts';
+import { certificateFacts, CertificateUnreadableError } from './read-certificate.ts';
+import type { CertificateFacts } from './read-certificate.ts';
 import { backdate } from './validity.ts';
 import type { SignatureAlgorithm } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
@@ -86,10 +87,16 @@ export function encodeCaSubject({ commonName, organization, organizationalUnit, 
 
 /**
  * Why this certificate must not issue with the key of `spki`; empty if it may. Called for every CA certificate before
- * its first use. Throws if the bytes are not a certificate. Expiry is checked at each signature.
+ * its first use. Expiry is checked at each signature.
  */
 export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): string[] {
-  const facts = certificateFacts(certificate);
+  let facts: CertificateFacts;
+  try {
+    facts = certificateFacts(certificate);
+  } catch (error) {
+    if (error instanceof CertificateUnreadableError) return [error.message];
+    throw error;
+  }
   const keyUsage = facts.extensions.get(extensionType.keyUsage)?.value;
   // DER of the BIT STRING: tag, length, unused bits, then the bits 0 to 7.
   const maySign = keyUsage === undefined || ((keyUsage[3] ?? 0) & (0x80 >> keyCertSign)) !== 0;
