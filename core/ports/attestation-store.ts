@@ -155,20 +155,14 @@ export type IdentityWrite =
 export type ClaimWrite =
   { readonly kind: 'written' } | { readonly kind: 'verdict'; readonly found: Verdict } | { readonly kind: 'changed' };
 
-export interface Recalled {
-  /** Without expired ones. */
-  readonly verdict?: Verdict;
-  readonly refusals: number;
-}
-
 export interface AttestationStore extends LockReader {
   /** Without expired ones. */
   findVerdict(uid: string, now: Instant): Promise<Verdict | undefined>;
   findIdentity(identity: string): Promise<IdentityRecord | undefined>;
   /** The record of the holder of a node name, active or not. */
   findNode(nodeName: string): Promise<IdentityRecord | undefined>;
-  /** The reads before a request is judged, in one call; the two need not be of one moment. */
-  recall(uid: string, count: RefusalCount, now: Instant): Promise<Recalled>;
+  /** The reads before a request is judged, in one call, without expired verdicts. The two need not be of one moment. */
+  recall(uid: string, count: RefusalCount, now: Instant): Promise<{ verdict?: Verdict; refusals: number }>;
   lookup(question: Lookup): Promise<LookupResult>;
   /**
    * Writes an observation about a machine, without a verdict. Condition: record-current. `false`: the record changed since

@@ -37,13 +37,13 @@ import {
 import { isKnownUsage, usageTable } from './key-usages.ts';
 import type { UsageMeaning } from './key-usages.ts';
 
-/** A CA that issues: its certificate, the certificates between it and the root (never the root), and its key. */
+/** A CA that issues. */
 export interface Authority {
   /** Its name in countersign.yaml. */
   readonly name: string;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** DER, in the order they follow the leaf in `status.certificate`; empty for a self-signed CA. */
+  /** DER, in the order in which they follow the leaf, without the root; empty for a self-signed CA. */
   readonly intermediates: readonly Uint8Array[];
   readonly signer: Signer;
 }
