@@ -55,6 +55,8 @@ const changes = [
       "if (standing === undefined) return { kind: 'changed' };",
       "if (standing === undefined) return { kind: 'verdict', found: claim.verdict };",
     ],
+    ['exact entries are not on the list', 'read(keys.machine(name)) !== undefined', 'name === undefined'],
+    ['a pattern keeps its prefix', 'map((name) => name.slice(patternPrefix.length))', 'map((name) => name)'],
     ['the patterns’ own item is on the list', "machines.filter((name) => !name.includes('*'))", 'machines'],
     [
       'a name’s holder is not read with it',
