@@ -179,7 +179,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
       env: { PATH: process.env['PATH'] },
     });
     expect(result.stderr).toBe('');
-    expect(result.stdout).toMatch(/^Forwards approved CertificateSigningRequests/);
+    expect(result.stdout).toMatch(/^Forwards approved CertificateSigningRequests/m);
     expect(result.status).toBe(0);
   });
 
