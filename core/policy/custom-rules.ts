@@ -7,7 +7,7 @@ import type { CustomRules } from './profile.ts';
 import { atMost, quoted, quotedList } from '../outcome/printable-text.ts';
 import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
-import { commonNameAllowed, organizationsAllowed } from './subject-rules.ts';
+import { commonNameAllowed, hasNames, organizationsAllowed } from './subject-rules.ts';
 import { isExtendedUsage } from '../x509/key-usages.ts';
 
 const commonNameType = '2.5.4.3';
@@ -87,11 +87,11 @@ const sanRequired: Rule = {
   check: 'a subjectAltName is present where the profile wants one',
   code: 'SanNotPermitted',
   observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.email, ...sans.ip, ...sans.uri]),
-  violations: (question) => {
-    const { dns, email, ip, uri } = question.request.sans;
-    const present = [dns, email, ip, uri].some((names) => names.length > 0);
-    return violationUnless(present || !rulesOf(question).sans.required, 'a subjectAltName is required');
-  },
+  violations: (question) =>
+    violationUnless(
+      hasNames(question.request.sans) || !rulesOf(question).sans.required,
+      'a subjectAltName is required',
+    ),
 };
 
 export const customRules: readonly Rule[] = [

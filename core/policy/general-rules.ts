@@ -82,6 +82,6 @@ export const requesterAllowed: Rule = {
 };
 
 /** Exactly the node of the certificate: a node's credential cannot get a certificate for another node. */
-export function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
+function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
   return username.startsWith(nodeUserPrefix) && username === subject.commonName && groups.includes(nodesGroup);
 }

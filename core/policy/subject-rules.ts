@@ -101,6 +101,6 @@ function hasSubject(subject: Subject): boolean {
   return encodeSubject(subject).length > 2;
 }
 
-function hasNames({ dns, email, ip, uri }: SubjectAltNames): boolean {
+export function hasNames({ dns, email, ip, uri }: SubjectAltNames): boolean {
   return [dns, email, ip, uri].some((names) => names.length > 0);
 }

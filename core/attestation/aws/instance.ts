@@ -52,12 +52,6 @@ export interface ExpectedInstance extends NamedInstance {
   readonly privateIp?: string;
 }
 
-/** Which names and addresses count as the machine's. */
-export interface MachinePolicy {
-  readonly nodeName: readonly NodeNameRule[];
-  readonly instance: Pick<AwsAttestation['instance'], 'addresses'>;
-}
-
 /** All violations of a running instance; the caller checks the state. */
 export function checkInstance(
   policy: AwsAttestation,
@@ -153,7 +147,10 @@ function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: Ins
 
 /** The names and addresses of the machine by EC2's answer; `instance.addresses` of the policy says which addresses count. */
 export function describeMachine(
-  { nodeName: rules, instance: { addresses: which } }: MachinePolicy,
+  {
+    nodeName: rules,
+    instance: { addresses: which },
+  }: Pick<AwsAttestation, 'nodeName'> & { instance: Pick<AwsAttestation['instance'], 'addresses'> },
   { identity }: ExpectedInstance,
   instance: InstanceDescription,
 ): Machine {
