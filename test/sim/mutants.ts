@@ -12,8 +12,8 @@ export const mutants: Readonly<Record<'profile' | 'ledger' | 'first use' | 'audi
       ['any DNS name fits any pattern', 'dnsMatchesAny(dns, value)', '(dns.length > 0 || value !== undefined)'],
       [
         'a required name is refused even where there is one',
-        'violationUnless(present || !rulesOf(question).sans.required,',
-        'violationUnless(!rulesOf(question).sans.required,',
+        'hasNames(question.request.sans) || !rulesOf(question).sans.required,',
+        '!rulesOf(question).sans.required,',
       ],
     ),
   ],

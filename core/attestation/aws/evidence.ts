@@ -55,8 +55,9 @@ type Fields = Readonly<Record<string, unknown>>;
 /** `{"account":"…","region":"…","instance":"i-…"}`: to be confirmed by STS and EC2. */
 function readClaims({ account, region, instance: instanceId }: Fields): Result<ClaimedInstance, string> {
   if (typeof account !== 'string' || !isAccountId(account)) return wrongData('names no account');
-  const partition = typeof region === 'string' ? partitionOf(region) : undefined;
-  if (typeof region !== 'string' || partition === undefined) return wrongData('names no region of a known partition');
+  if (typeof region !== 'string') return wrongData('names no region of a known partition');
+  const partition = partitionOf(region);
+  if (partition === undefined) return wrongData('names no region of a known partition');
   if (typeof instanceId !== 'string' || !isInstanceId(instanceId)) return wrongData('names no instance');
   const named = { account, region, instanceId };
   return success({ ...named, identity: identityOf(named), partition });

@@ -21,6 +21,7 @@ const described: readonly (readonly [
   ['not known', identity, 'notFound'],
   ['of another account', identity.replace(world.account, world.otherAccount), {}],
   ['of another region', identity.replace(world.region, 'us-east-1'), {}],
+  ['not an instance', 'aws#other', {}],
 ];
 
 const asked = Object.entries(casesBySubject).flatMap(([subject, list]) =>
