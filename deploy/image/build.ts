@@ -66,13 +66,19 @@ const withoutUnusedModels: Plugin = {
   name: 'without unused models',
   setup(build) {
     const ours = 'resolved by this plugin';
-    build.onResolve({ filter: /./ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
-      if (pluginData === ours || kind !== 'import-statement') return undefined;
-      const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: ours });
-      return found.path.includes('/node_modules/@kubernetes/client-node/dist/')
-        ? { ...found, sideEffects: false }
-        : found;
-    });
+    build.onResolve(
+      { filter: /^@kubernetes\/client-node$/ },
+      async ({ path, kind, importer, resolveDir, pluginData }) => {
+        if (pluginData === ours || kind !== 'import-statement') return undefined;
+        return { ...(await build.resolve(path, { kind, importer, resolveDir, pluginData: ours })), sideEffects: false };
+      },
+    );
+    // The library's modules import each other by file name. To let esbuild resolve these names takes 20 seconds.
+    build.onResolve({ filter: /^\.\.?\/.*\.js$/ }, ({ path, kind, importer, resolveDir }) =>
+      kind === 'import-statement' && importer.includes('/node_modules/@kubernetes/client-node/dist/')
+        ? { path: join(resolveDir, path), sideEffects: false }
+        : undefined,
+    );
   },
 };
 
