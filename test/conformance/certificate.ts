@@ -1,6 +1,10 @@
-/** What can be wrong with an issued answer and with the certificate in it. Judged by node:crypto and a reader of the tests' own. */
+/**
+ * What can be wrong with an issued answer and with the certificate in it. A second implementation judges: fields are read by
+ * @peculiar/x509, signatures by OpenSSL in node:crypto.
+ */
+import 'reflect-metadata';
 import type { X509Certificate } from 'node:crypto';
-import { fieldsOf } from '../corpus/certificate-fields.ts';
+import * as x509 from '@peculiar/x509';
 import { certificateField, certificatesIn, saidBy } from './answers.ts';
 import type { Answer } from './answers.ts';
 import { unless } from './check.ts';
@@ -20,14 +24,14 @@ export function notIssued(answer: Answer): readonly string[] {
   ];
 }
 
-/** RFC 5280 §4.2.1.9 and .3; what the recipe in docs/signers.md holds, and its order. Hex of the object identifiers. */
+/** RFC 5280 §4.2.1.9 and .3; the extensions of the recipe in docs/signers.md, in order. */
 const recipe = [
-  ['551d0f', 'keyUsage'],
-  ['551d25', 'extKeyUsage'],
-  ['551d13', 'basicConstraints'],
-  ['551d0e', 'subjectKeyIdentifier'],
-  ['551d23', 'authorityKeyIdentifier'],
-  ['551d11', 'subjectAltName'],
+  ['2.5.29.15', 'keyUsage'],
+  ['2.5.29.37', 'extKeyUsage'],
+  ['2.5.29.19', 'basicConstraints'],
+  ['2.5.29.14', 'subjectKeyIdentifier'],
+  ['2.5.29.35', 'authorityKeyIdentifier'],
+  ['2.5.29.17', 'subjectAltName'],
 ] as const;
 
 export function notPem(base64: string): readonly string[] {
@@ -72,19 +76,27 @@ export function brokenChain(
 }
 
 export function notALeaf(leaf: X509Certificate): readonly string[] {
-  const { extensions } = fieldsOf(leaf.raw);
-  const found = extensions.map(({ oid }) => oid);
+  let read: x509.X509Certificate;
+  try {
+    read = secondReading(leaf);
+  } catch {
+    return ['a second reader cannot read it'];
+  }
+  const found = read.extensions.map(({ type }) => type);
   const known = recipe.map(([oid]) => oid as string).filter((oid) => found.includes(oid));
-  const constraints = extensions.find(({ oid }) => oid === '551d13');
-  const bits = extensions.find(({ oid }) => oid === '551d0f')?.value;
+  const constraints = read.getExtension(x509.BasicConstraintsExtension);
+  const value = constraints === null ? 'absent' : Buffer.from(constraints.value).toString('hex');
+  const usages = read.getExtension(x509.KeyUsagesExtension)?.usages ?? 0;
   return [
     // X509Certificate.ca asks for keyCertSign as well, which other verifiers do not.
     ...unless(
-      constraints?.critical === true && constraints.value.toString('hex') === '3000',
-      `basicConstraints is ${constraints?.value.toString('hex') ?? 'absent'}, not 3000 and critical`,
+      constraints?.critical === true && value === '3000',
+      `basicConstraints is ${value}, not 3000 and critical`,
     ),
-    // keyCertSign and cRLSign are bits 5 and 6: 0x04 and 0x02 of the first octet of bits.
-    ...unless(((bits?.[3] ?? 0) & 0x06) === 0, 'its key may sign certificates or CRLs'),
+    ...unless(
+      (usages & (x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign)) === 0,
+      'its key may sign certificates or CRLs',
+    ),
     ...unless(
       found.join() === known.join(),
       `its extensions are not those of the recipe, in order (${recipe.map(([, name]) => name).join(', ')})`,
@@ -92,12 +104,17 @@ export function notALeaf(leaf: X509Certificate): readonly string[] {
   ];
 }
 
-/** A minute of difference between the endpoint's clock and ours is nobody's fault. */
+function secondReading(certificate: X509Certificate): x509.X509Certificate {
+  return new x509.X509Certificate(new Uint8Array(certificate.raw));
+}
+
+/** The endpoint's clock and the checker's may differ by a minute. */
 const clockLeeway = 60_000;
 
 export function wrongValidity(leaf: X509Certificate, anchors: readonly X509Certificate[]): readonly string[] {
   const now = Date.now();
-  const [from, to] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
+  const { notBefore, notAfter } = secondReading(leaf);
+  const [from, to] = [notBefore.getTime(), notAfter.getTime()];
   const issuers = anchors.filter((anchor) => leaf.checkIssued(anchor));
   return [
     ...unless(from <= now + clockLeeway, `it is not valid yet: from ${leaf.validFrom}`),
