@@ -25,12 +25,12 @@ Examples:
 Exit codes: 0 ok, 1 refused, 2 usage, 3 configuration, 4 not found, 5 temporary, 6 conflict.
 More: docs/cli.md`;
 
-export async function main(argv: readonly string[], world: Io): Promise<ExitCode> {
+export async function main(argv: readonly string[], unescaped: Io): Promise<ExitCode> {
   // Output may hold text from cluster objects, files and servers. No control character may reach the terminal, even if a command does not escape it.
   const io: Io = {
-    ...world,
-    out: (text) => world.out(withoutHidden(text)),
-    err: (text) => world.err(withoutHidden(text)),
+    ...unescaped,
+    out: (text) => unescaped.out(withoutHidden(text)),
+    err: (text) => unescaped.err(withoutHidden(text)),
   };
   let code: ExitCode = exitCodes.ok;
   const program = new CliCommand('countersign', (given) => {
@@ -63,7 +63,7 @@ export async function main(argv: readonly string[], world: Io): Promise<ExitCode
     }
     // --help is not an error; commander has printed every other message itself.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    // A bug. Exit code 1 would mean that the answer is no.
+    // A bug; exit code 1 would mean a refusal.
     io.err(`countersign: unexpected: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
     return exitCodes.temporary;
   }

@@ -2,13 +2,13 @@
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { awsFailure } from './aws-failure.ts';
 
-/** Default region: as for the aws command line. */
-type AwsPlace = { readonly region?: string };
+/** Without a region: as for the aws command line. */
+type AwsRegion = { readonly region?: string };
 
 const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
-/** ARN of the login. STS answers this without any permission. */
-export async function callerArn(place: AwsPlace): Promise<string> {
+/** The ARN of the operator's login. It needs no permission. */
+export async function callerArn(place: AwsRegion): Promise<string> {
   // Each client is loaded where it is used, since loading one takes longer than running a command that needs none.
   const { GetCallerIdentityCommand, STSClient } = await import('@aws-sdk/client-sts');
   const client = new STSClient({ maxAttempts: 3, requestHandler, ...place });
@@ -23,10 +23,10 @@ export async function callerArn(place: AwsPlace): Promise<string> {
   }
 }
 
-/** Undefined: the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint`: what to do without that right. */
+/** Undefined if the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint` says what to do without that permission. */
 export async function stackOutputs(
   stack: string,
-  place: AwsPlace,
+  place: AwsRegion,
   hint: string,
 ): Promise<Readonly<Record<string, string>> | undefined> {
   const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');

@@ -10,18 +10,18 @@ interface AwsError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** `service`: its name for the message. */
+/** `service`: name of the AWS service or function, for the message. */
 export function awsFailure(service: string, error: unknown): CommandFailure {
   if (error instanceof CommandFailure) return error;
   if (error instanceof ThrottledError)
     return new CommandFailure(exitCodes.temporary, `${service}: ${error.message}`, 'try again');
   if (error instanceof MisconfigurationError && error.cause === undefined)
     return new CommandFailure(exitCodes.configuration, error.message);
-  // The adapters hide AWS's message, because functions must not log it. The operator needs it: the operator's own right is missing.
+  // The adapters hide AWS's message in `cause`, because functions must not log it. Here it names the permission that the operator lacks.
   const cause = error instanceof MisconfigurationError ? error.cause : error;
   const { name, message, code, $metadata }: AwsError = cause instanceof Error ? cause : new Error(String(cause));
-  const what = code ?? name;
-  if (what === 'ResourceNotFoundException')
+  const errorCode = code ?? name;
+  if (errorCode === 'ResourceNotFoundException')
     return new CommandFailure(exitCodes.notFound, `${service}: there is no such table in this account and region`);
   // Without a login or a region the SDK sends no request.
   if (/^region (is missing|not accepted)/i.test(message))
@@ -30,6 +30,6 @@ export function awsFailure(service: string, error: unknown): CommandFailure {
     return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
   const http = $metadata?.httpStatusCode ?? 0;
   if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
-    return new CommandFailure(exitCodes.configuration, `${service} refuses: ${what}: ${message}`.slice(0, 600));
-  return new CommandFailure(exitCodes.temporary, `${service} did not answer: ${what}: ${message}`.slice(0, 600));
+    return new CommandFailure(exitCodes.configuration, `${service} refuses: ${errorCode}: ${message}`.slice(0, 600));
+  return new CommandFailure(exitCodes.temporary, `${service} did not answer: ${errorCode}: ${message}`.slice(0, 600));
 }

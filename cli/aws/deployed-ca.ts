@@ -21,7 +21,7 @@ export async function initDeployedCa(flags: DeployedFlags, io: Io): Promise<Show
   throw new CommandFailure(
     exitCodes.conflict,
     `cluster ${flags.cluster} already has a CA ${flags.name}; it was left as it is`,
-    // It needs no shell quotes, since names are DNS labels.
+    // The names need no shell quotes, since they are DNS labels.
     `countersign ca show --cluster ${flags.cluster} --name ${flags.name} shows it`,
   );
 }
@@ -35,19 +35,19 @@ async function invoke(
   flags: DeployedFlags,
   io: Io,
 ): Promise<{ ca: ShownCa; created: boolean }> {
-  const called = flags.function ?? functionName(flags.cluster, 'ca');
+  const target = flags.function ?? functionName(flags.cluster, 'ca');
   const answer = await io.callFunction({
-    functionName: called,
+    functionName: target,
     request: { action, ca: flags.name },
     region: flags.region,
   });
   const { cluster, cas } = objectOf(answer);
   const ca = objectOf(Array.isArray(cas) ? (cas as readonly unknown[])[0] : undefined);
-  // --function may name a function of another program.
+  // --function may name any function of the account.
   if (typeof cluster !== 'string' || ca['name'] !== flags.name)
-    throw new CommandFailure(exitCodes.configuration, `${called} does not answer like the ca function of a cluster`);
+    throw new CommandFailure(exitCodes.configuration, `${target} does not answer like the ca function of a cluster`);
   if (cluster !== flags.cluster)
-    throw new CommandFailure(exitCodes.configuration, `${called} is of cluster ${cluster}, not ${flags.cluster}`);
+    throw new CommandFailure(exitCodes.configuration, `${target} is of cluster ${cluster}, not ${flags.cluster}`);
   if (ca['ok'] !== true) throw faultOf(ca, flags);
   const { certificatePem, keyId, signatureAlgorithm } = ca;
   const certificate = new Uint8Array(new X509Certificate(String(certificatePem)).raw);

@@ -18,7 +18,7 @@ export async function callFunction({ functionName, region, request }: FunctionCa
       new InvokeCommand({ FunctionName: functionName, Payload: Buffer.from(JSON.stringify(request)) }),
     );
     const payload: unknown = JSON.parse(Buffer.from(answer.Payload ?? []).toString('utf8') || 'null');
-    if (answer.FunctionError !== undefined) throw failedFunction(functionName, payload);
+    if (answer.FunctionError !== undefined) throw functionFailure(functionName, payload);
     return payload;
   } catch (error) {
     if (error instanceof Error && error.name === 'ResourceNotFoundException')
@@ -33,8 +33,8 @@ export async function callFunction({ functionName, region, request }: FunctionCa
   }
 }
 
-/** The functions throw for temporary failures, and MisconfigurationError for a wrong configuration. */
-function failedFunction(functionName: string, payload: unknown): CommandFailure {
+/** A MisconfigurationError means a wrong configuration. Every other error of a function is temporary. */
+function functionFailure(functionName: string, payload: unknown): CommandFailure {
   const { errorType, errorMessage } = (payload ?? {}) as { errorType?: unknown; errorMessage?: unknown };
   const message = `${functionName} failed: ${String(errorType)}: ${String(errorMessage)}`.slice(0, 600);
   return errorType === 'MisconfigurationError'

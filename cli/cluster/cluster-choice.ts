@@ -20,7 +20,7 @@ export function addClusterOptions(command: CliCommand): CliCommand {
     .option('--cluster <name>', 'cluster of that file [COUNTERSIGN_CLUSTER]');
 }
 
-/** The file of the flag or the environment, or the one in the current folder; undefined if there is none. */
+/** The file that the flag or the environment names, else ./countersign.yaml; undefined if that does not exist. */
 export function configurationFile(flag: string | undefined, io: Io): string | undefined {
   return (
     flag ??
@@ -67,7 +67,7 @@ export async function readConfiguration(file: string, io: Io): Promise<Configura
   return parsed.configuration;
 }
 
-/** In the format of compilers, so that editors can jump there. */
+/** In the format of compiler errors, so that editors can jump to the line. */
 export function problemText({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
 }

@@ -27,7 +27,7 @@ const names = {
 } as const;
 type ControllerName = keyof typeof names;
 
-/** As kube-controller-manager reads --controllers: the first entry for the controller decides, then `*` (IsControllerEnabled). */
+/** Like IsControllerEnabled of kube-controller-manager: the first entry for the controller decides; without such an entry, `*`. */
 export function controllerIsOn(flag: string | undefined, controller: ControllerName): boolean {
   const known: readonly string[] = names[controller];
   const words = (flag ?? '*').split(',').map((word) => word.trim());
@@ -40,7 +40,7 @@ function canSign(args: ReadonlyMap<string, string>): boolean {
   return [...args].some(([flag, value]) => /^cluster-signing-.*cert-file$/.test(flag) && value !== '');
 }
 
-/** Flags in `--name=value` and `--name value` form; the last of several counts, as in Go. */
+/** Flags in `--name=value` and `--name value` form. The last value of a repeated flag counts, as in Go. */
 export function flagsOf(words: readonly string[]): ReadonlyMap<string, string> {
   const flags = new Map<string, string>();
   for (const [index, word] of words.entries()) {
@@ -52,7 +52,7 @@ export function flagsOf(words: readonly string[]): ReadonlyMap<string, string> {
 
 export async function viewControllerManager(cluster: ClusterClients): Promise<ControllerManagerView> {
   const pods = await controllerManagerPods(cluster);
-  const of = (controller: ControllerName): SeenController => {
+  const stateOf = (controller: ControllerName): SeenController => {
     if (pods.length === 0)
       return { state: 'not seen', seen: ['no Pod in kube-system has component=kube-controller-manager or its name'] };
     const each = pods.map(({ name, flags }) => {
@@ -67,7 +67,8 @@ export async function viewControllerManager(cluster: ClusterClients): Promise<Co
     // Each replica may become the leader.
     return { state: each.some(({ on }) => on) ? 'on' : 'off', seen: each.map(({ text }) => text) };
   };
-  return { csrsigning: of('csrsigning'), csrapproving: of('csrapproving'), afterUpgrade: await afterUpgrade(cluster) };
+  const [csrsigning, csrapproving] = [stateOf('csrsigning'), stateOf('csrapproving')];
+  return { csrsigning, csrapproving, afterUpgrade: await afterUpgrade(cluster) };
 }
 
 async function controllerManagerPods({ core }: ClusterClients) {
@@ -82,7 +83,7 @@ async function controllerManagerPods({ core }: ClusterClients) {
   });
 }
 
-/** The part of kubeadm's ClusterConfiguration that matters here, as far as the document has it. */
+/** The part of kubeadm's ClusterConfiguration that matters here. */
 interface KubeadmConfiguration {
   readonly controllerManager?: {
     /** v1beta4 has a list of names and values, v1beta3 has a map. */

@@ -1,6 +1,6 @@
 /** The findings of `countersign cluster harden`, and their text. */
 import { printable } from '../../core/outcome/printable-text.ts';
-import type { Whereabouts } from './cluster-objects.ts';
+import type { ClusterLogin } from './cluster-access.ts';
 import type { ControllerManagerView, SeenController } from './controller-manager.ts';
 import { relayName, relayText } from './relay-view.ts';
 import type { Relay } from './relay-view.ts';
@@ -13,7 +13,7 @@ export interface Binding {
   readonly subjects: readonly string[];
 }
 
-export interface HardenView extends Whereabouts {
+export interface HardenView extends ClusterLogin {
   readonly controllerManager: ControllerManagerView;
   readonly bindings: readonly (Binding & { readonly means: string })[];
   /** Rights that bypass attestation, by any binding. */
@@ -21,19 +21,19 @@ export interface HardenView extends Whereabouts {
   readonly relays: readonly Relay[];
 }
 
-/** One sentence for each way that was seen to be open. notSeen() has what could not be seen. */
-export function openWays({ controllerManager, bindings, rights }: HardenView): readonly string[] {
+/** One sentence for each open way around attestation. notSeen() lists what could not be seen. */
+export function openBypasses({ controllerManager, bindings, rights }: HardenView): readonly string[] {
   const { csrsigning, csrapproving } = controllerManager;
   const ways = bindings.map(
     ({ name, subjects, means }) => `ClusterRoleBinding ${printable(name)} (${subjects.join(', ')}): ${means}`,
   );
-  // Only if no binding of the list explains the right: it comes from a wildcard role or a role of another name.
+  // If no listed binding explains the right, a wildcard role or a role of another name grants it.
   if (bindings.length === 0)
     for (const { user, may, answer } of rights)
       if (answer === true) ways.push(`${user} may ${may}, by a role of another name: kubectl auth can-i shows which`);
   if (csrsigning.state === 'on')
     ways.push('csrsigning is on: kube-controller-manager signs approved requests without attestation');
-  // Without a user that has those rights, the approver finds nothing to approve.
+  // The in-tree approver approves only requests of users that have one of those rights.
   if (csrapproving.state !== 'off' && csrsigning.state === 'on' && ways.length > 1)
     ways.push(
       'csrapproving is on, or not seen: together with the above, certificates are issued without a decision of yours',
@@ -70,7 +70,7 @@ export function viewText(view: HardenView): string {
 }
 
 function findingsText(view: HardenView, heading: string): string {
-  const [open, unseen] = [openWays(view), notSeen(view)];
+  const [open, unseen] = [openBypasses(view), notSeen(view)];
   const list = (title: string, mark: string, lines: readonly string[]): string =>
     lines.length === 0 ? '' : [`${title}:\n`, ...lines.map((line) => `  ${mark} ${line}\n`)].join('');
   const none = open.length + unseen.length === 0 ? 'Nothing that bypasses attestation was found.\n' : '';

@@ -1,6 +1,6 @@
 /**
- * The command with which a machine joins. The same checks as in `kubelet-authenticator join` run first: if join would refuse
- * the command, it is not printed and no token is created.
+ * The checks before `countersign token create` prints a join command: the same as in `kubelet-authenticator join`. If join would
+ * refuse the command, no token is created.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
@@ -16,10 +16,10 @@ const reachMilliseconds = 5_000;
 const signatureMilliseconds = 10_000;
 
 /**
- * The endpoint (`host:port`), the pins of its CAs, and warnings of what cannot be checked from here. Throws CommandFailure if
- * a machine could not find the cluster or could not verify that it is the right one.
+ * The endpoint (`host:port`), the pins of its CAs, and warnings about what cannot be checked from here. Throws CommandFailure
+ * if a machine could not find the cluster, or could not verify that it is the right cluster.
  */
-export async function findJoinPlace(cluster: ClusterClients, server: string | undefined) {
+export async function findJoinEndpoint(cluster: ClusterClients, server: string | undefined) {
   const { kubeconfig = '' } = await clusterInfo(cluster);
   if (kubeconfig === '')
     throw new CommandFailure(
@@ -48,13 +48,13 @@ export async function findJoinPlace(cluster: ClusterClients, server: string | un
   return { endpoint, pins: certificates.map(({ pin }) => pin), warnings };
 }
 
-/** The data of ConfigMap cluster-info; empty when it does not exist. */
+/** The data of ConfigMap cluster-info; empty if it does not exist. */
 async function clusterInfo({ core }: ClusterClients): Promise<Readonly<Record<string, string>>> {
   const name = { namespace: 'kube-public', name: 'cluster-info' };
   return (await ifFound(core.readNamespacedConfigMap(name), 'cluster-info'))?.data ?? {};
 }
 
-/** The same call as join's: without a login, with the pinned CA. An unreachable address is a warning, since machines may reach it. */
+/** Reads cluster-info as join does: without a login, with the pinned CA. An unreachable address is a warning, since machines may reach it. */
 async function tryEndpoint(endpoint: string, ca: string): Promise<string[]> {
   const transport = createTransport(new URL(`https://${endpoint}`), () => Promise.resolve({ ca }));
   try {
@@ -97,7 +97,7 @@ export async function waitForSignature(cluster: ClusterClients, tokenId: string)
   }
 }
 
-export function unsigned(tokenId: string): CommandFailure {
+export function unsignedClusterInfo(tokenId: string): CommandFailure {
   return new CommandFailure(
     exitCodes.temporary,
     `kube-controller-manager did not sign cluster-info for token "${tokenId}" in ${signatureMilliseconds / 1_000} s, and join refuses a token without a signature; the token was removed again`,

@@ -8,8 +8,8 @@ import type { ExitCode } from '../runtime/exit.ts';
 
 type Hints = Readonly<Partial<Record<ApiRefusal, string>>>;
 
-/** The value; a refusal ends the command. `what`: what was requested, for the message. `hints`: what to do about a refusal. */
-export function expected<T>(answer: Promise<T>, what: string, hints: Hints = {}): Promise<T> {
+/** The value. Throws CommandFailure if the API server refuses. `what`: what was requested, for the message. `hints`: what to do about a refusal. */
+export function failIfRefused<T>(answer: Promise<T>, what: string, hints: Hints = {}): Promise<T> {
   return answer.catch((error: unknown) => {
     if (!(error instanceof ApiRefused)) throw error;
     const hint = hints[error.why] ?? (error.why === 'Unauthorized' ? anotherLogin : undefined);
@@ -21,10 +21,10 @@ const anotherLogin = 'the login is not accepted; --kubeconfig and --context choo
 
 /** The value, or undefined when it does not exist. */
 export function ifFound<T>(answer: Promise<T>, what: string): Promise<T | undefined> {
-  return expected(unlessRefused(answer, 'NotFound'), what);
+  return failIfRefused(unlessRefused(answer, 'NotFound'), what);
 }
 
-/** The value, or undefined when the API server refuses for one of these reasons; for any reason without a list. */
+/** The value, or undefined when the API server refuses for one of these reasons. Without reasons: undefined for every refusal. */
 export async function unlessRefused<T>(answer: Promise<T>, ...reasons: ApiRefusal[]): Promise<T | undefined> {
   try {
     return await answer;
@@ -49,7 +49,6 @@ interface Page<T> {
   readonly metadata?: { readonly _continue?: string };
 }
 
-/** All objects of a list. */
 export async function allPages<T>(
   list: (page: { readonly limit: number; readonly _continue?: string }) => Promise<Page<T>>,
   what: string,
@@ -58,7 +57,7 @@ export async function allPages<T>(
   const items: T[] = [];
   let from = '';
   do {
-    const page = await expected(list({ limit: 250, ...(from === '' ? {} : { _continue: from }) }), what, hints);
+    const page = await failIfRefused(list({ limit: 250, ...(from === '' ? {} : { _continue: from }) }), what, hints);
     items.push(...page.items);
     from = page.metadata?._continue ?? '';
   } while (from !== '');

@@ -1,6 +1,6 @@
 /**
- * Whether a signer other than the relay answers requests for nodes' client certificates, if the flags of kube-controller-
- * manager cannot be seen. The probe creates and approves a request that no signer may sign; the active signer marks it Failed.
+ * Finds out whether a signer other than the relay answers requests for nodes' client certificates, for clusters that do not show
+ * the flags of kube-controller-manager. It creates and approves a request that no signer may sign; the active signer marks it Failed.
  *
  * The API server does not record which client wrote a condition, but the message shows it: the request breaks two rules, the
  * in-tree signer reports the first, and the relay reports both.
@@ -25,7 +25,7 @@ import {
 import { toPem } from '../../core/encoding/pem.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import type { SeenController } from './controller-manager.ts';
-import { expected } from './object-answers.ts';
+import { failIfRefused } from './object-answers.ts';
 
 const signerName = 'kubernetes.io/kube-apiserver-client-kubelet';
 /** The in-tree signer answers within a second. */
@@ -45,7 +45,7 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
     usages: ['digital signature', 'client auth'],
     expirationSeconds: 600,
   };
-  const created = await expected(
+  const created = await failIfRefused(
     certificates.createCertificateSigningRequest({ body: { metadata: { name }, spec } }),
     'the probe could not be created',
   );
@@ -67,7 +67,8 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
     }
     for (let waited = 0; waited < waitMilliseconds; waited += pollMilliseconds) {
       await sleep(pollMilliseconds);
-      const answer = answerTo(await expected(certificates.readCertificateSigningRequest({ name }), 'the probe'));
+      const request = await failIfRefused(certificates.readCertificateSigningRequest({ name }), 'the probe');
+      const answer = signerAnswer(request);
       if (answer !== undefined) return stateOf(answer);
     }
     return {
@@ -75,7 +76,7 @@ export async function probeSigner({ certificates }: ClusterClients, suffix: stri
       seen: [`no signer answered an approved request for ${signerName} in ${waitMilliseconds / 1_000} s`],
     };
   } finally {
-    // The cluster's own cleaner deletes after an hour what this fails to delete.
+    // If this fails, kube-controller-manager's csrcleaner deletes the request after an hour.
     await certificates.deleteCertificateSigningRequest({ name }).catch(() => {});
   }
 }
@@ -87,8 +88,7 @@ function stateOf(answer: string): SeenController {
   return { state: 'on', seen: [seen] };
 }
 
-/** What the signer answered; undefined while there is no answer. */
-function answerTo({ status }: V1CertificateSigningRequest): string | undefined {
+function signerAnswer({ status }: V1CertificateSigningRequest): string | undefined {
   if (status?.certificate) return 'it was signed';
   const failed = (status?.conditions ?? []).find(({ type }) => type === 'Failed');
   return failed === undefined ? undefined : (failed.message ?? '');

@@ -1,9 +1,9 @@
 /**
- * How long a token made for a Machine or a MachinePool lives (Cluster API's kubelet authentication proposal, "Changes
- * to token rotation"). With attestation a token may live longer, since it alone gives no certificate:
+ * Lifetime of tokens for Machines and MachinePools (Cluster API's kubelet authentication proposal, "Changes to token
+ * rotation"). With attestation a token may live longer, since the token alone gives no certificate:
  *
- *   Machine       extended until its node is Ready and has a provider ID; then, or when the Machine goes, deleted
- *   MachinePool   extended as long as the pool exists; then deleted
+ *   Machine       extended; deleted when its node is Ready and has a provider ID, or when the Machine is deleted
+ *   MachinePool   extended; deleted when the pool is deleted
  *
  * A token whose owner cannot be looked up is left as it is. A token is deleted for a missing owner only if the owner of at
  * least one other token exists. Otherwise the command may be looking at the wrong cluster.
@@ -16,11 +16,11 @@ import type { Instant } from '../../core/ports/instant.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
-import { allPages, expected, ifFound, unlessRefused } from './object-answers.ts';
+import { allPages, failIfRefused, ifFound, unlessRefused } from './object-answers.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 interface TokenFate {
-  /** `leave`: the owner is unknown. */
+  /** `leave`: whether the owner exists is unknown. */
   readonly fate: 'extend' | 'delete' | 'leave';
   readonly why: string;
 }
@@ -39,7 +39,6 @@ export interface OwnerFacts {
   readonly node: Pick<V1Node, 'status'> | undefined;
 }
 
-/** The proposal's rules. */
 export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): TokenFate {
   if (owner === undefined) return { fate: 'delete', why: `the ${kind} is gone` };
   if (owner.metadata?.deletionTimestamp) return { fate: 'delete', why: `the ${kind} is being deleted` };
@@ -56,7 +55,7 @@ export function tokenFate({ kind }: TokenOwner, { owner, node }: OwnerFacts): To
 interface Reconciled {
   readonly id: string;
   readonly for: string;
-  /** `failed`: the owner could not be looked up or the token not changed; the token is as it was. */
+  /** `failed`: the lookup of the owner or the change of the token failed; the token is unchanged. */
   readonly done: 'extended' | 'deleted' | 'left' | 'failed';
   readonly why: string;
   readonly expires?: string;
@@ -79,14 +78,14 @@ const group = 'cluster.x-k8s.io';
 const resources = { machine: 'machines', pool: 'machinepools' } as const;
 
 /** A token, and the result of looking up its owner. */
-interface LookedUp {
+interface TokenWithOwner {
   readonly secret: V1Secret;
   readonly record: TokenRecord & { readonly owner: TokenOwner };
   /** Undefined: the API does not serve the owner's resource. */
   readonly facts: OwnerFacts | CommandFailure | undefined;
 }
 
-/** `machines`: the cluster in which Cluster API runs, which may be the same one. A failure ends one token, not the others. */
+/** `machines`: the cluster in which Cluster API runs, often the same. If one token fails, the others are still reconciled. */
 export async function reconcileTokens(
   cluster: ClusterClients,
   machines: ClusterClients,
@@ -98,35 +97,35 @@ export async function reconcileTokens(
     'bootstrap tokens',
   );
   if (secrets.length === 0) return { tokens: [], exit: exitCodes.ok };
-  const known = await clusterApi(machines);
+  const served = await clusterApi(machines);
 
   // All owners are looked up before the first deletion: if none exists, this is probably the wrong cluster.
-  const looked: LookedUp[] = [];
+  const tokensWithOwner: TokenWithOwner[] = [];
   for (const secret of secrets) {
     const record = tokenOfSecret(secret);
     const owner = record.ok ? record.value.owner : undefined;
     if (!record.ok || owner === undefined) continue;
     // A 404 means "deleted" only if the API serves the resource: MachinePools may be switched off.
     const facts =
-      known?.resources.has(resources[owner.kind]) === true
-        ? await failing(() => factsOf(owner, cluster, machines, known.version))
+      served?.resources.has(resources[owner.kind]) === true
+        ? await orFailure(() => factsOf(owner, cluster, machines, served.version))
         : undefined;
-    looked.push({ secret, record: { ...record.value, owner }, facts });
+    tokensWithOwner.push({ secret, record: { ...record.value, owner }, facts });
   }
-  const owners = looked.flatMap(({ facts }) =>
+  const owners = tokensWithOwner.flatMap(({ facts }) =>
     facts === undefined || facts instanceof CommandFailure ? [] : [facts.owner],
   );
   const noneExists = owners.length > 0 && owners.every((owner) => owner === undefined);
 
   const tokens: Reconciled[] = [];
   let exit: ExitCode = noneExists ? exitCodes.notFound : exitCodes.ok;
-  for (const { secret, record, facts } of looked) {
+  for (const { secret, record, facts } of tokensWithOwner) {
     const { token, owner } = record;
     const named = { id: token.id, for: `${owner.kind} ${printable(owner.namespace)}/${printable(owner.name)}` };
     const done =
       facts instanceof CommandFailure
         ? facts
-        : await failing(() => settle(secret, record, fateOf(owner, facts, noneExists), cluster, options));
+        : await orFailure(() => applyFate(secret, record, fateOf(owner, facts, noneExists), cluster, options));
     if (done instanceof CommandFailure) {
       tokens.push({ ...named, done: 'failed', why: done.message });
       if (exit === exitCodes.ok) exit = done.code;
@@ -135,8 +134,8 @@ export async function reconcileTokens(
   return { tokens, exit };
 }
 
-/** Catches what fails one token and not the command: no answer, or a missing right. */
-async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
+/** Catches failures that concern only one token: no answer, or a missing right. */
+async function orFailure<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
   try {
     return await work();
   } catch (error) {
@@ -146,8 +145,7 @@ async function failing<T>(work: () => Promise<T>): Promise<T | CommandFailure> {
   }
 }
 
-/** Extends, deletes or leaves one token. */
-async function settle(
+async function applyFate(
   secret: V1Secret,
   { expires }: TokenRecord,
   { fate, why }: TokenFate,
@@ -156,13 +154,13 @@ async function settle(
 ): Promise<Omit<Reconciled, 'id' | 'for'>> {
   const { name = '', uid = '', resourceVersion = '' } = secret.metadata ?? {};
   if (fate === 'delete') {
-    // Only the Secret that was read: the token may have been made again for another Machine meanwhile.
+    // Deletes only the Secret that was read: another client may have created the token again for another Machine.
     const body = { preconditions: { uid, resourceVersion } };
     const gone = dryRun || (await unlessChanged(core.deleteNamespacedSecret({ namespace, name, body }), name));
     return { done: gone ? 'deleted' : 'left', why: gone ? why : 'it changed meanwhile' };
   }
   const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
-  // Extended once a quarter of its life is over, so that one failed run does not let it expire.
+  // A token is extended after a quarter of its lifetime, so that one failed run does not let it expire.
   if (fate === 'leave' || left > ttlSeconds * 750)
     return { done: 'left', why, ...(expires === undefined ? {} : { expires: rfc3339(expires) }) };
   const until = rfc3339(now + ttlSeconds * 1_000);
@@ -174,23 +172,23 @@ async function settle(
 function fateOf(owner: TokenOwner, facts: OwnerFacts | undefined, noneExists: boolean): TokenFate {
   if (facts === undefined)
     return { fate: 'leave', why: `the cluster does not serve ${resources[owner.kind]} of cluster.x-k8s.io` };
-  return noneExists ? inAnotherCluster : tokenFate(owner, facts);
+  return noneExists ? noOwnerExists : tokenFate(owner, facts);
 }
 
-/** In the wrong cluster no Machine exists. The token of a cluster's last Machine is left to expire. */
-const inAnotherCluster: TokenFate = {
+/** The reason may also be that the cluster's last Machine was deleted; then its token expires. */
+const noOwnerExists: TokenFate = {
   fate: 'leave',
   why: 'no Machine and no MachinePool of any token exists: is it the right management cluster?',
 };
 
-/** Whether the write took place; false when another client changed the Secret first, which the next run sees. */
+/** Whether the write took place. If another client changed the Secret first, the next run sees that change. */
 async function unlessChanged(write: Promise<object>, name: string): Promise<boolean> {
-  return (await expected(unlessRefused(write, 'Conflict', 'NotFound'), name)) !== undefined;
+  return (await failIfRefused(unlessRefused(write, 'Conflict', 'NotFound'), name)) !== undefined;
 }
 
 /** The version of Cluster API that the cluster serves, and its resources. */
 async function clusterApi({ apis, custom }: ClusterClients) {
-  const { groups } = await expected(apis.getAPIVersions(), 'the API groups');
+  const { groups } = await failIfRefused(apis.getAPIVersions(), 'the API groups');
   const version = groups.find(({ name }) => name === group)?.preferredVersion?.version;
   if (version === undefined) return undefined;
   const found = await ifFound(custom.getAPIResources({ group, version }), `what ${group} has`);
@@ -203,7 +201,7 @@ async function factsOf(
   { custom }: ClusterClients,
   version: string,
 ): Promise<OwnerFacts> {
-  // Annotations are any text: a `..` in one would make a URL of another object.
+  // Annotations may hold any text: `..` would change the URL to that of another object.
   const found = custom.getNamespacedCustomObject({
     group,
     version,
@@ -240,5 +238,5 @@ export function goSeconds(text: string): number | undefined {
   return whole === undefined ? undefined : Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
 }
 
-/** A shorter-lived token would expire before the next run. */
+/** A token with a shorter lifetime would expire before the next run. */
 export const shortestTtlSeconds = 300;

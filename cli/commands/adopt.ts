@@ -12,11 +12,11 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { printed, table } from '../output/output.ts';
+import { formatOutput, table } from '../output/output.ts';
 import { auditItem, reasonOption } from '../runtime/reason.ts';
-import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
+import { addRegisterOptions, announceChange, collect, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
-import { longText } from '../output/tofu-text.ts';
+import { fullText } from '../output/tofu-text.ts';
 
 interface AdoptFlags extends RegisterFlags {
   readonly config?: string;
@@ -65,26 +65,26 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
 
   const adoptions = await withRegister(place, io, async (open) => {
     const found =
-      identity === undefined ? allMachines(aws, nameRules(aws, flags.nameRule), io) : one(aws, identity, io);
+      identity === undefined ? allMachines(aws, nameRules(aws, flags.nameRule), io) : oneMachine(aws, identity, io);
     const machines = await found.catch((error: unknown) => {
       throw awsFailure('EC2', error);
     });
-    const records = await gather(open.register.listIdentities());
+    const records = await collect(open.register.listIdentities());
     const entries = aws.machines === 'listed' ? await open.register.listMachines() : undefined;
     const planned = planAdoptions(machines, { records, listed: entries?.map((entry) => entry.name) }, node);
     if (!yes || reason === undefined) return planned;
-    const who = await announceChange(open, { ...place, reason }, io);
+    const author = await announceChange(open, { ...place, reason }, io);
     const done: Adoption[] = [];
     for (const each of planned)
       done.push(
         await writeAdoption(each, open, io.now(), ({ identity: subject, nodeName }) =>
-          auditItem({ action: 'adopt', subject, nodeName }, who, io),
+          auditItem({ action: 'adopt', subject, nodeName }, author, io),
         ),
       );
     return done;
   });
 
-  io.out(printed(flags.output, adoptions.map(shown), () => adoptionsTable(adoptions)));
+  io.out(formatOutput(flags.output, adoptions.map(shown), () => adoptionsTable(adoptions)));
   const ready = adoptions.filter(({ decision }) => decision === 'adopt').length;
   if (!yes) io.err(`countersign: nothing was written; --yes --reason … adopts ${ready} of ${adoptions.length}\n`);
   return exitCode(adoptions, identity !== undefined);
@@ -106,7 +106,7 @@ async function policyOf(flags: AdoptFlags, io: Io): Promise<{ readonly name: str
   return { name: cluster.name, aws };
 }
 
-/** The rules that name the machines. If two rules permit different names, EC2 does not show which one the machine uses. */
+/** The rules that name the machines; EC2 does not show which rule a machine uses, so `--name-rule` can choose one. */
 function nameRules({ nodeName }: AwsAttestation, wanted: string | undefined): readonly NodeNameRule[] {
   if (wanted === undefined) return nodeName;
   const chosen = nodeName.filter((rule) => ruleText(rule) === wanted);
@@ -133,17 +133,17 @@ async function allMachines(
   const found: FoundMachine[] = [];
   for (const place of placesOf(aws))
     for await (const instance of ec2.listInstances(place, filters))
-      // The filter selected by this too, but the state may have changed since.
+      // EC2 filtered by state already, but the state may have changed since.
       if (instance.state === 'running') found.push(foundMachine(aws, place, instance, rules));
   return found.toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
 }
 
-async function one(aws: AwsAttestation, identity: string, io: Io): Promise<readonly FoundMachine[]> {
+async function oneMachine(aws: AwsAttestation, identity: string, io: Io): Promise<readonly FoundMachine[]> {
   const named = instanceOf(identity);
   if (named === undefined)
     throw new CommandFailure(
       exitCodes.usage,
-      `${longText(identity)} is not an EC2 instance`,
+      `${fullText(identity)} is not an EC2 instance`,
       'it looks like aws#aws/123456789012/eu-central-1/i-0123456789abcdef0; insecure machines cannot be adopted',
     );
   const place = placesOf(aws).find(({ account, region }) => account === named.account && region === named.region);
@@ -162,7 +162,7 @@ async function one(aws: AwsAttestation, identity: string, io: Io): Promise<reado
   return [{ ...machine, violations: [stopped, ...machine.violations] }];
 }
 
-/** A machine that policy refuses is an error if the operator named it, and expected in a list of all machines. */
+/** A refused machine is an error only if the operator named it: a list of all machines may hold machines that policy refuses. */
 function exitCode(adoptions: readonly Adoption[], single: boolean): ExitCode {
   const some = (...decisions: readonly Adoption['decision'][]): boolean =>
     adoptions.some(({ decision }) => decisions.includes(decision));
@@ -178,10 +178,10 @@ function adoptionsTable(adoptions: readonly Adoption[]): string {
   return table([
     ['NODE', 'IDENTITY', 'DECISION', 'WHY'],
     ...adoptions.map(({ nodeName = '-', identity, decision, why }) => [
-      longText(nodeName),
-      longText(identity),
+      fullText(nodeName),
+      fullText(identity),
       decision,
-      longText(why),
+      fullText(why),
     ]),
   ]);
 }

@@ -33,7 +33,7 @@ export function caCommands(program: CliCommand, io: Io): void {
     .command('ca')
     .description('create and show a CA whose key is in KMS, or in a folder of this machine');
 
-  const cluster = 'deployed cluster whose CA it is [COUNTERSIGN_CLUSTER]';
+  const cluster = 'deployed cluster of the CA [COUNTERSIGN_CLUSTER]';
   addPlace(ca.command('init'), `${cluster}; with --config one of that file`, ['function', 'region'])
     .description(
       'create a CA: its self-signed certificate, and with --data its key. An existing CA is never overwritten (exit code 6)',
@@ -70,14 +70,14 @@ export function caCommands(program: CliCommand, io: Io): void {
     .runs(async (flags: ShowFlags) => io.out(await caText(await show(flags, io), flags.output)));
 }
 
-/** The CA of a deployed cluster, or of a folder. `foreign`: flags that have no effect with --data. */
-function addPlace(command: CliCommand, clusterText: string, foreign: string[]): CliCommand {
+/** Flags that say where the CA is: in a deployed cluster or in a folder. `deployedOnly`: flags that conflict with --data. */
+function addPlace(command: CliCommand, clusterText: string, deployedOnly: string[]): CliCommand {
   return command
     .option('--cluster <name>', clusterText)
     .option('--function <name>', 'its ca function, if it does not have the name that the deployment gives it')
     .option('--region <name>', 'AWS region of the cluster’s stack (default: as for the aws command line)')
     .addOption(
-      new Option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files').conflicts(foreign),
+      new Option('--data <dir>', 'instead of a deployed cluster: folder of the CA’s files').conflicts(deployedOnly),
     );
 }
 
@@ -86,8 +86,8 @@ async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
   if (data === undefined) return initDeployedCa(deployedFlags(flags, io), io);
   if (cluster !== undefined && config === undefined)
     throw new CommandFailure(exitCodes.usage, '--data means a CA of this machine; leave out --cluster');
-  const ca = config === undefined ? fromFlags(flags) : await fromFile(flags, io);
-  const { created, authority } = await usable(() => createEmbeddedCa(data, ca, { now: io.now(), randomBytes }));
+  const ca = config === undefined ? caFromFlags(flags) : await caFromFile(flags, io);
+  const { created, authority } = await orUnusable(() => createEmbeddedCa(data, ca, { now: io.now(), randomBytes }));
   if (!created)
     throw new CommandFailure(
       exitCodes.conflict,
@@ -100,7 +100,7 @@ async function init(flags: InitFlags, io: Io): Promise<ShownCa> {
 async function show(flags: ShowFlags, io: Io): Promise<ShownCa> {
   const { data, name } = flags;
   if (data === undefined) return loadDeployedCa(deployedFlags(flags, io), io);
-  return shownCa(await usable(() => loadEmbeddedCa(data, name)));
+  return shownCa(await orUnusable(() => loadEmbeddedCa(data, name)));
 }
 
 function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
@@ -124,8 +124,8 @@ function shownCa({ name, certificate, signer }: Authority): ShownCa {
   return { name, certificate, keyId: signer.keyId, signatureAlgorithm: signer.algorithm };
 }
 
-/** The operator can act on a missing or incomplete CA. Every other error is a bug. */
-async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
+/** Turns a missing or incomplete CA into a CommandFailure. Every other error is a bug. */
+async function orUnusable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -137,7 +137,7 @@ async function usable<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathLen }: InitFlags): CaConfiguration {
+function caFromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathLen }: InitFlags): CaConfiguration {
   const written = {
     subject: subject === undefined ? { commonName: `Countersign ${name}` } : subjectOf(subject),
     keySpec,
@@ -152,7 +152,7 @@ function fromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathL
   throw new CommandFailure(exitCodes.usage, problems.join('\n'), 'countersign ca init --help shows what each may be');
 }
 
-async function fromFile(flags: InitFlags, io: Io): Promise<CaConfiguration> {
+async function caFromFile(flags: InitFlags, io: Io): Promise<CaConfiguration> {
   const { cluster, source } = await chooseCluster(flags, io);
   const ca = cluster.cas.get(flags.name);
   if (ca !== undefined) return ca;
@@ -169,7 +169,7 @@ function flagText(key: string): string {
   return `--${key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** A folder gets this name, so it must be a name that countersign.yaml accepts, without a slash. */
+/** The same names as in countersign.yaml. They have no slash, since a folder gets this name. */
 function caName(text: string): string {
   const checked = caConfiguration(text, { subject: { commonName: 'x' } });
   if (checked.ok) return text;
@@ -183,7 +183,7 @@ const subjectKeys: Readonly<Record<string, string>> = {
   C: 'country',
 };
 
-/** RFC 4514, as far as a CA needs it: a comma inside a value is written `\,`. */
+/** Reads the part of RFC 4514 that a CA needs. A comma inside a value is written `\,`. */
 function subjectOf(text: string): Readonly<Record<string, string>> {
   const parts = text.split(/(?<!\\),/).map((part) => part.trim().replaceAll('\\,', ','));
   const subject: Record<string, string> = {};

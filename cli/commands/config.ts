@@ -15,7 +15,7 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { json, printed, table } from '../output/output.ts';
+import { json, formatOutput, table } from '../output/output.ts';
 
 export function configCommands(program: CliCommand, io: Io): void {
   const config = program.command('config').description('check and document countersign.yaml');
@@ -38,7 +38,7 @@ export function configCommands(program: CliCommand, io: Io): void {
       '# yaml-language-server: $schema=./countersign.schema.json',
     )
     .runs(async ({ output }: { output: string }) =>
-      io.out(printed(output, configurationSchema(), configurationReference)),
+      io.out(formatOutput(output, configurationSchema(), configurationReference)),
     );
 
   addClusterOptions(config.command('docs'))

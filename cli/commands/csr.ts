@@ -8,9 +8,9 @@ import { addClusterOptions, chooseCluster, readText } from '../cluster/cluster-c
 import type { ChosenCluster, ClusterFlags } from '../cluster/cluster-choice.ts';
 import { commaList } from '../runtime/command.ts';
 import type { CliCommand } from '../runtime/command.ts';
-import { withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
-import { expected } from '../cluster/object-answers.ts';
+import { withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
+import { failIfRefused } from '../cluster/object-answers.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import { explain } from '../output/explanation.ts';
@@ -18,7 +18,7 @@ import type { NamedExtension } from '../output/extension-names.ts';
 import type { Explanation } from '../output/explanation.ts';
 import { kubeconfigPath } from '../runtime/io.ts';
 import type { Io } from '../runtime/io.ts';
-import { printed, table } from '../output/output.ts';
+import { formatOutput, table } from '../output/output.ts';
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
 
 interface ExplainFlags extends ClusterFlags, ClusterAccessFlags {
@@ -61,12 +61,12 @@ async function explainRequest(source: string, flags: ExplainFlags, io: Io): Prom
   const { droppedExtensions } = explanation;
   const extensions = droppedExtensions.length === 0 ? undefined : await nameExtensions(object, droppedExtensions);
   const shown = { ...explanation, extensions: extensions?.named ?? [], rules: chosen.source };
-  io.out(printed(flags.output, shown, () => explanationText(explanation, chosen, extensions?.texts ?? [])));
+  io.out(formatOutput(flags.output, shown, () => explanationText(explanation, chosen, extensions?.texts ?? [])));
   const { outcome } = explanation;
   return outcome === 'issue' || outcome === 'wait' || outcome === 'issued' ? exitCodes.ok : exitCodes.refused;
 }
 
-/** What the extensions are that the certificate would not carry. */
+/** These requested extensions with their names, as objects and as text. */
 async function nameExtensions(
   { request }: RequestObject,
   oids: readonly string[],
@@ -77,7 +77,7 @@ async function nameExtensions(
   return { named, texts: named.map(extensionText) };
 }
 
-/** `certificate`: status.certificate as in the object; empty without one. */
+/** `certificate`: the text of status.certificate; empty without a certificate. */
 async function loadRequest(
   source: string,
   flags: ExplainFlags,
@@ -105,15 +105,15 @@ async function fromCluster(name: string, flags: ExplainFlags, io: Io): Promise<u
     );
   // The typed call would drop unknown fields.
   const request = { group: 'certificates.k8s.io', version: 'v1', plural: 'certificatesigningrequests', name };
-  return withObjects(flags, io, ({ custom }) =>
-    expected<unknown>(custom.getClusterCustomObject(request), name, {
+  return withCluster(flags, io, ({ custom }) =>
+    failIfRefused<unknown>(custom.getClusterCustomObject(request), name, {
       NotFound: 'kubectl get csr lists what is there; requests are deleted an hour after they were answered',
       Forbidden: 'reading a request needs the verb get on certificatesigningrequests',
     }),
   );
 }
 
-/** A bare PEM has no object around it, so the rest of the request comes from flags. */
+/** For a bare PEM, flags give the rest of the request object. */
 function fromText(text: string, source: string, flags: ExplainFlags): unknown {
   if (!text.trimStart().startsWith('-----BEGIN')) return fromObject(text, source, flags);
   const { signerName, usages, expirationSeconds } = flags;
@@ -131,7 +131,7 @@ function fromText(text: string, source: string, flags: ExplainFlags): unknown {
   };
 }
 
-/** In place of the fields that the API server sets when an object is created. */
+/** Stands for the fields that the API server sets when it creates an object. */
 const notCreated = { name: 'not-created-yet', uid: 'not-created-yet' };
 
 function fromObject(text: string, source: string, flags: ExplainFlags): unknown {

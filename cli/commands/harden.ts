@@ -2,8 +2,8 @@
  * `countersign cluster harden`: removes the ways to a node's certificate that bypass attestation. kubeadm creates two: kube-
  * controller-manager approves every request of a client with a bootstrap token, and every renewal of a node.
  *
- * The command prints which cluster it works on and what it saw. It changes nothing without --yes, and nothing at all unless
- * a relay certainly takes over.
+ * The command prints which cluster it works on and what it saw. It removes bindings only with --yes, and only if a relay is
+ * known to be able to approve in their place.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RbacV1Subject } from '@kubernetes/client-node';
@@ -11,18 +11,18 @@ import { Option } from 'commander';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { defaultTokenGroup } from '../../core/kubernetes/bootstrap-token.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
-import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags, Whereabouts } from '../cluster/cluster-objects.ts';
+import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags, ClusterLogin } from '../cluster/cluster-access.ts';
 import { viewControllerManager } from '../cluster/controller-manager.ts';
 import type { ControllerManagerView, SeenController } from '../cluster/controller-manager.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
-import { closingText, notSeen, openWays, planText, viewText } from '../cluster/harden-view.ts';
+import { closingText, notSeen, openBypasses, planText, viewText } from '../cluster/harden-view.ts';
 import type { Binding, HardenView } from '../cluster/harden-view.ts';
 import type { Io } from '../runtime/io.ts';
-import { allPages, expected, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
-import { json, printed } from '../output/output.ts';
+import { allPages, failIfRefused, isAllowed, unlessRefused } from '../cluster/object-answers.ts';
+import { json, formatOutput } from '../output/output.ts';
 import { canTakeOver, findRelays, relayName, relayText } from '../cluster/relay-view.ts';
 import { probeSigner } from '../cluster/signer-probe.ts';
 
@@ -90,40 +90,40 @@ export function clusterCommands(program: CliCommand, io: Io): void {
 }
 
 async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
-  return withObjects(flags, io, async (cluster) => {
-    const whereabouts = await announce(cluster, io);
+  return withCluster(flags, io, async (cluster) => {
+    const login = await announce(cluster, io);
     const probed =
       flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
-    const lookAgain = async () => ({ ...whereabouts, ...(await look(cluster, probed, flags.signerName)) });
-    const before = await lookAgain();
+    const currentView = async () => ({ ...login, ...(await viewCluster(cluster, probed, flags.signerName)) });
+    const before = await currentView();
     const print = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));
     print(viewText(before));
     if (flags.yes !== true) {
       if (flags.check !== true) print(planText(before));
       if (flags.output === 'json') io.out(json(withFindings(before)));
-      return flags.check === true ? verdict(before) : exitCodes.ok;
+      return flags.check === true ? checkExitCode(before) : exitCodes.ok;
     }
-    if (before.bindings.length > 0) mustBeReplaceable(before, flags.signerName);
+    if (before.bindings.length > 0) requireRelay(before, flags.signerName);
     const removed = await removeBindings(cluster, before.bindings, print);
-    let after = await lookAgain();
-    // The API server's authorizer learns of a removed binding by a watch, so for a moment it may still allow the request.
-    for (let tries = 0; removed.length > 0 && tries < 10 && openWays(after).length > 0; tries += 1) {
+    let after = await currentView();
+    // The API server's authorizer sees a removed binding through a watch, so for a moment it may still grant the right.
+    for (let tries = 0; removed.length > 0 && tries < 10 && openBypasses(after).length > 0; tries += 1) {
       await sleep(300);
-      after = await lookAgain();
+      after = await currentView();
     }
-    const open = openWays(after);
-    io.out(printed(flags.output, { ...withFindings(after), removed }, () => closingText(after)));
+    const open = openBypasses(after);
+    io.out(formatOutput(flags.output, { ...withFindings(after), removed }, () => closingText(after)));
     return open.length === 0 ? exitCodes.ok : exitCodes.refused;
   });
 }
 
 function withFindings(view: HardenView): object {
-  return { ...view, open: openWays(view), notSeen: notSeen(view) };
+  return { ...view, open: openBypasses(view), notSeen: notSeen(view) };
 }
 
-/** The exit code of --check: only what was seen and is closed passes. */
-function verdict(view: HardenView): ExitCode {
-  if (openWays(view).length > 0) return exitCodes.refused;
+/** The exit code of --check, which passes only if everything was seen and closed. */
+function checkExitCode(view: HardenView): ExitCode {
+  if (openBypasses(view).length > 0) return exitCodes.refused;
   const unseen = notSeen(view);
   if (unseen.length === 0) return exitCodes.ok;
   throw new CommandFailure(
@@ -133,8 +133,8 @@ function verdict(view: HardenView): ExitCode {
   );
 }
 
-/** Ends the command unless a relay certainly approves in place of kube-controller-manager. */
-function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readonly string[]): void {
+/** Throws CommandFailure unless a relay is known to be able to approve in place of kube-controller-manager. */
+function requireRelay({ relays, bindings }: HardenView, signerNames: readonly string[]): void {
   if (relays.some(canTakeOver)) return;
   const nothing = 'nothing was changed: without these bindings no node would get or renew a certificate';
   const names = bindings.map(({ name }) => printable(name)).join(' ');
@@ -151,7 +151,7 @@ function mustBeReplaceable({ relays, bindings }: HardenView, signerNames: readon
   );
 }
 
-/** Removes bindings exactly as they were shown; one that changed meanwhile is a conflict. */
+/** Removes only bindings that are still as they were shown; a changed binding is a conflict. */
 async function removeBindings(
   { rbac }: ClusterClients,
   bindings: readonly Binding[],
@@ -160,18 +160,18 @@ async function removeBindings(
   const removed: string[] = [];
   for (const { name, uid, resourceVersion } of bindings) {
     const removal = rbac.deleteClusterRoleBinding({ name, body: { preconditions: { uid, resourceVersion } } });
-    await expected(unlessRefused(removal, 'NotFound'), `ClusterRoleBinding ${printable(name)}`);
+    await failIfRefused(unlessRefused(removal, 'NotFound'), `ClusterRoleBinding ${printable(name)}`);
     removed.push(name);
     print(`removed ClusterRoleBinding ${printable(name)}\n`);
   }
   return removed;
 }
 
-async function look(
+async function viewCluster(
   cluster: ClusterClients,
   probed: SeenController | undefined,
   signerNames: readonly string[],
-): Promise<Omit<HardenView, keyof Whereabouts>> {
+): Promise<Omit<HardenView, keyof ClusterLogin>> {
   const rights = [];
   for (const { who, subresource } of bypasses) {
     const [group, resource, verb] = ['certificates.k8s.io', 'certificatesigningrequests', 'create'];
@@ -187,7 +187,7 @@ async function look(
   };
 }
 
-/** Flags describe all replicas, a probe only the signer that answered it. It is on if either shows it on. */
+/** csrsigning is on if the flags or the probe show it on. */
 function withProbe(view: ControllerManagerView, probed: SeenController | undefined): ControllerManagerView {
   if (probed === undefined) return view;
   const { state, seen } = view.csrsigning;
@@ -195,7 +195,7 @@ function withProbe(view: ControllerManagerView, probed: SeenController | undefin
   return { ...view, csrsigning: { state: both, seen: [...seen, ...probed.seen] } };
 }
 
-/** Selected by the role that they grant, since Kubernetes' documentation shows the same bindings under other names. */
+/** Finds the bindings by the role that they grant, since Kubernetes' documentation uses other names for them. */
 async function bypassBindings({ rbac }: ClusterClients) {
   const all = await allPages((page) => rbac.listClusterRoleBinding({ ...page }), 'ClusterRoleBindings');
   return all.flatMap(({ metadata, roleRef, subjects = [] }) => {

@@ -6,11 +6,11 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
-import { printed, table } from '../output/output.ts';
-import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
+import { formatOutput, table } from '../output/output.ts';
+import { auditItem, mandatoryReason, tryTwice } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
-import { instantText, longText, shownAudit } from '../output/tofu-text.ts';
+import { instantText, fullText, shownAudit } from '../output/tofu-text.ts';
 
 interface LockFlags extends ChangeFlags {
   readonly output: string;
@@ -46,7 +46,7 @@ export function lockCommands(program: CliCommand, io: Io): void {
     .examples('countersign locks --cluster prod', 'countersign locks --data ./data/demo -o json')
     .runs(async ({ output, ...flags }: RegisterFlags & { readonly output: string }) => {
       const locks = await withRegister(flags, io, ({ register }) => register.listLocks());
-      io.out(printed(output, locks.map(shownLock), () => locksTable(locks)));
+      io.out(formatOutput(output, locks.map(shownLock), () => locksTable(locks)));
     });
 }
 
@@ -59,7 +59,7 @@ function addSubject(command: CliCommand): CliCommand {
 
 const listHint = 'countersign locks lists all';
 
-/** Refuses what no request could match: such a lock would appear to work and would refuse nothing. */
+/** Refuses a text that matches no request, since its lock would have no effect. */
 function subject(text: string): LockSubject {
   if (text.includes('#')) {
     if (/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,500}$/.test(text)) return lockOfMachine(text);
@@ -71,52 +71,53 @@ function subject(text: string): LockSubject {
 
 async function lock(wanted: LockSubject, flags: LockFlags, io: Io): Promise<void> {
   const done = await withRegister(flags, io, async (open) => {
-    const who = await announceChange(open, flags, io);
-    return twice(async () => {
-      const both = await withRecord(wanted, open);
-      const found = await Promise.all(subjectsOf(both).map((each) => open.store.findLock(each)));
+    const author = await announceChange(open, flags, io);
+    return tryTwice(async () => {
+      const pair = await lookUpPair(wanted, open);
+      const found = await Promise.all(subjectsOf(pair).map((each) => open.store.findLock(each)));
       if (found.every((each) => each !== undefined)) throw lockedAlready(wanted, found[0]);
-      // A subject of another lock keeps that lock, since each lock is ended separately.
-      const left = new Set(subjectsOf(both).filter((_, index) => found[index] === undefined));
+      // If another lock already covers a subject, the new lock leaves it out, since unlock ends one lock at a time.
+      const free = new Set(subjectsOf(pair).filter((_, index) => found[index] === undefined));
       const about = {
-        ...(both.nodeName !== undefined && left.has(lockOfNode(both.nodeName)) ? { nodeName: both.nodeName } : {}),
-        ...(both.identity !== undefined && left.has(lockOfMachine(both.identity)) ? { identity: both.identity } : {}),
+        ...(pair.nodeName !== undefined && free.has(lockOfNode(pair.nodeName)) ? { nodeName: pair.nodeName } : {}),
+        ...(pair.identity !== undefined && free.has(lockOfMachine(pair.identity)) ? { identity: pair.identity } : {}),
       };
-      const audit = auditItem({ ...about, action: 'lock', subject: about.identity ?? about.nodeName ?? '' }, who, io);
-      const made: Lock = { ...about, id: audit.id, at: audit.at, ...who };
-      return (await open.register.lock(made, audit)).kind === 'written' ? made : 'changed';
+      const lockedSubject = about.identity ?? about.nodeName ?? '';
+      const audit = auditItem({ ...about, action: 'lock', subject: lockedSubject }, author, io);
+      const newLock: Lock = { ...about, id: audit.id, at: audit.at, ...author };
+      return (await open.register.lock(newLock, audit)).kind === 'written' ? newLock : 'changed';
     }, subjectText(wanted));
   });
   const text = () =>
-    `locked: ${lockedText(done)} (audit item ${done.id}, by ${longText(done.by)})\n\n${afterLockText(done)}`;
-  io.out(printed(flags.output, shownLock(done), text));
-  if (done.nodeName === undefined || done.identity === undefined) io.err(`countersign: ${onlyText(done)}\n`);
+    `locked: ${lockedText(done)} (audit item ${done.id}, by ${fullText(done.by)})\n\n${afterLockText(done)}`;
+  io.out(formatOutput(flags.output, shownLock(done), text));
+  if (done.nodeName === undefined || done.identity === undefined) io.err(`countersign: ${partialLockText(done)}\n`);
 }
 
 async function unlock(wanted: LockSubject, flags: LockFlags, io: Io): Promise<void> {
   const { ended, audit, remaining } = await withRegister(flags, io, async (open) => {
-    const who = await announceChange(open, flags, io);
-    const both = await withRecord(wanted, open);
-    const done = await twice(async () => {
+    const author = await announceChange(open, flags, io);
+    const pair = await lookUpPair(wanted, open);
+    const done = await tryTwice(async () => {
       const found = await open.store.findLock(wanted);
       if (found === undefined)
         throw new CommandFailure(exitCodes.notFound, `${subjectText(wanted)} is not locked`, listHint);
       const { nodeName, identity } = found;
       const about = nodeName === undefined ? {} : { nodeName };
-      const item = auditItem({ ...about, action: 'unlock', subject: identity ?? nodeName ?? '' }, who, io);
+      const item = auditItem({ ...about, action: 'unlock', subject: identity ?? nodeName ?? '' }, author, io);
       return (await open.register.unlock(found, item)).kind === 'written' ? { ended: found, audit: item } : 'changed';
     }, subjectText(wanted));
-    const others = subjectsOf(both).filter((each) => !subjectsOf(done.ended).includes(each));
+    const others = subjectsOf(pair).filter((each) => !subjectsOf(done.ended).includes(each));
     const locks = await Promise.all(others.map((each) => open.store.findLock(each)));
     return { ...done, remaining: others.filter((_, index) => locks[index] !== undefined) };
   });
-  const text = () => `unlocked: ${lockedText(ended)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
-  io.out(printed(flags.output, shownAudit(audit), text));
+  const text = () => `unlocked: ${lockedText(ended)} (audit item ${audit.id}, by ${fullText(audit.by)})\n`;
+  io.out(formatOutput(flags.output, shownAudit(audit), text));
   for (const each of remaining) io.err(`countersign: ${subjectText(each)} is still locked, by another lock\n`);
 }
 
-/** The machine that has this node name, or the node name that this machine has, if it is on record. */
-async function withRecord(wanted: LockSubject, { store }: OpenRegister): Promise<Pick<Lock, 'nodeName' | 'identity'>> {
+/** The node name and the machine that has it, as far as a record links them. */
+async function lookUpPair(wanted: LockSubject, { store }: OpenRegister): Promise<Pick<Lock, 'nodeName' | 'identity'>> {
   if (wanted.startsWith('node#')) {
     const nodeName = wanted.slice('node#'.length);
     const record = await store.findNode(nodeName);
@@ -129,7 +130,7 @@ async function withRecord(wanted: LockSubject, { store }: OpenRegister): Promise
 }
 
 function lockedAlready(wanted: LockSubject, found: Lock | undefined): CommandFailure {
-  const who = found === undefined ? '' : ` by ${longText(found.by)}: ${longText(found.reason)}`;
+  const who = found === undefined ? '' : ` by ${fullText(found.by)}: ${fullText(found.reason)}`;
   return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is already locked${who}`);
 }
 
@@ -137,7 +138,7 @@ function lockedText(lock: Lock): string {
   return subjectsOf(lock).map(subjectText).join(', ');
 }
 
-function onlyText({ nodeName }: Lock): string {
+function partialLockText({ nodeName }: Lock): string {
   return nodeName === undefined
     ? 'no node name was locked: the machine is not on record with a node name, or the name is already locked'
     : 'no machine was locked: no machine is on record under this node name, or it is already locked';
@@ -145,8 +146,8 @@ function onlyText({ nodeName }: Lock): string {
 
 function subjectText(subject: LockSubject): string {
   return subject.startsWith('node#')
-    ? `node ${longText(subject.slice('node#'.length))}`
-    : `machine ${longText(subject.slice('id#'.length))}`;
+    ? `node ${fullText(subject.slice('node#'.length))}`
+    : `machine ${fullText(subject.slice('id#'.length))}`;
 }
 
 function shownLock({ id, nodeName, identity, at, by, reason }: Lock): object {
@@ -158,17 +159,17 @@ function locksTable(locks: readonly Lock[]): string {
     ['NODE', 'MACHINE', 'SINCE', 'BY', 'REASON'],
     ...locks.map(({ nodeName, identity, at, by, reason }) => [
       nodeName === undefined ? '-' : printable(nodeName),
-      identity === undefined ? '-' : longText(identity),
+      identity === undefined ? '-' : fullText(identity),
       instantText(at),
-      longText(by),
-      longText(reason),
+      fullText(by),
+      fullText(reason),
     ]),
   ]);
 }
 
-/** A lock does not revoke certificates that were issued, so the operator reads here what to do about those. */
+/** What the operator does about certificates that were issued before, which a lock does not revoke. */
 function afterLockText({ nodeName }: Lock): string {
-  const node = nodeName === undefined ? '<its node name>' : longText(nodeName);
+  const node = nodeName === undefined ? '<its node name>' : fullText(nodeName);
   return `No new certificate: attest and sign refuse its requests. A signature under way may still end, within 25 seconds.
 
 Certificates that it has stay valid until they expire, since the API server reads no revocation lists. With them it can

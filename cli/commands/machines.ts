@@ -4,11 +4,11 @@ import { printable } from '../../core/outcome/printable-text.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { printed, table } from '../output/output.ts';
+import { formatOutput, table } from '../output/output.ts';
 import { auditItem, mandatoryReason } from '../runtime/reason.ts';
 import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
-import { instantText, longText } from '../output/tofu-text.ts';
+import { instantText, fullText } from '../output/tofu-text.ts';
 
 export function machinesCommands(program: CliCommand, io: Io): void {
   const machines = program
@@ -21,7 +21,7 @@ export function machinesCommands(program: CliCommand, io: Io): void {
     .examples('countersign machines list --cluster prod')
     .runs(async ({ output, ...flags }: RegisterFlags & { output: string }) => {
       const entries = await withRegister(flags, io, ({ register }) => register.listMachines());
-      io.out(printed(output, entries.map(shown), () => entriesTable(entries)));
+      io.out(formatOutput(output, entries.map(shown), () => entriesTable(entries)));
     });
 
   addRegisterOptions(machines.command('allow'))
@@ -58,23 +58,23 @@ function entryName(text: string): string {
 
 async function allow(name: string, flags: ChangeFlags, io: Io): Promise<void> {
   await withRegister(flags, io, async (open) => {
-    const who = await announceChange(open, flags, io);
-    const audit = auditItem({ action: 'allow', subject: name }, who, io);
-    const write = await open.register.allowMachine({ name, addedAt: audit.at, ...who }, audit);
+    const author = await announceChange(open, flags, io);
+    const audit = auditItem({ action: 'allow', subject: name }, author, io);
+    const write = await open.register.allowMachine({ name, addedAt: audit.at, ...author }, audit);
     if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.conflict, `${name} changes while it is written`, 'try again');
-    io.out(`allowed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`);
+    io.out(`allowed: ${name} (audit item ${audit.id}, by ${fullText(author.by)})\n`);
   });
 }
 
 async function remove(name: string, flags: ChangeFlags, io: Io): Promise<void> {
   await withRegister(flags, io, async (open) => {
-    const who = await announceChange(open, flags, io);
-    const audit = auditItem({ action: 'remove', subject: name }, who, io);
+    const author = await announceChange(open, flags, io);
+    const audit = auditItem({ action: 'remove', subject: name }, author, io);
     const write = await open.register.removeMachine(name, audit);
     if (write.kind !== 'written')
       throw new CommandFailure(exitCodes.notFound, `${name} is not on the list`, 'countersign machines list shows it');
-    io.out(`removed: ${name} (audit item ${audit.id}, by ${longText(who.by)})\n`);
+    io.out(`removed: ${name} (audit item ${audit.id}, by ${fullText(author.by)})\n`);
   });
 }
 
@@ -88,8 +88,8 @@ function entriesTable(entries: readonly MachineEntry[]): string {
     ...entries.map(({ name, addedAt, by, reason }) => [
       printable(name),
       instantText(addedAt),
-      longText(by),
-      longText(reason),
+      fullText(by),
+      fullText(reason),
     ]),
   ]);
 }

@@ -6,13 +6,13 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
-import { withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import { withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import { allPages } from '../cluster/object-answers.ts';
-import { printed, table } from '../output/output.ts';
-import { addRegisterOptions, gather, withRegister } from '../register/place.ts';
+import { formatOutput, table } from '../output/output.ts';
+import { addRegisterOptions, collect, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
-import { instantText, longText } from '../output/tofu-text.ts';
+import { instantText, fullText } from '../output/tofu-text.ts';
 
 interface ReportFlags extends RegisterFlags, ClusterAccessFlags {
   readonly output: string;
@@ -53,8 +53,8 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
     throw new CommandFailure(exitCodes.usage, '--context needs --kubeconfig');
   const nodes = flags.kubeconfig === undefined ? [] : await nodeNames(flags.kubeconfig, flags, io);
   const { verdicts, records } = await withRegister(flags, io, async ({ register }) => ({
-    verdicts: await gather(register.listVerdicts(io.now())),
-    records: await gather(register.listIdentities()),
+    verdicts: await collect(register.listVerdicts(io.now())),
+    records: await collect(register.listIdentities()),
   }));
   const rows = reportRows(verdicts, records, nodes);
   const failing = new Set(rows.filter(({ wouldBe }) => wouldBe !== 'approved').map(({ node }) => node));
@@ -64,11 +64,11 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
   const used = Object.entries(evidence).map(([version, names]) => `${version} by ${names.length}\n`);
   const text = () =>
     `${rowsTable(rows)}\n${used.join('')}${counts.nodes} nodes: ${counts.failing} would fail, ${passing} pass\n`;
-  io.out(printed(flags.output, { ...counts, passing, evidence, rows }, text));
+  io.out(formatOutput(flags.output, { ...counts, passing, evidence, rows }, text));
   return counts.failing === 0 ? exitCodes.ok : exitCodes.refused;
 }
 
-/** Node names by the version of the evidence that they passed with: shows whether an older version can be switched off. */
+/** Node names by the version of the evidence that attest accepted, to show whether an older version can be switched off. */
 function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string, readonly string[]>> {
   const nodes = new Map<string, Set<string>>();
   for (const { annotations, nodeName = '' } of verdicts) {
@@ -76,7 +76,7 @@ function evidenceByVersion(verdicts: readonly Verdict[]): Readonly<Record<string
     if (version !== undefined) nodes.set(version, (nodes.get(version) ?? new Set()).add(nodeName));
   }
   const versions = [...nodes.keys()].toSorted();
-  return Object.fromEntries(versions.map((version) => [longText(version), [...(nodes.get(version) ?? [])].toSorted()]));
+  return Object.fromEntries(versions.map((version) => [fullText(version), [...(nodes.get(version) ?? [])].toSorted()]));
 }
 
 /** Nodes that would fail come first. */
@@ -87,7 +87,7 @@ function reportRows(
 ): readonly ReportRow[] {
   const latest = new Map<string, Verdict>();
   for (const verdict of verdicts) {
-    // An enforced verdict was answered to the requester and is in the log.
+    // An enforced verdict already reached the requester.
     if (verdict.mode !== 'audit') continue;
     const key = `${verdict.signerName} ${verdict.nodeName ?? ''}`;
     const before = latest.get(key);
@@ -95,9 +95,9 @@ function reportRows(
   }
   const rows = [...latest.values()].map(rowOf);
   const known = new Set([...rows.map(({ node }) => node), ...records.map(({ nodeName }) => nodeName)]);
-  const strangers = nodes.filter((node) => !known.has(node)).map((node): ReportRow => ({ node, ...unknown }));
-  const text = ({ wouldBe, node, signerName = '' }: ReportRow): string => `${order[wouldBe]} ${node} ${signerName}`;
-  return [...rows, ...strangers].toSorted((a, b) => (text(a) < text(b) ? -1 : 1));
+  const silentNodes = nodes.filter((node) => !known.has(node)).map((node): ReportRow => ({ node, ...unknown }));
+  const sortKey = ({ wouldBe, node, signerName = '' }: ReportRow): string => `${order[wouldBe]} ${node} ${signerName}`;
+  return [...rows, ...silentNodes].toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
 const order = { denied: 0, unknown: 1, approved: 2 } as const;
@@ -117,10 +117,10 @@ function rowsTable(rows: readonly ReportRow[]): string {
   return table([
     ['NODE', 'SIGNER', 'WOULD BE', 'WHY', 'SEEN'],
     ...rows.map(({ node, signerName = '-', wouldBe, message = '-', seen = '-' }) => [
-      longText(node),
-      longText(signerName),
+      fullText(node),
+      fullText(signerName),
       wouldBe,
-      longText(message),
+      fullText(message),
       seen,
     ]),
   ]);
@@ -129,7 +129,7 @@ function rowsTable(rows: readonly ReportRow[]): string {
 async function nodeNames(kubeconfig: string, flags: ReportFlags, io: Io): Promise<readonly string[]> {
   if (!io.fileExists(kubeconfig)) throw new CommandFailure(exitCodes.notFound, `there is no file ${kubeconfig}`);
   const hints = { Forbidden: 'it needs the verb list on nodes' };
-  const nodes = await withObjects(flags, io, ({ core }) =>
+  const nodes = await withCluster(flags, io, ({ core }) =>
     allPages((page) => core.listNode({ ...page }), 'nodes', hints),
   );
   return nodes.map(({ metadata }) => metadata?.name ?? '');

@@ -5,24 +5,24 @@ import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { ExitCode } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
-import { printed } from '../output/output.ts';
-import { auditItem, mandatoryReason, twice } from '../runtime/reason.ts';
-import { addRegisterOptions, announceChange, gather, withRegister } from '../register/place.ts';
+import { formatOutput } from '../output/output.ts';
+import { auditItem, mandatoryReason, tryTwice } from '../runtime/reason.ts';
+import { addRegisterOptions, announceChange, collect, withRegister } from '../register/place.ts';
 import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
-import { auditTable, longText, recordsTable, recordText, shownAudit, shownRecord } from '../output/tofu-text.ts';
+import { auditTable, fullText, recordsTable, recordText, shownAudit, shownRecord } from '../output/tofu-text.ts';
 
 interface ListFlags extends RegisterFlags {
   readonly state?: string;
   readonly output: string;
 }
 
-interface OneFlags extends RegisterFlags {
+interface MachineFlags extends RegisterFlags {
   readonly node?: string;
   readonly identity?: string;
   readonly output: string;
 }
 
-type ResetFlags = OneFlags & ChangeFlags;
+type ResetFlags = MachineFlags & ChangeFlags;
 
 export function tofuCommands(program: CliCommand, io: Io): void {
   const tofu = program
@@ -40,16 +40,16 @@ export function tofuCommands(program: CliCommand, io: Io): void {
     )
     .runs((flags: ListFlags) => list(flags, io));
 
-  addOneOptions(tofu.command('show'))
+  addMachineOptions(tofu.command('show'))
     .description('show one machine, with all changes of it and of its node name; exit code 4: it is not on record')
     .formats('table', 'json', 'yaml')
     .examples(
       'countersign tofu show --cluster prod --node worker-3',
       'countersign tofu show --cluster prod --identity aws#aws/123456789012/eu-central-1/i-0123456789abcdef0 -o yaml',
     )
-    .runs((flags: OneFlags) => show(flags, io));
+    .runs((flags: MachineFlags) => show(flags, io));
 
-  addOneOptions(tofu.command('reset'))
+  addMachineOptions(tofu.command('reset'))
     .description('forget a machine: the next machine with its node name, or this machine again, is a first use')
     .addOption(mandatoryReason())
     .formats('table', 'json', 'yaml')
@@ -63,7 +63,7 @@ export function tofuCommands(program: CliCommand, io: Io): void {
   addAdopt(tofu, io);
 }
 
-function addOneOptions(command: CliCommand): CliCommand {
+function addMachineOptions(command: CliCommand): CliCommand {
   return addRegisterOptions(command)
     .option('--node <name>', 'the machine that has this node name')
     .option('--identity <id>', 'the machine itself, as tofu list shows it');
@@ -72,18 +72,18 @@ function addOneOptions(command: CliCommand): CliCommand {
 const sortKey = ({ nodeName, identity }: IdentityRecord): string => `${nodeName} ${identity}`;
 
 async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<void> {
-  const records = await withRegister(flags, io, ({ register }) => gather(register.listIdentities()));
+  const records = await withRegister(flags, io, ({ register }) => collect(register.listIdentities()));
   const shown = records
     .filter((record) => state === undefined || record.state === state)
     .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
-  io.out(printed(output, shown.map(shownRecord), () => recordsTable(shown, output === 'wide')));
+  io.out(formatOutput(output, shown.map(shownRecord), () => recordsTable(shown, output === 'wide')));
 }
 
-async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
-  const wanted = oneOf(flags);
+async function show(flags: MachineFlags, io: Io): Promise<ExitCode> {
+  const wanted = wantedMachine(flags);
   const { record, history } = await withRegister(flags, io, async (open) => {
     const record = await find(wanted, open);
-    const items = await gather(open.register.listAudit());
+    const items = await collect(open.register.listAudit());
     return { record, history: items.filter((item) => isAbout(item, wanted, record)) };
   });
   if (record === undefined && history.length === 0) throw missing(wanted);
@@ -92,33 +92,33 @@ async function show(flags: OneFlags, io: Io): Promise<ExitCode> {
     ...(record === undefined ? [] : [recordText(record)]),
     ...(history.length === 0 ? [] : [auditTable(history)]),
   ];
-  io.out(printed(flags.output, about, () => parts.join('\n')));
+  io.out(formatOutput(flags.output, about, () => parts.join('\n')));
   if (record !== undefined) return exitCodes.ok;
   io.err(`countersign: ${missing(wanted).message} any more\n`);
   return exitCodes.notFound;
 }
 
 async function reset(flags: ResetFlags, io: Io): Promise<void> {
-  const wanted = oneOf(flags);
+  const wanted = wantedMachine(flags);
   const { record, audit } = await withRegister(flags, io, async (open) => {
-    const who = await announceChange(open, flags, io);
-    return twice(async () => {
+    const author = await announceChange(open, flags, io);
+    return tryTwice(async () => {
       const record = await find(wanted, open);
       if (record === undefined) throw missing(wanted);
       const about = { action: 'reset', subject: record.identity, nodeName: record.nodeName, before: record } as const;
-      const audit = auditItem(about, who, io);
+      const audit = auditItem(about, author, io);
       const write = await open.register.reset(record, audit);
       return write.kind === 'written' ? { record, audit } : 'changed';
-    }, text(wanted));
+    }, nameOf(wanted));
   });
   const resetText = () =>
-    `reset: node ${longText(record.nodeName)}, ${longText(record.identity)} (audit item ${audit.id}, by ${longText(audit.by)})\n`;
-  io.out(printed(flags.output, shownAudit(audit), resetText));
+    `reset: node ${fullText(record.nodeName)}, ${fullText(record.identity)} (audit item ${audit.id}, by ${fullText(audit.by)})\n`;
+  io.out(formatOutput(flags.output, shownAudit(audit), resetText));
 }
 
 type Wanted = { readonly node: string } | { readonly identity: string };
 
-function oneOf({ node, identity }: OneFlags): Wanted {
+function wantedMachine({ node, identity }: MachineFlags): Wanted {
   if (node !== undefined && identity === undefined) return { node };
   if (identity !== undefined && node === undefined) return { identity };
   throw new CommandFailure(exitCodes.usage, 'which machine? name it by --node or by --identity, not both');
@@ -133,14 +133,14 @@ function isAbout({ subject, nodeName }: AuditItem, wanted: Wanted, record: Ident
   return 'node' in wanted ? nodeName === wanted.node || subject === record?.identity : subject === wanted.identity;
 }
 
-function text(wanted: Wanted): string {
-  return 'node' in wanted ? `node ${longText(wanted.node)}` : longText(wanted.identity);
+function nameOf(wanted: Wanted): string {
+  return 'node' in wanted ? `node ${fullText(wanted.node)}` : fullText(wanted.identity);
 }
 
 function missing(wanted: Wanted): CommandFailure {
   return new CommandFailure(
     exitCodes.notFound,
-    'node' in wanted ? `no machine has the node name ${longText(wanted.node)}` : `${text(wanted)} is not on record`,
+    'node' in wanted ? `no machine has the node name ${fullText(wanted.node)}` : `${nameOf(wanted)} is not on record`,
     'countersign tofu list shows all records',
   );
 }

@@ -16,11 +16,11 @@ import {
 import type { TokenOwner, TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
 import { addClusterOptions, chooseCluster } from '../cluster/cluster-choice.ts';
 import type { ClusterFlags } from '../cluster/cluster-choice.ts';
-import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
-import { findJoinPlace, isEndpoint, unsigned, waitForSignature } from '../cluster/join-line.ts';
-import { expected, isAllowed } from '../cluster/object-answers.ts';
-import { printed } from '../output/output.ts';
+import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
+import { findJoinEndpoint, isEndpoint, unsignedClusterInfo, waitForSignature } from '../cluster/join-line.ts';
+import { failIfRefused, isAllowed } from '../cluster/object-answers.ts';
+import { formatOutput } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -49,7 +49,7 @@ export function addCreate(token: CliCommand, io: Io): void {
     .description('create a bootstrap token and print the command with which a machine joins')
     .option(
       '--ttl <duration>',
-      'until it expires, such as 30m or 24h; 0: never (24h; 1h with --machine or --pool)',
+      'lifetime, such as 30m or 24h; 0: no end (default: 24h; 1h with --machine or --pool)',
       goDuration,
     )
     .listOption('--usages <list>', 'what it may be used for', 'signing,authentication')
@@ -102,20 +102,20 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       exitCodes.usage,
       '--server is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443',
     );
-  await withObjects(flags, io, async (cluster) => {
+  await withCluster(flags, io, async (cluster) => {
     await announce(cluster, io);
-    // Everything that join checks is checked before the token exists.
-    const place = wantsCommand ? await findJoinPlace(cluster, flags.server) : undefined;
+    // The checks of join run before the token exists.
+    const joinPlace = wantsCommand ? await findJoinEndpoint(cluster, flags.server) : undefined;
     const warnings = await tokenWarnings(cluster, record, wantsCommand);
     const uid = await writeToken(cluster, record);
-    for (const warning of [...warnings, ...(place?.warnings ?? [])]) io.err(`warning: ${warning}\n`);
-    if (place === undefined) return io.out(`${tokenText(record.token)}\n`);
+    for (const warning of [...warnings, ...(joinPlace?.warnings ?? [])]) io.err(`warning: ${warning}\n`);
+    if (joinPlace === undefined) return io.out(`${tokenText(record.token)}\n`);
     if (!(await waitForSignature(cluster, record.token.id))) {
       const name = tokenSecretName(record.token.id);
       await cluster.core.deleteNamespacedSecret({ namespace, name, body: { preconditions: { uid } } });
-      throw unsigned(record.token.id);
+      throw unsignedClusterInfo(record.token.id);
     }
-    const { endpoint, pins } = place;
+    const { endpoint, pins } = joinPlace;
     const token = tokenText(record.token);
     const command = [
       `kubelet-authenticator join ${endpoint}`,
@@ -125,18 +125,18 @@ async function createToken(text: string | undefined, flags: CreateFlags, io: Io)
       `--provider ${flags.provider}`,
     ].join(' ');
     const shown = { token, ...shownToken(record, io.now()), endpoint, caCertHashes: pins, command };
-    io.out(printed(flags.output, shown, () => `${command}\n`));
+    io.out(formatOutput(flags.output, shown, () => `${command}\n`));
   });
 }
 
 /** The UID of the new Secret. */
 async function writeToken({ core }: ClusterClients, record: TokenRecord): Promise<string> {
-  const made = core.createNamespacedSecret({ namespace, body: secretOfToken(record) }).catch((error: unknown) => {
+  const creation = core.createNamespacedSecret({ namespace, body: secretOfToken(record) }).catch((error: unknown) => {
     if (error instanceof ApiRefused && error.why === 'Conflict')
       throw new CommandFailure(exitCodes.conflict, `a token with id "${record.token.id}" already exists`);
     throw error;
   });
-  return (await expected(made, 'the token could not be created')).metadata?.uid ?? '';
+  return (await failIfRefused(creation, 'the token could not be created')).metadata?.uid ?? '';
 }
 
 function ownerOf({ machine, pool, namespace }: CreateFlags): TokenOwner | undefined {
@@ -170,7 +170,7 @@ function recordOf(text: string | undefined, flags: CreateFlags, owner: TokenOwne
   };
 }
 
-/** The flags of join that name the deployment. */
+/** The flags of join that name the deployment and the cluster. */
 async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly string[]> {
   if (flags.audience !== undefined) {
     if (!/^[\w./:-]{1,255}$/.test(flags.audience))
@@ -191,8 +191,8 @@ async function audienceFlags(flags: CreateFlags, io: Io): Promise<readonly strin
 }
 
 /**
- * Warnings about rights with which a machine cannot join, or joins without evidence. Throws CommandFailure if the wanted join
- * command certainly cannot work.
+ * Warnings if the token's rights do not let a machine join, or let it join without evidence. Throws CommandFailure if a join
+ * command is wanted and cannot work.
  */
 async function tokenWarnings(
   cluster: ClusterClients,
@@ -209,19 +209,19 @@ async function tokenWarnings(
     groups: ['system:bootstrappers', ...groups, 'system:authenticated'],
   };
   const resource = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests', verb: 'create' };
-  const may = await isAllowed(cluster, who, resource);
-  if (may === undefined)
+  const mayRequest = await isAllowed(cluster, who, resource);
+  if (mayRequest === undefined)
     warnings.push(
       'it is not known whether the token may create CertificateSigningRequests: this login may not create SubjectAccessReviews',
     );
-  if (may === false) {
+  if (mayRequest === false) {
     const problem = 'the token may not create CertificateSigningRequests';
-    const mend = `kubectl create clusterrolebinding kubeadm:kubelet-bootstrap --clusterrole=system:node-bootstrapper --group=${groups[0] ?? 'system:bootstrappers'}`;
+    const remedy = `kubectl create clusterrolebinding kubeadm:kubelet-bootstrap --clusterrole=system:node-bootstrapper --group=${groups[0] ?? 'system:bootstrappers'}`;
     if (wantsCommand)
-      throw new CommandFailure(exitCodes.configuration, `no join command can be printed: ${problem}`, mend);
-    warnings.push(`${problem}: ${mend}`);
+      throw new CommandFailure(exitCodes.configuration, `no join command can be printed: ${problem}`, remedy);
+    warnings.push(`${problem}: ${remedy}`);
   }
-  if (may === true && (await isAllowed(cluster, who, { ...resource, subresource: 'nodeclient' })) === true)
+  if (mayRequest === true && (await isAllowed(cluster, who, { ...resource, subresource: 'nodeclient' })) === true)
     warnings.push(
       'kube-controller-manager approves requests of this token without evidence: countersign cluster harden prevents that',
     );

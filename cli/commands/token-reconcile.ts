@@ -1,7 +1,7 @@
-/** `countersign token reconcile`; token-rotation.ts has the rules. */
+/** `countersign token reconcile`, with the rules of token-rotation.ts. */
 import { InvalidArgumentError, Option } from 'commander';
-import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
+import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import type { Io } from '../runtime/io.ts';
 import { json } from '../output/output.ts';
@@ -23,7 +23,7 @@ export function addReconcile(token: CliCommand, io: Io): void {
     .option('--management-kubeconfig <file>', 'cluster with the Machines and MachinePools (default: the same cluster)')
     .option('--management-context <name>', 'context of the kubeconfig of Machines and MachinePools')
     .addOption(
-      new Option('--ttl <duration>', 'lifetime of a token after each extension').argParser(ownTtl).default(3_600, '1h'),
+      new Option('--ttl <duration>', 'lifetime of a token after each extension').argParser(ttlArg).default(3_600, '1h'),
     )
     .option('--dry-run', 'only print what would be done')
     .formats('table', 'json')
@@ -40,11 +40,11 @@ export function addReconcile(token: CliCommand, io: Io): void {
     )
     .runs(async (flags: ReconcileFlags) => {
       const options = { ttlSeconds: flags.ttl, dryRun: flags.dryRun === true, now: io.now() };
-      const done = await withObjects(flags, io, async (cluster) => {
+      const done = await withCluster(flags, io, async (cluster) => {
         await announce(cluster, io, 'tokens: ');
         const management = managementOf(flags);
         if (management === undefined) return reconcileTokens(cluster, cluster, options);
-        return withObjects(management, io, async (machines) => {
+        return withCluster(management, io, async (machines) => {
           await announce(machines, io, 'Machines: ');
           return reconcileTokens(cluster, machines, options);
         });
@@ -62,7 +62,7 @@ export function addReconcile(token: CliCommand, io: Io): void {
 function managementOf(flags: ReconcileFlags): ClusterAccessFlags | undefined {
   const { managementKubeconfig, managementContext, kubeconfig } = flags;
   if (managementKubeconfig === undefined && managementContext === undefined) return undefined;
-  // --management-context alone names another context of the same file.
+  // --management-context alone names another context of the same kubeconfig.
   return { kubeconfig: managementKubeconfig ?? kubeconfig, context: managementContext };
 }
 
@@ -72,7 +72,7 @@ export function goDuration(text: string): number {
   return seconds;
 }
 
-function ownTtl(text: string): number {
+function ttlArg(text: string): number {
   const seconds = goDuration(text);
   if (seconds < shortestTtlSeconds) throw new InvalidArgumentError('It must be at least 5m.');
   return seconds;

@@ -10,10 +10,10 @@ import {
 } from '../../core/kubernetes/bootstrap-token.ts';
 import type { TokenRecord } from '../../core/kubernetes/bootstrap-token.ts';
 import { atMost, printable } from '../../core/outcome/printable-text.ts';
-import { addClusterAccess, announce, withObjects } from '../cluster/cluster-objects.ts';
-import type { ClusterAccessFlags } from '../cluster/cluster-objects.ts';
-import { allPages, expected } from '../cluster/object-answers.ts';
-import { printed, table } from '../output/output.ts';
+import { addClusterAccess, announce, withCluster } from '../cluster/cluster-access.ts';
+import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
+import { allPages, failIfRefused } from '../cluster/object-answers.ts';
+import { formatOutput, table } from '../output/output.ts';
 import { shownToken } from '../output/token-text.ts';
 import type { CliCommand } from '../runtime/command.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
@@ -45,7 +45,7 @@ export function tokenCommands(program: CliCommand, io: Io): void {
 
 async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Promise<void> {
   const fieldSelector = `type=${tokenSecretType}`;
-  const secrets = await withObjects(flags, io, ({ core }) =>
+  const secrets = await withCluster(flags, io, ({ core }) =>
     allPages((page) => core.listNamespacedSecret({ namespace, fieldSelector, ...page }), 'bootstrap tokens'),
   );
   const records: TokenRecord[] = [];
@@ -56,12 +56,12 @@ async function list(flags: ClusterAccessFlags & { output: string }, io: Io): Pro
   }
   const shown = records.map((record) => ({ id: record.token.id, ...shownToken(record, io.now()) }));
   const rows = shown.map(({ id, ttl, expires = '<never>', usages, owner = '', description, groups }) => {
-    const [used, given] = [usages, groups].map((words) => atMost(words, printable).join(','));
-    const words = [id, ttl, expires, used, printable(owner), printable(description), given];
+    const [usageText, extraGroups] = [usages, groups].map((words) => atMost(words, printable).join(','));
+    const words = [id, ttl, expires, usageText, printable(owner), printable(description), extraGroups];
     return words.map((word) => word || '<none>');
   });
   const head = ['TOKEN ID', 'TTL', 'EXPIRES', 'USAGES', 'FOR', 'DESCRIPTION', 'EXTRA GROUPS'];
-  io.out(printed(flags.output, shown, () => table([head, ...rows])));
+  io.out(formatOutput(flags.output, shown, () => table([head, ...rows])));
 }
 
 async function remove(texts: readonly string[], flags: ClusterAccessFlags, io: Io): Promise<void> {
@@ -75,11 +75,11 @@ async function remove(texts: readonly string[], flags: ClusterAccessFlags, io: I
       );
     return token.value.id;
   });
-  await withObjects(flags, io, async (cluster) => {
+  await withCluster(flags, io, async (cluster) => {
     await announce(cluster, io);
     for (const id of ids) {
-      const gone = cluster.core.deleteNamespacedSecret({ namespace, name: tokenSecretName(id) });
-      await expected(gone, `failed to delete bootstrap token "${id}"`);
+      const deletion = cluster.core.deleteNamespacedSecret({ namespace, name: tokenSecretName(id) });
+      await failIfRefused(deletion, `failed to delete bootstrap token "${id}"`);
       io.out(`bootstrap token "${id}" deleted\n`);
     }
   });

@@ -1,9 +1,9 @@
-/** How a CA is shown, with its key in KMS or in a folder. */
+/** The output of `countersign ca`, for a CA with its key in KMS or in a folder. */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from '../../core/x509/read-certificate.ts';
 import { extensionType } from '../../core/x509/tbs-certificate.ts';
 import { toPem } from '../../core/encoding/pem.ts';
-import { printed, table } from './output.ts';
+import { formatOutput, table } from './output.ts';
 
 export interface ShownCa {
   readonly name: string;
@@ -34,10 +34,10 @@ export async function caText(
   };
   const rows = Object.entries(shown).map(([key, value]) => [labels[key] ?? key, value]);
   const others = [...facts.extensions.keys()].filter((oid) => !ownExtensions.has(oid));
-  if (others.length === 0) return printed(output, shown, () => table(rows));
+  if (others.length === 0) return formatOutput(output, shown, () => table(rows));
   const { extensionText, extensionsOfCertificate } = await import('./extension-names.ts');
   const extensions = extensionsOfCertificate(certificate, others);
-  return printed(output, { ...shown, extensions }, () =>
+  return formatOutput(output, { ...shown, extensions }, () =>
     table([...rows, ['extensions', extensions.map(extensionText).join(', ')]]),
   );
 }

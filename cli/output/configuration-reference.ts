@@ -1,4 +1,4 @@
-/** Every key of countersign.yaml as Markdown, from the schema itself: docs/configuration.md ends with it. */
+/** Every key of countersign.yaml as Markdown, generated from the schema: the last part of docs/configuration.md. */
 import { configurationSchema } from '../../core/configuration/parse.ts';
 
 /** The part of JSON Schema that the schema of countersign.yaml uses. */

@@ -26,7 +26,7 @@ export interface Check {
   readonly violations: readonly Violation[];
 }
 
-/** What `status.certificate` of a request holds, by the issuer's name; no signature is verified. The ledger is the authority. */
+/** The certificate in `status.certificate`. `issuedBy` compares names only and verifies no signature; the ledger is the authority. */
 interface GivenCertificate {
   /** `unknown`: the certificate is unreadable, or no countersign.yaml names the cluster's CA. */
   readonly issuedBy: 'this CA' | 'another CA' | 'unknown';
@@ -64,7 +64,7 @@ export interface Explanation {
   /** For `refuse`: the reason of the Failed condition. */
   readonly reason?: string;
   readonly checks: readonly Check[];
-  /** The certificate's validity if it were signed now; it ends with the CA's at the latest. */
+  /** The certificate's validity if it were signed now; shorter if the CA expires before. */
   readonly validity?: { readonly notBefore: string; readonly notAfter: string };
   /** Set if the request has a certificate. */
   readonly certificate?: GivenCertificate;
@@ -130,7 +130,7 @@ export function explain(
     : { ...signed, outcome: 'issue', message: 'it would be signed' };
 }
 
-/** The condition that made the request terminal. */
+/** The outcome of a request that is denied, failed or issued. */
 function settledOutcome(
   why: NonNullable<ReturnType<typeof triagePending>>,
   { conditions }: RequestObject,
@@ -196,8 +196,8 @@ function stateCheck(object: RequestObject): Check {
 }
 
 function conditionText({ type, status, reason }: RequestObject['conditions'][number]): string {
-  const odd = status === undefined || status === 'True' ? '' : `=${status}`;
-  return printable(`${type}${odd}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
+  const unusual = status === undefined || status === 'True' ? '' : `=${status}`;
+  return printable(`${type}${unusual}${reason === undefined || reason === '' ? '' : ` (${reason})`}`);
 }
 
 function readingCheck(decoded: ReadRequest['decoded']): Check {
@@ -213,6 +213,7 @@ function ruleCheck({ check, observed, violations }: ReturnType<typeof explainPro
   return { check, result: violations.length === 0 ? 'pass' : 'fail', seen: observed, violations };
 }
 
+/** In place of the end of the CA, which this dry run does not know. */
 const latestDate: Instant = 8_640_000_000_000_000;
 
 function lifetime({ expirationSeconds }: RequestObject, maxTtlSeconds: number, now: Instant) {

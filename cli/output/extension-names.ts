@@ -1,5 +1,5 @@
 /**
- * Extensions that core does not read, for people: @peculiar/x509 knows more of them. Nothing is decided from these names.
+ * Names of extensions that core does not read, from @peculiar/x509. They are only displayed; no decision depends on them.
  * Load this file on demand: the library takes longer to load than the rest of the command line.
  */
 import 'reflect-metadata';

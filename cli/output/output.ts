@@ -15,18 +15,18 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** The value for programs; for every other format, `text`, for people. */
-export function printed(format: string, value: unknown, text: () => string): string {
+/** JSON or YAML of the value, for programs; for every other format the text, for people. */
+export function formatOutput(format: string, value: unknown, text: () => string): string {
   if (format === 'json') return json(value);
   return format === 'yaml' ? yaml(value) : text();
 }
 
-/** Control and invisible characters are written as JSON escapes, so that programs read the same value and terminals obey nothing. */
+/** Control and invisible characters are written as JSON escapes, so that programs read the same value and no text controls the terminal. */
 export function json(value: unknown): string {
   return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
-/** Escaped in the same way. YAML allows escapes only in double quotes. */
+/** With the same escapes as `json`. YAML allows escapes only in double quotes. */
 function yaml(value: unknown): string {
   const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
   const text = stringify(value, options);

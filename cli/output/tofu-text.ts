@@ -3,7 +3,7 @@ import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-sto
 import { printable } from '../../core/outcome/printable-text.ts';
 import { table } from './output.ts';
 
-/** For programs. Instants are RFC 3339 text, and fields have the names of the table's columns. */
+/** The value for JSON and YAML. Instants are RFC 3339 text, and fields have the names of the table's columns. */
 export function shownRecord(record: IdentityRecord): object {
   const { nodeName: node, identity, state, firstSeen, lastSeen, startedAt, spkiSha256, previousSpkis } = record;
   const { uses, renewals, providerId, addresses, lastUid, rev } = record;
@@ -37,7 +37,7 @@ export function recordsTable(records: readonly IdentityRecord[], wide: boolean):
       const { nodeName, identity, state, firstSeen, lastSeen, uses, renewals, providerId, spkiSha256 } = record;
       const cells = [
         printable(nodeName),
-        longText(identity),
+        fullText(identity),
         state,
         instantText(firstSeen),
         instantText(lastSeen),
@@ -53,7 +53,7 @@ export function recordText(record: IdentityRecord): string {
   const { nodeName, identity, state, firstSeen, lastSeen, startedAt, uses, renewals, providerId } = record;
   return table([
     ['node', printable(nodeName)],
-    ['identity', longText(identity)],
+    ['identity', fullText(identity)],
     ['state', state],
     ['since', instantText(firstSeen)],
     ['last seen', instantText(lastSeen)],
@@ -73,10 +73,10 @@ export function auditTable(items: readonly AuditItem[]): string {
     ...items.map(({ at, action, subject, nodeName, by, reason }) => [
       instantText(at),
       action,
-      longText(subject),
+      fullText(subject),
       dash(printable(nodeName ?? '')),
-      longText(by),
-      longText(reason),
+      fullText(by),
+      fullText(reason),
     ]),
   ]);
 }
@@ -86,8 +86,8 @@ export function instantText(instant: number): string {
   return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** In full, since operators copy it into the next command; `printable` shortens. */
-export function longText(text: string): string {
+/** Not shortened (as by `printable`), since operators copy it into the next command. */
+export function fullText(text: string): string {
   return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
 }
 

@@ -1,11 +1,11 @@
-/** Plans and writes adoptions: for each running machine whether it is adopted, is on record, or needs the operator's decision. */
+/** Plans and writes adoptions: which running machines are adopted, are on record already, or need the operator's decision. */
 import type { FoundMachine } from '../../core/attestation/aws/fleet.ts';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
 import { nameMatches } from '../../core/policy/patterns.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { twice } from '../runtime/reason.ts';
+import { tryTwice } from '../runtime/reason.ts';
 import type { OpenRegister } from '../runtime/io.ts';
-import { longText } from '../output/tofu-text.ts';
+import { fullText } from '../output/tofu-text.ts';
 
 export interface Adoption {
   readonly identity: string;
@@ -22,7 +22,7 @@ interface OnRecord {
   readonly listed: readonly string[] | undefined;
 }
 
-/** `given`: the node name from the command line, for one machine; otherwise the machine's facts must give exactly one name. */
+/** `given`: the node name from the command line, for one machine. Without it the rules must give each machine exactly one name. */
 export function planAdoptions(
   machines: readonly FoundMachine[],
   { records, listed }: OnRecord,
@@ -35,7 +35,7 @@ export function planAdoptions(
     const recorded = byIdentity.get(machine.identity);
     return decide(machine, given, recorded, listed, (name) => byName.get(name));
   });
-  // Two machines with one name: choosing one would be a guess.
+  // If two machines have one name, the operator must choose.
   const wanted = Map.groupBy(
     planned.filter(({ decision }) => decision === 'adopt'),
     ({ nodeName }) => nodeName,
@@ -58,27 +58,27 @@ function decide(
   const [only, ...others] = names;
   const nodeName = given ?? (others.length === 0 ? only : undefined);
   const about = { identity, ...(nodeName === undefined ? {} : { nodeName }), machine };
-  const onRecord = standing(identity, nodeName, recorded, nodeName === undefined ? undefined : holderOf(nodeName));
+  const onRecord = fromRecords(identity, nodeName, recorded, nodeName === undefined ? undefined : holderOf(nodeName));
   if (onRecord !== undefined) return { ...about, ...onRecord };
   const [first] = violations;
   if (first !== undefined) return { ...about, decision: 'refused', why: first.message };
   const entry = `aws#${identity.slice(identity.lastIndexOf('/') + 1)}`;
   if (listed !== undefined && !listed.some((pattern) => nameMatches(pattern, entry)))
     return { ...about, decision: 'refused', why: 'it is not on the list: countersign machines allow' };
-  if (nodeName === undefined) return { ...about, decision: 'no name', why: unnamed(names) };
+  if (nodeName === undefined) return { ...about, decision: 'no name', why: noNameReason(names) };
   if (!allowed.some((pattern) => nameMatches(pattern, nodeName)))
     return { ...about, decision: 'refused', why: 'no rule of attestation.aws.nodeName permits this name' };
   return { ...about, decision: 'adopt', why: '' };
 }
 
-function unnamed(names: readonly string[]): string {
+function noNameReason(names: readonly string[]): string {
   return names.length === 0
     ? 'no rule names it: adopt it by --node and --identity'
     : `it may be ${names.join(' or ')}: --name-rule chooses`;
 }
 
 /** The decision that the records of this machine or this name require; undefined without such a record. */
-function standing(
+function fromRecords(
   identity: string,
   nodeName: string | undefined,
   recorded: IdentityRecord | undefined,
@@ -87,10 +87,10 @@ function standing(
   if (recorded !== undefined) {
     const { nodeName: name, state } = recorded;
     const same = state === 'active' && (nodeName === undefined || name === nodeName);
-    return { decision: same ? 'on record' : 'conflict', why: `it is on record as ${longText(name)}, ${state}` };
+    return { decision: same ? 'on record' : 'conflict', why: `it is on record as ${fullText(name)}, ${state}` };
   }
   if (holder !== undefined && holder.identity !== identity)
-    return { decision: 'conflict', why: `the name belongs to ${longText(holder.identity)}` };
+    return { decision: 'conflict', why: `the name belongs to ${fullText(holder.identity)}` };
   return undefined;
 }
 
@@ -118,11 +118,11 @@ export async function writeAdoption(
     uses: 0,
     rev: 1,
   };
-  return twice<Adoption>(async () => {
+  return tryTwice<Adoption>(async () => {
     const write = await open.register.adopt(record, audit(record));
     if (write.kind === 'written') return { ...adoption, decision: 'adopted' };
     const [recorded, holder] = [await open.store.findIdentity(identity), await open.store.findNode(nodeName)];
-    const found = standing(identity, nodeName, recorded, holder);
+    const found = fromRecords(identity, nodeName, recorded, holder);
     return found === undefined ? 'changed' : { ...adoption, ...found };
-  }, longText(identity));
+  }, fullText(identity));
 }

@@ -15,7 +15,7 @@ export function openRegister(place: RegisterPlace, io: Io): Promise<OpenRegister
 
 async function openEmbedded(folder: string, io: Io): Promise<OpenRegister> {
   const file = attestationsFileIn(folder);
-  // Opening would create the file, and an operator who mistyped the folder would see an empty list.
+  // Opening would create the file, and after a typing error in the folder the operator would see an empty list.
   if (!io.fileExists(file))
     throw new CommandFailure(
       exitCodes.notFound,

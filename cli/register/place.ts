@@ -57,7 +57,7 @@ export async function withRegister<T>(
   try {
     return await work(open);
   } catch (error) {
-    // An unreadable record or a bug: trying again does not help.
+    // For an unreadable record or a bug, trying again does not help.
     if (error instanceof CommandFailure || error instanceof TypeError || error instanceof RangeError) throw error;
     if (place.kind === 'deployed') throw awsFailure('DynamoDB', error);
     throw new CommandFailure(exitCodes.temporary, `${place.folder}: ${error instanceof Error ? error.message : ''}`);
@@ -75,7 +75,7 @@ export async function announceChange(open: OpenRegister, flags: ChangeFlags, io:
   return { by, reason: flags.reason };
 }
 
-export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+export async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);
   return all;

@@ -22,7 +22,7 @@ export class CliCommand extends Command {
     );
   }
 
-  /** An option whose value is a list with commas. `initial`: the default, as it is typed. */
+  /** An option whose value is a list with commas. `initial`: the default, in the same form. */
   listOption(flags: string, description: string, initial: string): this {
     return this.addOption(new Option(flags, description).argParser(commaList).default(commaList(initial), initial));
   }

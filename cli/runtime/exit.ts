@@ -1,7 +1,7 @@
 /** Exit codes of commands, for scripts (docs/cli.md). */
 export const exitCodes = {
   ok: 0,
-  /** The command worked, and its answer is no. */
+  /** The command worked, and its answer is "no": a refusal, a failed check. */
   refused: 1,
   /** The command line is wrong. */
   usage: 2,

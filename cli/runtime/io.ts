@@ -29,7 +29,7 @@ export interface FunctionCall {
   readonly request: object;
 }
 
-/** Everything outside the program that commands use. world.ts has the real one, tests pass their own. */
+/** Everything outside the program that commands use: `processIo` (world.ts), or the Io of a test. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;

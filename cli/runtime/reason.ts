@@ -5,7 +5,7 @@ import { ulid } from '../../core/attestation/records/ulid.ts';
 import { CommandFailure, exitCodes } from './exit.ts';
 import type { Io } from './io.ts';
 
-const longest = 500;
+const maxLength = 500;
 
 export function reasonOption(): Option {
   return new Option('--reason <text>', 'why, for the audit item').argParser(reasonText);
@@ -19,7 +19,7 @@ export function mandatoryReason(): Option {
 function reasonText(text: string): string {
   const reason = text.trim();
   if (reason === '') throw new InvalidArgumentError('It must not be empty.');
-  if (reason.length > longest) throw new InvalidArgumentError(`It may have at most ${longest} characters.`);
+  if (reason.length > maxLength) throw new InvalidArgumentError(`It may have at most ${maxLength} characters.`);
   if (/\p{Cc}/u.test(reason)) throw new InvalidArgumentError('It must be one line of plain text.');
   return reason;
 }
@@ -33,7 +33,7 @@ export function auditItem(change: Omit<AuditItem, 'id' | 'at' | keyof Author>, a
 }
 
 /** A change is conditional on the records that the decision is based on. If they changed meanwhile, the command tries once more. */
-export async function twice<T>(attempt: () => Promise<T | 'changed'>, what: string): Promise<T> {
+export async function tryTwice<T>(attempt: () => Promise<T | 'changed'>, what: string): Promise<T> {
   for (let tries = 0; tries < 2; tries += 1) {
     const answer = await attempt();
     if (answer !== 'changed') return answer;

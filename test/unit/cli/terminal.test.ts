@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { json, printed } from '../../../cli/output/output.ts';
+import { json, formatOutput } from '../../../cli/output/output.ts';
 import { printable, printableUpTo, withoutHidden } from '../../../core/outcome/printable-text.ts';
 import { makeRequest } from '../../harness/x509/requests.ts';
 import { audited, newFolder, recordOf, used } from './register.ts';
@@ -178,7 +178,7 @@ test('finding 23: a hostile record of the register', async () => {
 describe('what is printed', () => {
   test('JSON and YAML hold the same value, escaped', () => {
     const value = { name: hostile, list: [`x${hostile}`], plain: 'ünd €', [`k\u202e`]: 1 };
-    const yaml = (each: unknown) => printed('yaml', each, () => '');
+    const yaml = (each: unknown) => formatOutput('yaml', each, () => '');
     for (const text of [json(value), yaml(value)]) expectPlain(text);
     expect(JSON.parse(json(value))).toEqual(value);
     expect(parse(yaml(value))).toEqual(value);

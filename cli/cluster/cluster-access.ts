@@ -18,22 +18,22 @@ const commandMilliseconds = 60_000;
 
 export function addClusterAccess(command: CliCommand): CliCommand {
   return command
-    .option('--kubeconfig <file>', 'which cluster, as whom (default: KUBECONFIG, then ~/.kube/config, then this pod’s)')
+    .option('--kubeconfig <file>', 'cluster and login (default: KUBECONFIG, then ~/.kube/config, then this pod’s)')
     .option('--context <name>', 'context of that kubeconfig');
 }
 
-export interface Whereabouts {
+export interface ClusterLogin {
   readonly server: string;
   readonly context: string;
-  /** The user name that the API server sees; the kubeconfig's name of the login if the API server refuses a SelfSubjectReview. */
+  /** The user name that the API server sees. If it refuses a SelfSubjectReview: the user entry of the kubeconfig. */
   readonly user: string;
 }
 
 /**
  * Prints the cluster and the user on standard error before a command reads or changes anything: the current context of a
- * kubeconfig may not be the one that the operator expects. `role`: which of several clusters this is.
+ * kubeconfig may not be the one that the operator expects. `role`: what the cluster is used for, if the command uses several.
  */
-export async function announce(cluster: ClusterConnection, io: Io, role = ''): Promise<Whereabouts> {
+export async function announce(cluster: ClusterConnection, io: Io, role = ''): Promise<ClusterLogin> {
   const review = await unlessRefused(cluster.authentication.createSelfSubjectReview({ body: {} }));
   const { server, context } = cluster;
   const user = review?.status?.userInfo?.username || cluster.user;
@@ -43,7 +43,7 @@ export async function announce(cluster: ClusterConnection, io: Io, role = ''): P
   return words;
 }
 
-export async function withObjects<T>(
+export async function withCluster<T>(
   flags: ClusterAccessFlags,
   io: Io,
   work: (cluster: ClusterConnection) => Promise<T>,
