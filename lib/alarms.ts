@@ -32,7 +32,7 @@ export const period = Duration.minutes(5);
 /** How often the ca function logs the days that its CAs have left. */
 export const caStatusInterval = Duration.hours(6);
 
-/** `first`: one event alarms. `many`: the configured number of refusals. `lasting`: a state that often ends by itself, if it lasts. */
+/** `first`: one event alarms. `many`: the configured number of refusals alarms. `lasting`: a quarter of an hour alarms. */
 type Threshold = 'first' | 'many' | 'lasting';
 
 /**
@@ -87,7 +87,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn)));
 
   /** `section` is a heading of the runbook; `of` distinguishes the alarms that share it. */
-  function alarm(section: string, of: string | undefined, meaning: string, props: AlarmProps): void {
+  function addAlarm(section: string, of: string | undefined, meaning: string, props: AlarmProps): void {
     const name = of === undefined ? section : `${section}-${of}`;
     const made = new Alarm(stack, `Alarm-${name}`, {
       alarmName: `countersign-${cluster.name}-${name}`,
@@ -98,9 +98,9 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     made.addOkAction(...topics);
   }
 
-  function counted(section: string, meaning: string, metric: IMetric, threshold: Threshold, of?: string): void {
+  function alarmOn(section: string, meaning: string, metric: IMetric, threshold: Threshold, of?: string): void {
     const periods = threshold === 'lasting' ? 3 : 1;
-    alarm(section, of, threshold === 'lasting' ? `${meaning} for a quarter of an hour` : meaning, {
+    addAlarm(section, of, threshold === 'lasting' ? `${meaning} for a quarter of an hour` : meaning, {
       metric,
       threshold: threshold === 'many' ? alarms.refusals : 1,
       comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -111,7 +111,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   }
 
   /** Functions write one JSON object per line. Only CallersRefused has a dimension, since each alarm watches one number. */
-  function filter(
+  function addFilter(
     metricName: string,
     logGroup: LogGroup,
     pattern: string,
@@ -134,53 +134,55 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
       ...(dimensions === undefined ? {} : { dimensions }),
     });
   }
-  const lines = (...of: Parameters<typeof filter>): IMetric => filter(...of).metric({ statistic: 'Sum', period });
+  const lines = (...of: Parameters<typeof addFilter>): IMetric => addFilter(...of).metric({ statistic: 'Sum', period });
 
   const error = '$.level = "error"';
-  const slow = 'crashed or took longer than 25 s';
+  const failed = 'crashed or took longer than 25 s';
 
-  /** The alarms of every function that callers wait for. */
-  function runs(section: string, one: string, all: string, { function: of }: ServiceFunction): void {
-    counted(`${section}-errors`, `${one} ${slow}`, of.metricErrors({ period }), 'first');
+  /** The alarms of each function that callers wait for. `one` and `all` name it in their texts. */
+  function addRunAlarms(section: string, one: string, all: string, { function: of }: ServiceFunction): void {
+    alarmOn(`${section}-errors`, `${one} ${failed}`, of.metricErrors({ period }), 'first');
     const busy = `${all} have been busy and calls turned away`;
-    counted(`${section}-throttles`, busy, of.metricThrottles({ period }), 'lasting');
+    alarmOn(`${section}-throttles`, busy, of.metricThrottles({ period }), 'lasting');
   }
 
-  /** The alarms that sign and attest share. `depends`: the services they call; `keeps`: what they cannot do when they fail. */
-  function serves(section: 'sign' | 'attest', of: ServiceFunction, depends: string, keeps: string): void {
+  /** The alarms that sign and attest share. `depends`: the services they call; `work`: what they cannot do when they fail. */
+  function addServiceAlarms(section: 'sign' | 'attest', of: ServiceFunction, depends: string, work: string): void {
     const prefix = section === 'sign' ? 'Sign' : 'Attest';
-    runs(section, `the ${section} function`, `all ${section} functions`, of);
-    counted(
+    addRunAlarms(section, `the ${section} function`, `all ${section} functions`, of);
+    alarmOn(
       `${section}-internal`,
-      `a fault that does not pass by itself keeps the ${section} function from ${keeps}`,
+      `a fault that does not pass by itself keeps the ${section} function from ${work}`,
       lines(`${prefix}Internal`, of.logGroup, error),
       'first',
     );
     const why = (why: BusyWhy): IMetric => lines(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
-    counted(`${section}-unavailable`, `${depends} has not answered properly`, why('Unavailable'), 'lasting');
-    counted(`${section}-throttled`, `${depends} has been asking to slow down`, why('Throttled'), 'lasting');
+    alarmOn(`${section}-unavailable`, `${depends} has not answered properly`, why('Unavailable'), 'lasting');
+    alarmOn(`${section}-throttled`, `${depends} has been asking to slow down`, why('Throttled'), 'lasting');
   }
-  serves('sign', sign, 'KMS or DynamoDB', 'signing');
-  if (attest !== undefined) serves('attest', attest, 'STS, EC2 or DynamoDB', 'proving machines');
+  addServiceAlarms('sign', sign, 'KMS or DynamoDB', 'signing');
+  if (attest !== undefined) addServiceAlarms('attest', attest, 'STS, EC2 or DynamoDB', 'proving machines');
 
   // The first code is the reason of the whole refusal (core/outcome/outcome.ts).
   for (const code of codesOf(cluster)) {
     const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
     // The relay denies by attest's verdict, so sign never sees these requests. Attest's log counts into the same metric.
     if (attest !== undefined)
-      filter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, { kind: 'Verdict' });
-    counted(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code][0]);
+      addFilter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, {
+        kind: 'Verdict',
+      });
+    alarmOn(`refused-${code}`, `requests are refused with ${code}`, refusals, refusalThresholds[code][0]);
   }
   // A metric without an alarm: audit mode is for clusters that are known not to pass yet.
-  if (attest !== undefined) filter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
+  if (attest !== undefined) addFilter('WouldRefuse', attest.logGroup, '$.wouldRefuse[0] = *');
 
   // One time series per caller, so that the notification names the caller as the alarm's contributor.
   // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/multi-time-series-alarm.html
   const dimensions = { Caller: '$.callerPrincipal' };
-  filter('CallersRefused', sign.logGroup, '$.outcome = "forbidden"', { kind: 'Sign', dimensions });
+  addFilter('CallersRefused', sign.logGroup, '$.outcome = "forbidden"', { kind: 'Sign', dimensions });
   if (attest !== undefined)
-    filter('CallersRefused', attest.logGroup, '$.outcome = "forbidden"', { kind: 'Attest', dimensions });
-  counted(
+    addFilter('CallersRefused', attest.logGroup, '$.outcome = "forbidden"', { kind: 'Attest', dimensions });
+  alarmOn(
     'callers-refused',
     'a caller whom IAM lets in and the cluster does not know asked for certificates; the contributor to the alarm is the caller',
     new MathExpression({
@@ -191,14 +193,14 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     'first',
   );
 
-  for (const [way, metric] of serverErrors)
-    counted('front-door-errors', `callers who come by ${way} have been getting 5xx`, metric, 'lasting', way);
+  for (const [door, metric] of serverErrors)
+    alarmOn('front-door-errors', `callers who come by ${door} have been getting 5xx`, metric, 'lasting', door);
 
   if (authorizer !== undefined) {
     const { logGroup: log } = authorizer;
-    runs('authorizer', 'the authorizer', 'all authorizers', authorizer);
-    counted('authorizer-faults', 'no token can be checked', lines('AuthorizerFaults', log, error), 'first');
-    counted(
+    addRunAlarms('authorizer', 'the authorizer', 'all authorizers', authorizer);
+    alarmOn('authorizer-faults', 'no token can be checked', lines('AuthorizerFaults', log, error), 'first');
+    alarmOn(
       'authorizer-keys',
       'the keys of the token issuer have been out of reach',
       lines('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
@@ -206,18 +208,18 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     );
   }
 
-  counted('ca-errors', `the ca function failed, ${slow}`, ca.function.metricErrors({ period }), 'first');
-  counted(
+  alarmOn('ca-errors', `the ca function failed, ${failed}`, ca.function.metricErrors({ period }), 'first');
+  alarmOn(
     'ca-faults',
     'a CA is missing, or its certificate does not fit its key',
     lines('CaFaults', ca.logGroup, error),
     'first',
   );
   return [...cluster.cas.keys()].map((name) => {
-    const daysLeft = filter(`CaDaysLeft-${name}`, ca.logGroup, `$.daysLeft.${name} = *`, {
+    const daysLeft = addFilter(`CaDaysLeft-${name}`, ca.logGroup, `$.daysLeft.${name} = *`, {
       metricValue: `$.daysLeft.${name}`,
     });
-    alarm(
+    addAlarm(
       'ca-days-left',
       name,
       `CA ${name} ends in less than ${alarms.caDaysLeft} days, or has not been looked at for a day`,

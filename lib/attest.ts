@@ -39,7 +39,7 @@ export function createAttest(
       allowItems('CheckNodes', table, 'ConditionCheckItem', ['node']),
       // Attest may delete only the addresses of a terminated machine, never a verdict or a used challenge.
       allowItems('FreeAddresses', table, 'DeleteItem', ['once#address']),
-      ...lookStatements(aws),
+      ...describeStatements(aws),
     ],
     environment: {
       [environmentNames.cluster]: cluster.name,
@@ -52,7 +52,7 @@ export function createAttest(
       __COUNTERSIGN_CALLERS__: bundleCallers(callers),
     },
   });
-  acknowledgeLook(attest.policy, aws);
+  acknowledgeDescribe(attest.policy, aws);
   return attest;
 }
 
@@ -71,11 +71,11 @@ function regionCertificates(aws: AwsAttestation | undefined): string {
 }
 
 /** Rights to describe instances, in the configured accounts and regions only. */
-function lookStatements(aws: AwsAttestation | undefined): readonly PolicyStatement[] {
+function describeStatements(aws: AwsAttestation | undefined): readonly PolicyStatement[] {
   if (aws === undefined) return [];
   const roles = [...aws.accounts.values()].flatMap(({ assumeRole }) => assumeRole ?? []);
   return [
-    ...(looksHere(aws)
+    ...(describesOwnAccount(aws)
       ? [
           new PolicyStatement({
             sid: 'LookAtInstances',
@@ -91,13 +91,13 @@ function lookStatements(aws: AwsAttestation | undefined): readonly PolicyStateme
   ];
 }
 
-function looksHere({ accounts }: AwsAttestation): boolean {
+function describesOwnAccount({ accounts }: AwsAttestation): boolean {
   return [...accounts.values()].some(({ assumeRole }) => assumeRole === undefined);
 }
 
 /** https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html: it has no resource types. */
-function acknowledgeLook(policy: Policy | ManagedPolicy, aws: AwsAttestation | undefined): void {
-  if (aws !== undefined && looksHere(aws))
+function acknowledgeDescribe(policy: Policy | ManagedPolicy, aws: AwsAttestation | undefined): void {
+  if (aws !== undefined && describesOwnAccount(aws))
     Validations.of(policy).acknowledge({
       id: 'AwsSolutions-IAM5[Resource::*]',
       reason: 'ec2:DescribeInstances can be granted on all instances only; it is narrowed to the configured regions',
@@ -122,18 +122,18 @@ export function createOperatorPolicy(
       allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
       allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
       // countersign tofu adopt reads the running instances.
-      ...lookStatements(attestation?.aws),
+      ...describeStatements(attestation?.aws),
       // The table has a generated name, which the commands read from the outputs of the cluster's stack.
       new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
     ],
   });
-  acknowledgeLook(policy, attestation?.aws);
-  // As cdk-nag writes what is only known when it is deployed.
-  const plain = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+  acknowledgeDescribe(policy, attestation?.aws);
+  // cdk-nag writes values that are known only at deployment as `<AWS::Name>`.
+  const nagText = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
   const { partition, region, account } = stack;
-  const place = `${plain(region, 'Region')}:${plain(account, 'AccountId')}`;
+  const place = `${nagText(region, 'Region')}:${nagText(account, 'AccountId')}`;
   Validations.of(policy).acknowledge({
-    id: `AwsSolutions-IAM5[Resource::arn:${plain(partition, 'Partition')}:cloudformation:${place}:stack/${name}/*]`,
+    id: `AwsSolutions-IAM5[Resource::arn:${nagText(partition, 'Partition')}:cloudformation:${place}:stack/${name}/*]`,
     reason: 'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it',
   });
   return policy;

@@ -30,7 +30,7 @@ export interface Bundle {
 
 export function bundle({ root, entry, constants, sourceMap = false }: BundleOptions): Bundle {
   const source = join(root, entry);
-  if (!existsSync(source)) throw new Error(`there is no ${entry} to make a function of`);
+  if (!existsSync(source)) throw new Error(`the entry point ${entry} does not exist`);
   const options = {
     absWorkingDir: root,
     entryPoints: [entry],
@@ -46,7 +46,7 @@ export function bundle({ root, entry, constants, sourceMap = false }: BundleOpti
       ...options,
       outfile: 'index.js',
       bundle: true,
-      // CommonJS starts sooner in Lambda than ES modules, and `module` before `main` is what makes it small.
+      // CommonJS starts sooner in Lambda than ES modules, and with `module` before `main` esbuild can leave out unused code.
       format: 'cjs',
       mainFields: ['module', 'main'],
       minify: true,

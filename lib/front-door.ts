@@ -60,7 +60,7 @@ export function createIamApi(stack: Stack, options: HttpApiOptions): HttpApi {
 
 /** For callers with a service account token. */
 export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: HttpApiOptions): HttpApi {
-  const checked = new HttpLambdaAuthorizer('JwtAuthorizer', authorizer, {
+  const tokenAuthorizer = new HttpLambdaAuthorizer('JwtAuthorizer', authorizer, {
     authorizerName: `countersign-${options.cluster.name}`,
     responseTypes: [HttpLambdaResponseType.SIMPLE],
     // Without the header API Gateway answers 401 itself.
@@ -68,7 +68,7 @@ export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: 
     // No cache, so that an expired token or a withdrawn key is refused at once.
     resultsCacheTtl: Duration.seconds(0),
   });
-  return createHttpApi(stack, 'JwtApi', checked, options, {
+  return createHttpApi(stack, 'JwtApi', tokenAuthorizer, options, {
     subject: '$context.authorizer.subject',
     authorizerError: '$context.authorizer.error',
   });
@@ -88,16 +88,16 @@ function createHttpApi(
   });
   const integrate = (name: string, handler: LambdaFunction) =>
     new HttpLambdaIntegration(`${id}${name}`, handler, { timeout: Duration.seconds(29) });
-  const signs = integrate('Sign', sign);
-  const attests = attest === undefined ? undefined : integrate('Attest', attest);
+  const signIntegration = integrate('Sign', sign);
+  const attestIntegration = attest === undefined ? undefined : integrate('Attest', attest);
   for (const { method, path, to } of routesOf(cluster)) {
-    const integration = to === 'sign' ? signs : attests;
-    if (integration === undefined) throw new Error(`nothing answers ${path}`);
+    const integration = to === 'sign' ? signIntegration : attestIntegration;
+    if (integration === undefined) throw new Error(`no function serves ${path}`);
     api.addRoutes({ methods: [method], path, integration, authorizer });
   }
   const accessLog = new LogGroup(stack, `${id}AccessLog`, {
-    // Under this prefix API Gateway needs no further entry in the account's log policy. The suffix gives a stack that is
-    // deployed again another log group, since this one is kept.
+    // With this prefix API Gateway needs no further entry in the account's log policy. The suffix is the stack's ID: this log
+    // group is kept, so a stack that is deployed again needs another name.
     logGroupName: `/aws/vendedlogs/countersign/${cluster.name}/${id}-${Fn.select(2, Fn.split('/', Aws.STACK_ID))}`,
     retention: logRetention,
     removalPolicy: RemovalPolicy.RETAIN,

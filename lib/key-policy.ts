@@ -52,7 +52,7 @@ export function caKeyPolicy(
     });
   const arns = (list: readonly string[]): IPrincipal[] => list.map((arn) => new ArnPrincipal(arn));
   /** Only digests, with the signature algorithm of the CA: KMS refuses to sign raw messages or with another algorithm. */
-  const asTheCa = {
+  const caAlgorithmOnly = {
     StringEquals: { 'kms:SigningAlgorithm': ca.signatureAlgorithm, 'kms:MessageType': 'DIGEST' },
   };
   return new PolicyDocument({
@@ -62,8 +62,8 @@ export function caKeyPolicy(
         administrators === undefined ? [new AccountRootPrincipal()] : arns(administrators),
         administration,
       ),
-      statement('SignCertificates', [signRole], ['kms:Sign'], asTheCa),
-      statement('SignCaCertificate', [caRole], ['kms:Sign'], asTheCa),
+      statement('SignCertificates', [signRole], ['kms:Sign'], caAlgorithmOnly),
+      statement('SignCaCertificate', [caRole], ['kms:Sign'], caAlgorithmOnly),
       statement('PublicKey', [signRole, caRole], ['kms:GetPublicKey']),
       ...(deleters.length === 0
         ? []

@@ -35,7 +35,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   const sign = createSign(stack, options, attest);
   const ca = createCa(stack, options);
   const { authorizer, serverErrors } = createFrontDoor(stack, { sign, attest }, options);
-  const watched = createAlarms(stack, {
+  const logFilters = createAlarms(stack, {
     cluster,
     alarms: deployment.alarms,
     sign,
@@ -44,7 +44,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
     ...(authorizer === undefined ? {} : { authorizer }),
     serverErrors,
   });
-  createCas(stack, ca, cluster).node.addDependency(...watched);
+  createCas(stack, ca, cluster).node.addDependency(...logFilters);
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
   output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
@@ -52,7 +52,7 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   const { attestations } = options.state;
   const policy = createOperatorPolicy(stack, cluster, attestations);
   output('AttestationsTable', attestations.tableName, 'Locks, and which machine a node name belongs to');
-  output('OperatorPolicyArn', policy.managedPolicyArn, 'For who runs countersign lock, tofu and machines');
+  output('OperatorPolicyArn', policy.managedPolicyArn, 'For operators who run countersign lock, tofu and machines');
   if (attest !== undefined) output('AttestFunction', attest.function.functionName, 'Proves machines');
   if (authorizer !== undefined) output('AuthorizerFunction', authorizer.function.functionName, 'Checks tokens');
   return stack;
@@ -85,7 +85,7 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
   const { table, attestations } = state;
   const profiles = [...cluster.profiles.values()];
   // In audit mode sign needs no verdict. Otherwise it invokes attest for a request without one.
-  const asked = profiles.some((profile) => profile.attestation?.mode === 'enforce') ? attest?.function : undefined;
+  const invoked = profiles.some((profile) => profile.attestation?.mode === 'enforce') ? attest?.function : undefined;
   const freshKeys = profiles.some((profile) => profile.freshKeys === true);
   return createFunction(stack, 'sign', options, {
     description: `Signs certificates of cluster ${cluster.name}`,
@@ -95,21 +95,21 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
       // Sign reads CA items and cannot write them, so it cannot replace a CA.
       allowItems('WriteRequests', table, ['PutItem', 'UpdateItem'], ['uid']),
       ...(freshKeys ? [allowItems('RememberKeys', table, 'UpdateItem', ['spki'])] : []),
-      ...(asked === undefined
+      ...(invoked === undefined
         ? [allowItems('ReadLocks', attestations, 'GetItem', ['lock'])]
         : [
             allowItems('ReadLocksAndVerdicts', attestations, 'GetItem', ['lock', 'verdict', 'id']),
             new PolicyStatement({
               sid: 'AskAttest',
               actions: ['lambda:InvokeFunction'],
-              resources: [asked.functionArn],
+              resources: [invoked.functionArn],
             }),
           ]),
     ],
     environment: {
       ...environment(stack, options),
       [environmentNames.attestationsTable]: attestations.tableName,
-      ...(asked === undefined ? {} : { [environmentNames.attestFunction]: asked.functionName }),
+      ...(invoked === undefined ? {} : { [environmentNames.attestFunction]: invoked.functionName }),
     },
     rules: bundleCluster(cluster),
     constants: { __COUNTERSIGN_CALLERS__: bundleCallers(callersOf(options)) },
@@ -129,7 +129,7 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
     reservedConcurrency: 1,
   });
   new Rule(stack, 'CaStatus', {
-    description: 'Has the ca function say how long its CAs last: an alarm watches that',
+    description: 'Has the ca function log the days that its CAs have left, for an alarm',
     schedule: Schedule.rate(caStatusInterval),
     targets: [new LambdaTarget(ca.function, { event: RuleTargetInput.fromObject({ action: 'show' }) })],
   });
@@ -172,9 +172,9 @@ function createFrontDoor(
   if (frontDoor === 'functionUrl') {
     if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
     if (role !== undefined) allowUrls(stack, role, attest === undefined ? [sign] : [sign, attest]);
-    const door = (id: string, of: LambdaFunction, way: string): string => {
+    const door = (id: string, of: LambdaFunction, name: string): string => {
       serverErrors.set(
-        way,
+        name,
         new Metric({
           namespace: 'AWS/Lambda',
           metricName: 'Url5xxCount',

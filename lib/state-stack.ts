@@ -89,17 +89,17 @@ function createKey(
 
 const string = (name: string) => ({ name, type: AttributeType.STRING });
 
-const kept = {
+const retained = {
   billingMode: BillingMode.PAY_PER_REQUEST,
   pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
   deletionProtection: true,
   removalPolicy: RemovalPolicy.RETAIN,
 } as const;
 
-/** Encrypted with DynamoDB's own key, since it only holds what is in certificates, which are public. */
+/** Encrypted with DynamoDB's own key, since it holds only contents of certificates, which are public. */
 function createTable(stack: Stack): Table {
   const { partitionKey, indexes } = certificatesTable;
-  const table = new Table(stack, 'Certificates', { ...kept, partitionKey: string(partitionKey) });
+  const table = new Table(stack, 'Certificates', { ...retained, partitionKey: string(partitionKey) });
   table.addGlobalSecondaryIndex({
     indexName: indexes.serial.name,
     partitionKey: string(indexes.serial.partitionKey),
@@ -112,11 +112,11 @@ function createTable(stack: Stack): Table {
   return table;
 }
 
-/** Encrypted with DynamoDB's own key: instance IDs, node names and hashes. Without it every machine is a first use, for any node name. */
+/** DynamoDB's own key encrypts it: instance IDs, node names, hashes. If it were lost, any machine could claim any name. */
 function createAttestationsTable(stack: Stack): Table {
   const { partitionKey, timeToLive } = attestationsTable;
   return new Table(stack, 'Attestations', {
-    ...kept,
+    ...retained,
     partitionKey: string(partitionKey),
     timeToLiveAttribute: timeToLive,
   });

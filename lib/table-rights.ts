@@ -1,7 +1,7 @@
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 
-/** The right to these actions on the items whose keys begin so (adapters/dynamodb/table.ts): `uid`, `once#address`. */
+/** Allows actions on the items whose keys begin with a prefix, such as `once#address` (adapters/dynamodb/table.ts). */
 export function allowItems(
   sid: string,
   { tableArn }: Table,

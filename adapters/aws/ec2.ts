@@ -1,4 +1,4 @@
-/** Reads instance descriptions from EC2 with the SDK. It decides nothing. */
+/** Reads instance descriptions from EC2 with the SDK. core/attestation/aws/ decides what they prove. */
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import type { DescribeInstancesResult, EC2ClientConfig, Instance, InstanceNetworkInterface } from '@aws-sdk/client-ec2';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
@@ -14,7 +14,7 @@ export const ec2ClientConfig = {
 } as const satisfies EC2ClientConfig;
 
 type Retries = Extract<EC2ClientConfig['retryStrategy'], { acquireInitialRetryToken: unknown }>;
-const tried = (count: number) => ({
+const retryToken = (count: number) => ({
   getRetryCount: () => count,
   getRetryCost: () => 0,
   getRetryDelay: () => (count === 0 ? 0 : 50),
@@ -25,11 +25,11 @@ const tried = (count: number) => ({
  * hidden retry would double the calls that the relay counts.
  */
 export const sharedRetries: Retries = {
-  acquireInitialRetryToken: async () => tried(0),
+  acquireInitialRetryToken: async () => retryToken(0),
   async refreshRetryTokenForRetry(before, { errorType }) {
     if (errorType !== 'TRANSIENT' || before.getRetryCount() + 1 >= ec2ClientConfig.maxAttempts)
       throw new Error('no retry is left');
-    return tried(before.getRetryCount() + 1);
+    return retryToken(before.getRetryCount() + 1);
   },
   recordSuccess() {},
 };
@@ -71,7 +71,7 @@ export function ec2Endpoint(connect: ConnectEc2 = connectEc2): Ec2Endpoint {
   const clientFor = clientsOf(connect);
   return {
     async describeInstance(where, instanceId) {
-      // By ID, so that EC2 reports a missing instance. The filter repeats the ID, since EC2 counts calls without a filter
+      // The ID makes EC2 report a missing instance. The filter repeats the ID, since EC2 counts calls without a filter
       // against a quota that is half as large.
       // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
       const command = new DescribeInstancesCommand({
@@ -165,7 +165,7 @@ function describe(instance: Instance, ownerId: string): InstanceDescription {
   if (state === undefined || !states.has(state)) throw new Error('EC2 returned an instance with an unknown state');
   const interfaces = instance.NetworkInterfaces ?? [];
   const root = instance.BlockDeviceMappings?.find(({ DeviceName: name }) => name === instance.RootDeviceName);
-  const first = interfaces.find(isFirst);
+  const primary = interfaces.find(isPrimary);
   const { HttpTokens: httpTokens, HttpPutResponseHopLimit: hopLimit } = instance.MetadataOptions ?? {};
   const rootType = instance.RootDeviceType;
   return {
@@ -174,41 +174,41 @@ function describe(instance: Instance, ownerId: string): InstanceDescription {
     state: state satisfies State,
     availabilityZone: instance.Placement?.AvailabilityZone ?? '',
     launchTime: instance.LaunchTime?.getTime() ?? Number.NaN,
-    ...given('vpcId', instance.VpcId),
-    ...given('subnetId', instance.SubnetId),
+    ...optional('vpcId', instance.VpcId),
+    ...optional('subnetId', instance.SubnetId),
     tags: new Map((instance.Tags ?? []).flatMap(({ Key, Value }) => (Key === undefined ? [] : [[Key, Value ?? '']]))),
-    ...given('instanceProfile', instance.IamInstanceProfile?.Arn),
+    ...optional('instanceProfile', instance.IamInstanceProfile?.Arn),
     ...(httpTokens === 'required' || httpTokens === 'optional' ? { httpTokens } : {}),
-    ...given('httpPutResponseHopLimit', hopLimit),
-    ...given('privateDnsName', instance.PrivateDnsName),
-    ...given('publicDnsName', instance.PublicDnsName),
+    ...optional('httpPutResponseHopLimit', hopLimit),
+    ...optional('privateDnsName', instance.PrivateDnsName),
+    ...optional('publicDnsName', instance.PublicDnsName),
     ...(rootType === 'ebs' || rootType === 'instance-store' ? { rootDeviceType: rootType } : {}),
-    ...given('rootAttachedAt', root?.Ebs?.AttachTime?.getTime()),
-    ...given('interfaceAttachedAt', first?.Attachment?.AttachTime?.getTime()),
-    ...(first === undefined ? { primaryAddresses: [], primaryDnsNames: [] } : primaryOf(first)),
+    ...optional('rootAttachedAt', root?.Ebs?.AttachTime?.getTime()),
+    ...optional('interfaceAttachedAt', primary?.Attachment?.AttachTime?.getTime()),
+    ...(primary === undefined ? { primaryAddresses: [], primaryDnsNames: [] } : primaryEntriesOf(primary)),
     addresses: [...new Set(interfaces.flatMap(addressesOf))],
     dnsNames: [...new Set(interfaces.flatMap(namesOf))],
   };
 }
 
 /** EC2 omits absent values, and returns an empty string for a name that was removed. */
-function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
+function optional<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return value === undefined || value === '' ? {} : ({ [key]: value } as { readonly [P in K]: V });
 }
 
-function isFirst({ Attachment: attachment }: InstanceNetworkInterface): boolean {
+function isPrimary({ Attachment: attachment }: InstanceNetworkInterface): boolean {
   return attachment?.DeviceIndex === 0 && (attachment.NetworkCardIndex ?? 0) === 0;
 }
 
 /**
- * Addresses and names of the first interface that cannot be reassigned while the instance runs (except the public address):
- * EC2 sets its primary private address at launch. Of several IPv6 addresses only the one that EC2 marks as primary counts.
+ * Addresses and names of the primary network interface, which keeps them while the instance runs; only its public address
+ * can be reassigned. If the interface has several IPv6 addresses, the result contains only the one that EC2 marks as primary.
  */
-function primaryOf(first: InstanceNetworkInterface): {
+function primaryEntriesOf(primary: InstanceNetworkInterface): {
   readonly primaryAddresses: readonly string[];
   readonly primaryDnsNames: readonly string[];
 } {
-  const { PrivateIpAddress: address, PrivateDnsName: name, Association: association, Ipv6Addresses: v6 = [] } = first;
+  const { PrivateIpAddress: address, PrivateDnsName: name, Association: association, Ipv6Addresses: v6 = [] } = primary;
   const [sole, ...others] = v6;
   const primaryV6 = others.length === 0 ? sole : v6.find(({ IsPrimaryIpv6: primary }) => primary === true);
   return {

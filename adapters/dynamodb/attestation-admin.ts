@@ -12,7 +12,7 @@ import type { Plain } from '../../core/encoding/stored-fields.ts';
 import type { AttestationAdmin, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
-import { isNew, isOf, isStill, keys, patternPrefix, writesOf } from './attestation-items.ts';
+import { isAbsent, belongsTo, isUnchanged, keys, patternPrefix, writesOf } from './attestation-items.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';
 import { newToken, transactGet, transactWrite } from './transactions.ts';
 import type { TransactionOptions } from './transactions.ts';
@@ -23,7 +23,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
   const { client, tableName, randomBytes } = options;
   const writes = writesOf(tableName);
 
-  /** Every item of this kind. It reads the whole table: for operators, not for requests. */
+  /** Every item of this kind. Only for operators' commands: it reads the whole table. */
   async function* scan(kind: string): AsyncGenerator<Item> {
     let from: Item | undefined;
     do {
@@ -54,8 +54,8 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     // This call has written before, and its answer was lost.
     if (audited?.['writer']?.S === token) return { kind: 'written' };
     if (audited !== undefined) throw new Error('an audit item with this id exists already');
-    const [subject] = answer.failed;
-    return { kind: subject !== undefined && Object.keys(subject).length === 0 ? 'missing' : 'changed' };
+    const [existing] = answer.failed;
+    return { kind: existing !== undefined && Object.keys(existing).length === 0 ? 'missing' : 'changed' };
   }
 
   return {
@@ -64,28 +64,28 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       for await (const verdict of list('verdict', verdictFrom)) if (verdict.expiresAt > now) yield verdict;
     },
     async *listAudit() {
-      const items = await all(list('audit', auditItemFrom));
+      const items = await collect(list('audit', auditItemFrom));
       yield* items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     },
     async listMachines() {
-      const entries = (await all(scan('machine'))).flatMap(entriesIn);
+      const entries = (await collect(scan('machine'))).flatMap(entriesIn);
       return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     },
     async reset(record, audit) {
       const { identity, nodeName, addresses } = record;
-      // The name of a retired machine belongs to another machine by now, and no machine gets a lost name back: if it is not
-      // the holder here, it is not the holder when the transaction is written.
+      // A retired machine has lost its node name and never gets it back. So a machine that does not hold the name now cannot
+      // hold it when the transaction is written.
       const [node] = await transactGet(options, [keys.node(nodeName)]);
       return change(
         audit,
-        writes.remove(keys.identity(identity), isStill(record)),
-        ...(node?.['identity']?.S === identity ? [writes.remove(keys.node(nodeName), isOf(identity))] : []),
-        ...writes.free(addresses, identity),
+        writes.remove(keys.identity(identity), isUnchanged(record)),
+        ...(node?.['identity']?.S === identity ? [writes.remove(keys.node(nodeName), belongsTo(identity))] : []),
+        ...writes.freeAddresses(addresses, identity),
       );
     },
     async adopt(record, audit) {
       checkAdoption(record);
-      const answer = await change(audit, ...writes.first(record));
+      const answer = await change(audit, ...writes.firstUse(record));
       return answer.kind === 'written' ? answer : { kind: 'changed' };
     },
     async allowMachine(entry, audit) {
@@ -95,9 +95,9 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       return change(audit, { Put: { TableName: tableName, Item: { ...itemFrom(entry), ...keys.machine(name) } } });
     },
     async removeMachine(name, audit) {
-      const isThere = 'attribute_exists(#pattern)';
+      const exists = 'attribute_exists(#pattern)';
       const item = name.includes('*')
-        ? patternWrite('REMOVE #pattern', name, undefined, isThere)
+        ? patternWrite('REMOVE #pattern', name, undefined, exists)
         : writes.remove(keys.machine(name), {
             expression: `attribute_exists(${attestationsTable.partitionKey})`,
           });
@@ -105,18 +105,18 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
     async listLocks() {
-      return oldestFirst(await all(list('lock', lockFrom)));
+      return oldestFirst(await collect(list('lock', lockFrom)));
     },
     async lock(lock, audit) {
       const answer = await change(
         audit,
-        ...subjectsOf(lock).map((subject) => writes.put(keys.lock(subject), itemFrom(lock), isNew)),
+        ...subjectsOf(lock).map((subject) => writes.put(keys.lock(subject), itemFrom(lock), isAbsent)),
       );
       return answer.kind === 'written' ? answer : { kind: 'changed' };
     },
     async unlock(lock, audit) {
-      const isIt = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
-      const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), isIt)));
+      const same = { expression: '#id = :id', names: { '#id': 'id' }, values: { ':id': { S: lock.id } } };
+      const answer = await change(audit, ...subjectsOf(lock).map((subject) => writes.remove(keys.lock(subject), same)));
       return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
   };
@@ -135,7 +135,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
   }
 }
 
-/** One entry, or one for each pattern of the patterns' item. */
+/** The entry in an item, or the entries in the item of all patterns. */
 function entriesIn(item: Item): readonly MachineEntry[] {
   if (item[attestationsTable.partitionKey]?.S !== keys.patterns[attestationsTable.partitionKey]?.S)
     return [machineEntryFrom(plainFrom(item))];
@@ -146,7 +146,7 @@ function entriesIn(item: Item): readonly MachineEntry[] {
   );
 }
 
-async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const found: T[] = [];
   for await (const item of items) found.push(item);
   return found;

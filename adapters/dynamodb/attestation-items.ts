@@ -4,7 +4,7 @@
  *     id#<identity>        the record of a machine          node#<name>            the holder of the name
  *     once#<kind>#<id>     spent evidence                   once#address#<ip>      the user of the address
  *     verdict#<uid>        the verdict about a request      audit#<ULID>           who did what, when and why
- *     machine#<name>       an entry of the list             machine#*              all entries with a `*`, in one item
+ *     machine#<name>       an entry of the machine list     machine#*              all entries with a `*`, in one item
  *     refused#<requester>#<from>   how often that requester was refused from then on (SHA-256 of the user name)
  *     lock#node#<name>     a locked node name               lock#id#<identity>     a locked machine
  */
@@ -35,10 +35,10 @@ export const keys = {
   audit: (id: string) => keyOf(itemKey('audit', id)),
 };
 
-/** Patterns are attributes of their one item: attributes are set and removed without reading it first. */
+/** Each pattern is an attribute of one item, since an attribute can be set or removed without reading the item. */
 export const patternPrefix = 'pattern:';
 
-/** `lock#node#worker-3`, `lock#id#aws#aws/…`: the separators of a subject are separators of its key. */
+/** `lock#node#worker-3`, `lock#id#aws#aws/…`: the separators of the subject also separate the parts of the key. */
 function lockParts(subject: LockSubject): readonly string[] {
   const [kind, rest] = [subject.slice(0, subject.indexOf('#')), subject.slice(subject.indexOf('#') + 1)];
   return kind === 'id' ? [kind, ...providerAndName(rest)] : [kind, rest];
@@ -53,7 +53,7 @@ export function timeToLive(expiresAt: Instant): Item {
   return { [attestationsTable.timeToLive]: cleanUpAt(expiresAt) };
 }
 
-/** The value of that attribute alone. */
+/** The value of that attribute. */
 export function cleanUpAt(expiresAt: Instant): AttributeValue {
   return { N: String(Math.ceil(expiresAt / 1000) + 3_600) };
 }
@@ -64,7 +64,7 @@ export interface Condition {
   readonly values?: Item;
 }
 
-/** The writes of one table, each with the condition under which it may be done. */
+/** Functions that build the writes of one table, each with its condition. */
 export function writesOf(tableName: string) {
   const conditional = ({ expression, names, values = {} }: Condition, more: Item = {}) => ({
     TableName: tableName,
@@ -83,36 +83,35 @@ export function writesOf(tableName: string) {
     ConditionCheck: { ...conditional(condition), Key: key },
   });
 
-  /** With `token`, the item by which the call of an operator recognises its own write (`writer`). */
+  /** `token` is stored as `writer`, so that an operator's call recognises its own write. */
   function audit(item: AuditItem, token?: string): TransactWriteItem {
     const writer: Item = token === undefined ? {} : { writer: { S: token } };
-    return put(keys.audit(item.id), { ...itemFrom(item), ...writer }, isNew);
+    return put(keys.audit(item.id), { ...itemFrom(item), ...writer }, isAbsent);
   }
 
   /** address-free. */
-  function occupy(addresses: readonly string[], identity: string, former?: string): readonly TransactWriteItem[] {
-    const condition = former === undefined ? isNew : isNewOr(isOf(former));
+  function addAddresses(addresses: readonly string[], identity: string, former?: string): readonly TransactWriteItem[] {
+    const condition = former === undefined ? isAbsent : isAbsentOr(belongsTo(former));
     return unique(addresses).map((address) => put(keys.address(address), itemFrom({ identity, address }), condition));
   }
 
-  /** Addresses become free. */
-  function free(addresses: readonly string[], identity: string): readonly TransactWriteItem[] {
-    return unique(addresses).map((address) => remove(keys.address(address), isOf(identity)));
+  function freeAddresses(addresses: readonly string[], identity: string): readonly TransactWriteItem[] {
+    return unique(addresses).map((address) => remove(keys.address(address), belongsTo(identity)));
   }
 
   /** machine-new, name-free (with `former` its holder must be that machine), address-free. */
-  function first(record: IdentityRecord, former?: string): readonly TransactWriteItem[] {
+  function firstUse(record: IdentityRecord, former?: string): readonly TransactWriteItem[] {
     const { identity, nodeName, addresses } = record;
     return [
-      put(keys.identity(identity), itemFrom(record), isNew),
-      put(keys.node(nodeName), itemFrom({ identity, nodeName }), former === undefined ? isNew : isOf(former)),
-      ...occupy(addresses, identity, former),
+      put(keys.identity(identity), itemFrom(record), isAbsent),
+      put(keys.node(nodeName), itemFrom({ identity, nodeName }), former === undefined ? isAbsent : belongsTo(former)),
+      ...addAddresses(addresses, identity, former),
     ];
   }
 
-  /** retired-current. Changes only the fields of a retirement, so that no stale field of the reader's copy is written. */
+  /** retired-current. Changes only the fields of a retirement, so that no outdated field of `record` is written. */
   function retire(record: IdentityRecord): TransactWriteItem {
-    const active = isStillActive(record);
+    const active = isCurrent(record);
     return {
       Update: {
         ...conditional(
@@ -125,17 +124,17 @@ export function writesOf(tableName: string) {
     };
   }
 
-  return { put, remove, check, audit, occupy, free, first, retire };
+  return { put, remove, check, audit, addAddresses, freeAddresses, firstUse, retire };
 }
 
 function unique(texts: readonly string[]): readonly string[] {
   return [...new Set(texts)];
 }
 
-export const isNew: Condition = { expression: `attribute_not_exists(${partitionKey})` };
+export const isAbsent: Condition = { expression: `attribute_not_exists(${partitionKey})` };
 
 /** name-own: the node name or address belongs to this machine. */
-export function isOf(identity: string): Condition {
+export function belongsTo(identity: string): Condition {
   return {
     expression: '#identity = :identity',
     names: { '#identity': 'identity' },
@@ -143,12 +142,12 @@ export function isOf(identity: string): Condition {
   };
 }
 
-function isNewOr(other: Condition): Condition {
-  return { ...other, expression: `${isNew.expression} OR ${other.expression}` };
+function isAbsentOr(other: Condition): Condition {
+  return { ...other, expression: `${isAbsent.expression} OR ${other.expression}` };
 }
 
 /** record-same. `rev` alone is not enough: after a reset, the next first use starts at 1 again. */
-export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition {
+export function isUnchanged({ rev, firstSeen, nodeName }: IdentityRecord): Condition {
   return {
     expression: '#rev = :rev AND #firstSeen = :firstSeen AND #nodeName = :nodeName',
     names: { '#rev': 'rev', '#firstSeen': 'firstSeen', '#nodeName': 'nodeName' },
@@ -161,8 +160,8 @@ export function isStill({ rev, firstSeen, nodeName }: IdentityRecord): Condition
 }
 
 /** record-current, retired-current: a retired machine neither uses its record nor retires again. */
-export function isStillActive(record: IdentityRecord): Condition {
-  const { expression, names, values } = isStill(record);
+export function isCurrent(record: IdentityRecord): Condition {
+  const { expression, names, values } = isUnchanged(record);
   return {
     expression: `${expression} AND #state = :active`,
     names: { ...names, '#state': 'state' },

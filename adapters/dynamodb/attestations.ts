@@ -20,7 +20,7 @@ import { lockOfMachine, subjectsOf } from '../../core/attestation/records/lock-s
 import type { Lock, LockSubject } from '../../core/ports/locks.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import { cleanUpAt, isOf, isStillActive, keys, patternPrefix, timeToLive, writesOf } from './attestation-items.ts';
+import { cleanUpAt, belongsTo, isCurrent, keys, patternPrefix, timeToLive, writesOf } from './attestation-items.ts';
 import type { Condition } from './attestation-items.ts';
 import { attestationsTable, mapTableErrors } from './table.ts';
 import { newToken, readItem, transactGet, transactWrite } from './transactions.ts';
@@ -28,8 +28,8 @@ import type { TransactionOptions } from './transactions.ts';
 import { itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
-/** If a node name passes to another machine between two reads, it is read again, this often. */
-const mostReads = 4;
+/** How often the items are read if the node name passes to another machine between two reads. */
+const maxReads = 4;
 
 export function dynamoDbAttestations(options: TransactionOptions): AttestationStore {
   const { client, tableName, randomBytes } = options;
@@ -37,26 +37,26 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
 
   const get = (key: Item) => readItem(options, key);
 
-  /** Each item as it is now, in the order of the keys; not of one moment. */
+  /** Each item, in the order of the keys. The reads are not one snapshot. */
   async function getEach(wanted: readonly Item[]): Promise<readonly (Item | undefined)[]> {
     const RequestItems = { [tableName]: { Keys: [...wanted], ConsistentRead: true } };
     const answer = await mapTableErrors(() => client.send(new BatchGetItemCommand({ RequestItems })));
     if ((answer.UnprocessedKeys?.[tableName]?.Keys ?? []).length > 0) throw new ThrottledError('the table is busy');
-    const found = new Map((answer.Responses?.[tableName] ?? []).map((item) => [named(item)[0], item]));
-    return wanted.map((key) => found.get(named(key)[0]));
+    const found = new Map((answer.Responses?.[tableName] ?? []).map((item) => [keyEntry(item)[0], item]));
+    return wanted.map((key) => found.get(keyEntry(key)[0]));
   }
 
-  /** All these items at one moment, together with the record of the holder of the node name at that moment. */
+  /** Reads these items and the record of the node name's holder in one snapshot. */
   async function readWithHolder(nodeName: string, wanted: readonly Item[]): Promise<(key: Item) => Item | undefined> {
     let holder: Item | undefined;
-    for (let reads = 0; reads < mostReads; reads += 1) {
-      const asked = new Map([...wanted, keys.node(nodeName), ...(holder === undefined ? [] : [holder])].map(named));
+    for (let reads = 0; reads < maxReads; reads += 1) {
+      const asked = new Map([...wanted, keys.node(nodeName), ...(holder === undefined ? [] : [holder])].map(keyEntry));
       const items = await transactGet(options, [...asked.values()]);
       const found = new Map([...asked.keys()].map((name, index) => [name, items[index]]));
-      const read = (key: Item): Item | undefined => found.get(named(key)[0]);
+      const read = (key: Item): Item | undefined => found.get(keyEntry(key)[0]);
       const identity = read(keys.node(nodeName))?.['identity']?.S;
       holder = identity === undefined ? undefined : keys.identity(identity);
-      if (holder === undefined || asked.has(named(holder)[0])) return read;
+      if (holder === undefined || asked.has(keyEntry(holder)[0])) return read;
     }
     throw new ThrottledError('a node name passes to other machines faster than it can be read');
   }
@@ -75,17 +75,17 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
     },
     async recall(uid, count, now) {
       const [verdict, refused] = await getEach([keys.verdict(uid), keys.refused(count)]);
-      const before = verdict === undefined ? undefined : unexpired(verdict, now);
+      const earlier = verdict === undefined ? undefined : unexpired(verdict, now);
       return {
-        ...(before === undefined ? {} : { verdict: before }),
+        ...(earlier === undefined ? {} : { verdict: earlier }),
         refusals: refused === undefined ? 0 : Number(refused['refusals']?.N ?? Number.NaN),
       };
     },
     async observe(record) {
       checkObservation(record);
       // record-current
-      const still = isStillActive({ ...record, rev: record.rev - 1 });
-      const item = writes.put(keys.identity(record.identity), itemFrom(record), still);
+      const unchanged = isCurrent({ ...record, rev: record.rev - 1 });
+      const item = writes.put(keys.identity(record.identity), itemFrom(record), unchanged);
       const write = await transactWrite(options, newToken(randomBytes), [item]);
       return write.kind === 'written';
     },
@@ -113,11 +113,11 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       const token = newToken(randomBytes);
       const answer = await transactWrite(options, token, claimItems(claim, now, token));
       if (answer.kind === 'written') return answer;
-      const [standing] = answer.failed;
-      if (standing === undefined) return { kind: 'changed' };
-      // This call has written before, and its answer was lost.
-      if (standing['writer']?.S === token) return { kind: 'written' };
-      return { kind: 'verdict', found: verdictFrom(plainFrom(standing)) } satisfies ClaimWrite;
+      const [existing] = answer.failed;
+      if (existing === undefined) return { kind: 'changed' };
+      // This call has written earlier, and its answer was lost.
+      if (existing['writer']?.S === token) return { kind: 'written' };
+      return { kind: 'verdict', found: verdictFrom(plainFrom(existing)) } satisfies ClaimWrite;
     },
   };
 
@@ -128,14 +128,14 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
     const verdictItem = { ...itemFrom(verdict), ...timeToLive(expiresAt), writer: { S: token } };
     return [
       // no-verdict
-      writes.put(keys.verdict(uid), verdictItem, isNoneBy(now)),
+      writes.put(keys.verdict(uid), verdictItem, isAbsentOrExpired(now)),
       // evidence-unspent
       ...once.map((proof) => {
         const item = { ...itemFrom(proof), ...timeToLive(proof.expiresAt) };
-        return writes.put(keys.once(proof.kind, proof.id), item, isNoneBy(now, proof.requestSha256));
+        return writes.put(keys.once(proof.kind, proof.id), item, isAbsentOrExpired(now, proof.requestSha256));
       }),
       // machine-new, name-free, address-free
-      ...(write.kind === 'create' ? writes.first(write.record, retire?.identity) : []),
+      ...(write.kind === 'create' ? writes.firstUse(write.record, retire?.identity) : []),
       // record-current, name-own, address-free
       ...(write.kind === 'replace' ? replaceItems(write.record, newAddresses) : []),
       // retired-current
@@ -147,21 +147,21 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
   function replaceItems(record: IdentityRecord, newAddresses: readonly string[]): readonly TransactWriteItem[] {
     const { identity, nodeName, rev } = record;
     return [
-      writes.put(keys.identity(identity), itemFrom(record), isStillActive({ ...record, rev: rev - 1 })),
-      writes.check(keys.node(nodeName), isOf(identity)),
-      ...writes.occupy(newAddresses, identity),
+      writes.put(keys.identity(identity), itemFrom(record), isCurrent({ ...record, rev: rev - 1 })),
+      writes.check(keys.node(nodeName), belongsTo(identity)),
+      ...writes.addAddresses(newAddresses, identity),
     ];
   }
 
-  /** Its addresses become free, unless the machine that takes its name claims them in the same transaction. */
+  /** The addresses of `retire` become free, except those that the new holder of its name claims in this transaction. */
   function retireItems(retire: IdentityRecord, taken: readonly string[]): readonly TransactWriteItem[] {
     const left = retire.addresses.filter((address) => !taken.includes(address));
-    return [writes.retire(retire), ...writes.free(left, retire.identity)];
+    return [writes.retire(retire), ...writes.freeAddresses(left, retire.identity)];
   }
 }
 
-/** no-verdict, and with `requestSha256` evidence-unspent: no item, an expired one, or one that the same bytes spent. */
-function isNoneBy(now: Instant, requestSha256?: string): Condition {
+/** no-verdict; with `requestSha256` evidence-unspent, which also holds if the same bytes spent the evidence. */
+function isAbsentOrExpired(now: Instant, requestSha256?: string): Condition {
   const none = `attribute_not_exists(${attestationsTable.partitionKey}) OR #expiresAt <= :now`;
   const [names, values] = [{ '#expiresAt': 'expiresAt' }, { ':now': { N: String(now) } }];
   if (requestSha256 === undefined) return { expression: none, names, values };
@@ -239,6 +239,6 @@ function lockOn(item: Item, subject: LockSubject): Lock {
   return lock;
 }
 
-function named(key: Item): readonly [string, Item] {
+function keyEntry(key: Item): readonly [string, Item] {
   return [key[attestationsTable.partitionKey]?.S ?? '', key];
 }

@@ -1,7 +1,7 @@
 /**
  * The CA certificates of one cluster, in its certificates table:
  *
- *     ca#<name>                  which certificate is this CA's; never changes
+ *     ca#<name>                  the fingerprint of this CA's certificate; never changes
  *     ca#<name>#<fingerprint>    that certificate (SHA-256 of its DER, hex)
  *
  * Both are written in one transaction, only if neither exists, and neither is ever written again.
@@ -58,7 +58,7 @@ export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaSt
   };
 }
 
-/** Unlike a conflict with another transaction, which does not tell whether the CA exists. */
+/** The CA exists. A conflict with another transaction does not tell that. */
 function isTaken(error: unknown): boolean {
   return (
     error instanceof TransactionCanceledException &&
@@ -68,9 +68,9 @@ function isTaken(error: unknown): boolean {
 
 const caItem = object({ name: text, caKeyId: text, cert: bytes, createdAt: integer });
 
-/** An item that this program did not write throws. */
+/** Throws for an item that this program did not write. */
 function recordFrom(item: Item, name: string): CaRecord {
   const { name: stored, caKeyId: keyId, cert: certificate, createdAt } = caItem(plainFrom(item));
-  if (stored !== name) throw new TypeError(`the item of CA ${name} is of another CA`);
+  if (stored !== name) throw new TypeError(`the item of CA ${name} names another CA`);
   return { name, keyId, certificate, createdAt };
 }

@@ -35,7 +35,7 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   const { client, tableName, randomBytes } = options;
   const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
 
-  /** Changes a record that is still an intent, and of exactly this attempt if one is given. */
+  /** Changes a record that is still an intent, and whose current attempt is `attempt` if that is given. */
   function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerWrite> {
     const token = newToken(randomBytes);
     const command = new UpdateItemCommand({
@@ -60,32 +60,32 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
     const { uid, notAfter, serial } = intent;
     const token = newToken(randomBytes);
-    const begun = { state: 'intent', attempt: 1, expiry: expiryPartition(notAfter, serial) };
+    const initial = { state: 'intent', attempt: 1, expiry: expiryPartition(notAfter, serial) };
     const put = {
       TableName: tableName,
-      Item: { ...keyOf(uid), ...itemFrom({ ...intent, ...begun }), writer: { S: token } },
+      Item: { ...keyOf(uid), ...itemFrom({ ...intent, ...initial }), writer: { S: token } },
       ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey})`,
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
     };
     if (freshKey === undefined) return write(uid, token, () => client.send(new PutItemCommand(put)));
     const answer = await transactWrite(options, token, [{ Put: put }, keyMark(freshKey, intent)]);
     if (answer.kind === 'written') return answer;
-    const [standing] = answer.failed;
-    if (standing === undefined) return { kind: 'keyUsed' };
-    if (standing['writer']?.S === token) return { kind: 'written' };
-    return { kind: 'found', found: recordFrom(standing, uid) };
+    const [existing] = answer.failed;
+    if (existing === undefined) return { kind: 'keyUsed' };
+    if (existing['writer']?.S === token) return { kind: 'written' };
+    return { kind: 'found', found: recordFrom(existing, uid) };
   }
 
-  /** An existing mark never changes, so it has an identity from the start or never. NULL: it has no identity. */
+  /** Marks the key as used by this request. An existing mark never changes; NULL: its request had no attested identity. */
   function keyMark({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): TransactWriteItem {
-    const own = identity === undefined ? '' : ' OR #identity = :allowed';
+    const orIdentity = identity === undefined ? '' : ' OR #identity = :allowed';
     const marks = ['requestSha256 = if_not_exists(requestSha256, :request)', 'uid = if_not_exists(uid, :uid)'];
     return {
       Update: {
         TableName: tableName,
         Key: { [certificatesTable.partitionKey]: { S: itemKey('spki', spkiSha256) } },
         UpdateExpression: `SET ${marks.join(', ')}, #identity = if_not_exists(#identity, :identity)`,
-        ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey}) OR requestSha256 = :request${own}`,
+        ConditionExpression: `attribute_not_exists(${certificatesTable.partitionKey}) OR requestSha256 = :request${orIdentity}`,
         ExpressionAttributeNames: { '#identity': 'identity' },
         ExpressionAttributeValues: {
           ':request': { S: requestSha256 },
@@ -126,7 +126,7 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   };
 }
 
-/** The caller changes a record that does not exist. */
+/** The record to change does not exist. */
 class NoRecordError extends Error {
   override readonly name = 'NoRecordError';
 }
@@ -143,7 +143,7 @@ async function write(uid: string, token: string, send: () => Promise<unknown>): 
   }
 }
 
-/** An item that this program did not write throws. */
+/** Throws for an item that this program did not write. */
 function recordFrom(item: Item, uid: string): IssuingRecord {
   const { cert: certificate, ...record } = plainFrom(item);
   return issuingRecordFrom({ ...record, certificate }, uid);

@@ -13,7 +13,7 @@
  *                             UpdateItem          id#* refused#*
  *                             ConditionCheckItem  node#*
  *                             DeleteItem          once#address#*
- *                   sign      GetItem             lock#*  (and id#* verdict#* where machines prove themselves)
+ *                   sign      GetItem             lock#*  (and id#* verdict#* if a profile enforces attestation)
  *                   operator  GetItem             id#* node#* once#* verdict#* machine#* lock#*
  *                             PutItem             id#* node#* once#address#* machine#* lock#* audit#*
  *                             UpdateItem          id#* machine#*
@@ -25,21 +25,21 @@
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 
-/** The infrastructure makes the tables with these names. */
+/** lib/state-stack.ts creates the tables with these names. */
 export const certificatesTable = {
   partitionKey: 'pk',
   indexes: {
-    /** Which request, or which CA, a serial number belongs to. Lower-case hex, as in the certificate. */
+    /** Finds the request or CA of a serial number: lower-case hex, as in the certificate. */
     serial: { name: 'serial', partitionKey: 'serial' },
     /**
-     * What ends when: `<yyyy-mm-dd>#<last hex digit of the serial>`, so that a day on which a whole cluster renews is
-     * sixteen partitions and not one; milliseconds since 1970.
+     * Finds the certificates that expire on a day: `<yyyy-mm-dd>#<last hex digit of the serial>`, so that a day on which a
+     * whole cluster renews has sixteen partitions. The sort key is in milliseconds since 1970.
      */
     expiry: { name: 'expiry', partitionKey: 'expiry', sortKey: 'notAfter' },
   },
 } as const;
 
-/** What attestation remembers, and the locks of every cluster. */
+/** The records of attestation, and the locks, which clusters without attestation have too. */
 export const attestationsTable = {
   partitionKey: 'pk',
   /** Seconds since 1970, on verdicts and spent evidence only. DynamoDB deletes such items later than they expire. */
@@ -48,7 +48,7 @@ export const attestationsTable = {
 
 type ItemKind = 'uid' | 'ca' | 'spki' | 'id' | 'node' | 'once' | 'verdict' | 'machine' | 'refused' | 'lock' | 'audit';
 
-/** `kind#value…`. A `#` inside a value would make two keys of one: it is percent-encoded, and so is `%`. */
+/** `kind#value…`. `#` and `%` inside a value are percent-encoded, so that different values have different keys. */
 export function itemKey(kind: ItemKind, ...values: readonly string[]): string {
   return [kind, ...values.map((value) => value.replaceAll('%', '%25').replaceAll('#', '%23'))].join('#');
 }
@@ -58,7 +58,7 @@ export function expiryPartition(notAfter: Instant, serial: string): string {
   return `${new Date(notAfter).toISOString().slice(0, 10)}#${serial.slice(-1)}`;
 }
 
-/** Errors of the table and of the account that end when fewer calls are made. */
+/** Errors of the table's or the account's limits, which end when fewer calls are made. */
 const throttling = new Set([
   'ProvisionedThroughputExceededException',
   'RequestLimitExceeded',

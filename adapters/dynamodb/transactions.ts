@@ -1,10 +1,10 @@
 /**
- * Transactions. One ends in three ways: written; not written because a condition does not hold; not written because of a
- * conflict with another transaction, and then it is tried again.
+ * Transactions. A transaction is written, or fails because a condition does not hold, or conflicts with another
+ * transaction. After a conflict it is tried again.
  *
- * The SDK repeats a call whose answer is lost. With the same ClientRequestToken, DynamoDB writes once and answers twice. It
- * remembers a token for ten minutes, and not every emulator does, so each writing transaction also stores its token in one
- * of its items (`writer`): a condition that fails against the same token means that this call has written.
+ * The SDK repeats a call whose answer is lost. With the same ClientRequestToken, DynamoDB writes once and answers twice. But
+ * it remembers a token for ten minutes only, and some emulators do not. So each writing transaction also stores its token
+ * in one of its items (`writer`): a condition that fails against the same token means that this call has written.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -31,10 +31,10 @@ export type TransactionWrite =
   { readonly kind: 'written' } | { readonly kind: 'conditionFailed'; readonly failed: readonly (Item | undefined)[] };
 
 /** Six tries, with pauses of 20 ms at most before the second and 320 ms before the last: well under a second. */
-const mostTries = 6;
+const maxTries = 6;
 const firstPauseMilliseconds = 20;
 
-/** One item, as it is now. */
+/** One item, read consistently. */
 export async function readItem(
   { client, tableName }: Pick<TransactionOptions, 'client' | 'tableName'>,
   key: Item,
@@ -47,14 +47,14 @@ export function newToken(randomBytes: (count: number) => Uint8Array): string {
   return Buffer.from(randomBytes(16)).toString('base64url');
 }
 
-/** Writes all or nothing. `token` belongs to this call only. */
+/** Writes all items or none. `token` is new for each call. */
 export async function transactWrite(
   { client, randomBytes }: TransactionOptions,
   token: string,
   items: readonly TransactWriteItem[],
 ): Promise<TransactionWrite> {
   const command = { TransactItems: [...items], ClientRequestToken: token };
-  return persist(randomBytes, async () => {
+  return retryConflicts(randomBytes, async () => {
     try {
       await client.send(new TransactWriteItemsCommand(command));
       return { kind: 'written' };
@@ -72,24 +72,24 @@ export async function transactGet(
   keys: readonly Item[],
 ): Promise<readonly (Item | undefined)[]> {
   const gets = keys.map((key) => ({ Get: { TableName: tableName, Key: key } }));
-  const { Responses: responses = [] } = await persist(randomBytes, () =>
+  const { Responses: responses = [] } = await retryConflicts(randomBytes, () =>
     client.send(new TransactGetItemsCommand({ TransactItems: gets })),
   );
-  if (responses.length !== keys.length) throw new Error('the table answered for other items than were asked for');
+  if (responses.length !== keys.length) throw new Error('DynamoDB returned another number of items than requested');
   return responses.map(({ Item: item }) => item);
 }
 
-async function persist<T>(randomBytes: (count: number) => Uint8Array, send: () => Promise<T>): Promise<T> {
+async function retryConflicts<T>(randomBytes: (count: number) => Uint8Array, send: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await send();
     } catch (error) {
       if (!isConflict(error)) throw tableError(error);
-      if (tries === mostTries)
+      if (tries === maxTries)
         throw new ThrottledError('other transactions write the same items of the table', { cause: error });
       // Of random length, since two transactions that wait equally long would conflict again.
-      const chance = (randomBytes(1)[0] ?? 0) / 256;
-      await pause(firstPauseMilliseconds * 2 ** (tries - 1) * chance);
+      const jitter = (randomBytes(1)[0] ?? 0) / 256;
+      await pause(firstPauseMilliseconds * 2 ** (tries - 1) * jitter);
     }
   }
 }
@@ -103,7 +103,7 @@ function failedConditions(error: unknown): readonly (Item | undefined)[] | undef
 
 const temporary = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
-/** Nothing was written, and the transaction may be repeated with the same token. */
+/** Whether nothing was written and the transaction may be repeated with the same token. */
 function isConflict(error: unknown): boolean {
   if (error instanceof TransactionInProgressException) return true;
   return reasonsOf(error).some(({ Code: code }) => code !== undefined && temporary.has(code));

@@ -3,7 +3,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 
 export type Item = Record<string, AttributeValue>;
 
-/** Without fields that are undefined. */
+/** Leaves out fields that are undefined. */
 export function itemFrom(record: object): Item {
   const defined = Object.entries(record).filter(([, value]) => value !== undefined);
   return Object.fromEntries(defined.map(([name, value]) => [name, attributeFrom(value)]));
@@ -16,7 +16,7 @@ export function attributeFrom(value: unknown): AttributeValue {
   if (value instanceof Uint8Array) return { B: value };
   if (Array.isArray(value)) return { L: value.map(attributeFrom) };
   if (typeof value === 'object' && value !== null) return { M: itemFrom(value) };
-  throw new TypeError(`a table takes no ${typeof value}`);
+  throw new TypeError(`an item cannot hold a value of type ${typeof value}`);
 }
 
 export function plainFrom(item: Item): Readonly<Record<string, unknown>> {

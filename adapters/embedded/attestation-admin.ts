@@ -12,12 +12,12 @@ import type { AttestationAdmin, AuditItem, ChangeWrite } from '../../core/ports/
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import type { IdentityStatements } from './identity-statements.ts';
-import type { InTurn, Row, SqlValue } from './database.ts';
+import type { Transact, Row, SqlValue } from './database.ts';
 
 export function embeddedAttestationAdmin(
   database: DatabaseSync,
   records: IdentityStatements,
-  inTurn: InTurn,
+  transact: Transact,
 ): AttestationAdmin {
   const deleteIdentity = database.prepare('DELETE FROM identity WHERE identity = ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE node_name = ? AND identity = ?');
@@ -33,9 +33,9 @@ export function embeddedAttestationAdmin(
     for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
   }
 
-  /** Writes the audit item too, unless `work` returns what stands in the way. */
+  /** Runs `work`, and writes the audit item unless `work` returns why the change cannot be made. */
   const change = (audit: AuditItem, work: () => 'missing' | 'changed' | undefined): Promise<ChangeWrite> =>
-    inTurn(() => {
+    transact(() => {
       const obstacle = work();
       if (obstacle !== undefined) return { kind: obstacle };
       records.audit(audit);
@@ -52,11 +52,11 @@ export function embeddedAttestationAdmin(
     },
     async reset(record, audit) {
       return change(audit, () => {
-        const found = records.still(record);
+        const found = records.findUnchanged(record);
         if (found === undefined) return records.find(record.identity) === undefined ? 'missing' : 'changed';
         const { identity, nodeName } = found;
         deleteIdentity.run(identity);
-        // The name of a retired machine belongs to another machine by now.
+        // Another machine holds the name of a retired one.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
         return undefined;
@@ -99,8 +99,8 @@ export function embeddedAttestationAdmin(
     async unlock(lock, audit) {
       return change(audit, () => {
         const subjects = subjectsOf(lock);
-        const isIt = (row: Row | undefined): boolean => row !== undefined && recordOf(row, lockFrom).id === lock.id;
-        if (!subjects.every((subject) => isIt(findLock.get(subject)))) return 'missing';
+        const same = (row: Row | undefined): boolean => row !== undefined && recordOf(row, lockFrom).id === lock.id;
+        if (!subjects.every((subject) => same(findLock.get(subject)))) return 'missing';
         for (const subject of subjects) deleteLock.run(subject);
         return undefined;
       });

@@ -3,10 +3,10 @@
  * the same contract suite as the DynamoDB store. Records are JSON; the columns beside them serve the conditions, which
  * core/ports/attestation-store.ts defines. Expired rows are never removed: they count as absent.
  */
-import { text, plain, groupCommits, openDatabase, snapshots } from './database.ts';
+import { textIn, jsonIn, groupCommits, openDatabase, snapshots } from './database.ts';
 import { identityStatements } from './identity-statements.ts';
 import type { IdentityStatements } from './identity-statements.ts';
-import type { InTurn, DatabaseKind } from './database.ts';
+import type { Transact, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AttestationAdmin, AttestationStore, Claim, ClaimWrite } from '../../core/ports/attestation-store.ts';
@@ -25,7 +25,7 @@ export interface EmbeddedAttestations {
   readonly close: () => void;
 }
 
-/** Tables with large rows have row ids: see ledger.ts. */
+/** Tables with large rows have row IDs: see ledger.ts. */
 const schema = `
   CREATE TABLE identity (
     identity   TEXT NOT NULL PRIMARY KEY,
@@ -73,7 +73,7 @@ const schema = `
     entry TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
-  -- One row for each subject that a lock bars.
+  -- One row for each node name or machine that a lock bars.
   CREATE TABLE lock (
     subject TEXT PRIMARY KEY,
     lock    TEXT NOT NULL
@@ -85,15 +85,15 @@ const schema = `
   ) STRICT;
 
   -- Enforced here too, against a mistake in the statements.
-  CREATE TRIGGER identity_counts_its_writes BEFORE UPDATE ON identity
+  CREATE TRIGGER identity_only_moves_forward BEFORE UPDATE ON identity
   WHEN NEW.rev <> OLD.rev + 1 OR NEW.identity <> OLD.identity OR NEW.node_name <> OLD.node_name
     OR NEW.first_seen <> OLD.first_seen OR OLD.state = 'retired'
   BEGIN SELECT RAISE(ABORT, 'the record of a machine may only move forward'); END;
 
-  CREATE TRIGGER audit_keeps_its_items BEFORE UPDATE ON audit
+  CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
   BEGIN SELECT RAISE(ABORT, 'an audit item never changes'); END;
 
-  CREATE TRIGGER audit_is_for_good BEFORE DELETE ON audit
+  CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
   BEGIN SELECT RAISE(ABORT, 'an audit item is never deleted'); END;
 `;
 
@@ -109,15 +109,15 @@ export function openEmbeddedAttestations(fileOrMemory: string, lockTimeoutMillis
   refuseInsideLambda('the embedded attestation store', process.env);
   const database = openDatabase(fileOrMemory, attestationsFile, lockTimeoutMilliseconds);
   const records = identityStatements(database);
-  const inTurn = groupCommits(database);
+  const transact = groupCommits(database);
   return {
-    store: storeOver(database, records, inTurn),
-    register: embeddedAttestationAdmin(database, records, inTurn),
+    store: storeOver(database, records, transact),
+    register: embeddedAttestationAdmin(database, records, transact),
     close: () => database.close(),
   };
 }
 
-function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: InTurn): AttestationStore {
+function storeOver(database: DatabaseSync, records: IdentityStatements, transact: Transact): AttestationStore {
   const snapshot = snapshots(database);
   const selectVerdict = database.prepare('SELECT verdict FROM verdict WHERE uid = ? AND expires_at > ?');
   const putVerdict = database.prepare('INSERT OR REPLACE INTO verdict (uid, expires_at, verdict) VALUES (?, ?, ?)');
@@ -135,13 +135,13 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
 
   const findVerdict = (uid: string, now: Instant) => {
     const row = selectVerdict.get(uid, now);
-    return row === undefined ? undefined : verdictFrom(plain(row, 'verdict'));
+    return row === undefined ? undefined : verdictFrom(jsonIn(row, 'verdict'));
   };
   const findLock = (subject: LockSubject): Lock | undefined => {
     const row = selectLock.get(subject);
-    return row === undefined ? undefined : lockFrom(plain(row, 'lock'));
+    return row === undefined ? undefined : lockFrom(jsonIn(row, 'lock'));
   };
-  const spentBy = (kind: string, id: string, now: Instant) => text(selectOnce.get(kind, id, now), 'request_sha256');
+  const spentBy = (kind: string, id: string, now: Instant) => textIn(selectOnce.get(kind, id, now), 'request_sha256');
   const items = (now: Instant): StoredItems => ({
     identity: records.find,
     lock: findLock,
@@ -151,11 +151,11 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     entries: selectMachines.all().map((row) => String(row['name'])),
   });
 
-  /** Every condition of the claim but no-verdict. */
-  function holds({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
+  /** Whether all conditions of the claim hold, except no-verdict. */
+  function conditionsHold({ identity: write, once, newAddresses, retire }: Claim, now: Instant): boolean {
     if (write.kind === 'none') return true;
     const { identity, nodeName, rev } = write.record;
-    const retired = retire === undefined ? undefined : records.still(retire);
+    const retired = retire === undefined ? undefined : records.findUnchanged(retire);
     // retired-current
     if (retire !== undefined && retired?.state !== 'active') return false;
     if (write.kind === 'create') {
@@ -165,16 +165,16 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
       if (records.holder(nodeName) !== retired?.identity) return false;
     } else {
       // record-current
-      if (records.still({ ...write.record, rev: rev - 1 })?.state !== 'active') return false;
+      if (records.findUnchanged({ ...write.record, rev: rev - 1 })?.state !== 'active') return false;
       // name-own
       if (records.holder(nodeName) !== identity) return false;
     }
-    const free = new Set([undefined, retired?.identity]);
+    const allowedOwners = new Set([undefined, retired?.identity]);
     return (
       // evidence-unspent
       once.every(({ kind, id, requestSha256 }) => [undefined, requestSha256].includes(spentBy(kind, id, now))) &&
       // address-free
-      newAddresses.every((address) => free.has(records.owner(address)))
+      newAddresses.every((address) => allowedOwners.has(records.owner(address)))
     );
   }
 
@@ -204,15 +204,15 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     },
     async observe(record) {
       checkObservation(record);
-      return inTurn(() => {
+      return transact(() => {
         // record-current
-        if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
+        if (records.findUnchanged({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;
         records.replace(record);
         return true;
       });
     },
     async countRefusal({ requester, from }) {
-      return inTurn(() => void countRefusal.run(requester, from));
+      return transact(() => void countRefusal.run(requester, from));
     },
     findLock: async (subject) => findLock(subject),
     async lookup(question) {
@@ -221,11 +221,11 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, inTurn: 
     },
     async claim(claim, now) {
       checkClaim(claim);
-      return inTurn((): ClaimWrite => {
+      return transact((): ClaimWrite => {
         // no-verdict
         const found = findVerdict(claim.verdict.uid, now);
         if (found !== undefined) return { kind: 'verdict', found };
-        if (!holds(claim, now)) return { kind: 'changed' };
+        if (!conditionsHold(claim, now)) return { kind: 'changed' };
         write(claim);
         return { kind: 'written' };
       });

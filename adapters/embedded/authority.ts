@@ -3,10 +3,10 @@
  *
  *     <dir>/<name>/key.pem            PKCS #8, mode 0600
  *                 /certificate.pem
- *                 /authority.json     what the key signs with
+ *                 /authority.json     the signature algorithm
  *
- * The folder appears whole or not at all: it is filled under another name and renamed into place, which no crash can
- * interrupt halfway and which never replaces a CA that is there. What a killed process left is removed by the next one.
+ * The folder is filled under another name and then renamed. A rename is atomic, so a crash leaves no incomplete CA, and it
+ * never replaces an existing CA. The next process removes what a killed process left.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -25,7 +25,7 @@ import { refuseInsideLambda } from './refuse-in-lambda.ts';
 import { embeddedSigner, generateKey, publicKeyInfo } from './signer.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** The steps of writing, in order; a test makes each of them fail. */
+/** The file operations, which a test replaces to make each of them fail. */
 export interface CaFiles {
   makeFolder(path: string): Promise<unknown>;
   makeTemporaryFolder(prefix: string): Promise<string>;
@@ -84,8 +84,8 @@ export async function createEmbeddedCa(
   } catch (error) {
     await files.remove(draft).catch(() => undefined);
     // Renaming onto a folder that is not empty fails: another process made the CA first, and that CA counts.
-    const others = await loadUnlessMissing(dir, ca.name);
-    if (others !== undefined) return { created: false, authority: others };
+    const winner = await loadUnlessMissing(dir, ca.name);
+    if (winner !== undefined) return { created: false, authority: winner };
     throw error;
   }
   await files.syncFolder(dir);
@@ -120,7 +120,7 @@ export async function loadEmbeddedCa(dir: string, name: string): Promise<Authori
     if (faults.length > 0) throw new Error(faults.join('; '));
     return { name, certificate, intermediates: [], signer: embeddedSigner(key, signatureAlgorithm) };
   } catch (error) {
-    // Messages of node:crypto about a key say which structure is wrong, never what stands in it.
+    // Messages of node:crypto about a key name the structure that is wrong, never its content.
     throw new CaUnusableError('Damaged', `the CA in ${folder} cannot be used: ${errorMessage(error)}`);
   }
 }
@@ -153,7 +153,7 @@ async function newCa(
   return { authority: { name: ca.name, certificate, intermediates: [], signer }, privateKey };
 }
 
-/** Names in the configuration are DNS labels; another name could leave the folder here. */
+/** Names in the configuration are DNS labels; another name could lead out of the folder. */
 function folderOf(dir: string, name: string): string {
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) throw new Error('a CA name is a DNS label');
   return join(dir, name);

@@ -8,7 +8,7 @@ export function embeddedData(
   dataFolder: string,
   cluster: string,
 ): { readonly ledgerFile: string; readonly attestationsFile: string; readonly caFolder: string } {
-  // Cluster names are DNS labels (core/configuration/schema/cluster.ts); another name could leave the folder here.
+  // Cluster names are DNS labels (core/configuration/schema/cluster.ts); another name could lead out of the folder.
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster)) throw new Error('a cluster name is a DNS label');
   const folder = join(dataFolder, cluster);
   return {

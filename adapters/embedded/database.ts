@@ -2,7 +2,7 @@
  * The SQLite file of an embedded store.
  *
  * Each write is in a transaction that takes the write lock before it reads (BEGIN IMMEDIATE), so its decision is about the
- * current state, also if several processes share the file. With WAL and synchronous=FULL the commit is on the disk before
+ * current state, even if several processes share the file. With WAL and synchronous=FULL the commit is on the disk before
  * the method returns. Concurrent writes share one commit, and so one wait for the disk.
  */
 import type { Plain } from '../../core/encoding/stored-fields.ts';
@@ -53,8 +53,7 @@ function prepare(database: DatabaseSync, file: string, { name, applicationId, sc
       database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion};`);
       return;
     }
-    if (found !== applicationId)
-      throw new Error(`${file} is a SQLite file of something else, not a Countersign ${name}`);
+    if (found !== applicationId) throw new Error(`${file} is a SQLite file, but not a Countersign ${name}`);
     const version = pragma(database, 'user_version');
     if (version !== schemaVersion)
       throw new Error(`${file} has ${name} schema ${version}; this program knows ${schemaVersion}`);
@@ -78,7 +77,7 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
   }
   let waiting: Waiting[] = [];
   const transaction = preparedTransaction(database);
-  const undoable = preparedUndo(database);
+  const inSavepoint = preparedSavepoint(database);
 
   function commit(): void {
     const group = waiting;
@@ -97,7 +96,7 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
       const run = (alone: boolean): (() => void) => {
         try {
           // The changes of a single write are undone with its transaction.
-          const result = alone ? work() : undoable(work);
+          const result = alone ? work() : inSavepoint(work);
           return () => resolve(result);
         } catch (error) {
           if (alone) throw error;
@@ -110,21 +109,21 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
     });
 }
 
-/** All or nothing, inside a transaction that continues in both cases. */
-function preparedUndo(database: DatabaseSync): <T>(work: () => T) => T {
-  return preparedBetween(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
+/** If the work fails, its changes are undone, and the transaction around it continues. */
+function preparedSavepoint(database: DatabaseSync): <T>(work: () => T) => T {
+  return preparedAround(database, 'SAVEPOINT one', 'RELEASE one', 'ROLLBACK TO one; RELEASE one');
 }
 
 /**
- * All or nothing. `BEGIN IMMEDIATE` takes the write lock at once, so that nothing read here can be out of date when the
- * write happens; `BEGIN` is for transactions that only read.
+ * If the work fails, nothing is written. `BEGIN IMMEDIATE` takes the write lock at once, so that nothing read here can be
+ * out of date when the write happens; `BEGIN` is for transactions that only read.
  */
 function preparedTransaction(database: DatabaseSync, how = 'BEGIN IMMEDIATE'): <T>(work: () => T) => T {
-  return preparedBetween(database, how, 'COMMIT', 'ROLLBACK');
+  return preparedAround(database, how, 'COMMIT', 'ROLLBACK');
 }
 
-/** Prepares the statements around the work once. */
-function preparedBetween(database: DatabaseSync, before: string, after: string, undo: string): <T>(work: () => T) => T {
+/** Prepares the statements before and after the work once. */
+function preparedAround(database: DatabaseSync, before: string, after: string, undo: string): <T>(work: () => T) => T {
   const begin = database.prepare(before);
   const end = database.prepare(after);
   return (work) => {
@@ -141,20 +140,20 @@ function preparedBetween(database: DatabaseSync, before: string, after: string, 
   };
 }
 
-/** Several reads of one state, even if other processes write meanwhile. */
+/** Runs several reads on one state, even if other processes write meanwhile. */
 export function snapshots(database: DatabaseSync): <T>(work: () => T) => T {
   return preparedTransaction(database, 'BEGIN');
 }
 
-export type InTurn = ReturnType<typeof groupCommits>;
+export type Transact = ReturnType<typeof groupCommits>;
 
-export function text(row: Row | undefined, column: string): string | undefined {
+export function textIn(row: Row | undefined, column: string): string | undefined {
   if (row === undefined) return undefined;
   const value = row[column];
   if (typeof value !== 'string') throw new TypeError(`attestation store column ${column} is not text`);
   return value;
 }
 
-export function plain(row: Row, column: string): Plain {
-  return JSON.parse(text(row, column) ?? '') as Plain;
+export function jsonIn(row: Row, column: string): Plain {
+  return JSON.parse(textIn(row, column) ?? '') as Plain;
 }

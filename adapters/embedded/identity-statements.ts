@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { identityRecordFrom } from '../../core/attestation/records/stored-records.ts';
 import type { AuditItem, IdentityRecord } from '../../core/ports/attestation-store.ts';
-import { text, plain } from './database.ts';
+import { textIn, jsonIn } from './database.ts';
 
 export type IdentityStatements = ReturnType<typeof identityStatements>;
 
@@ -14,7 +14,7 @@ export function identityStatements(database: DatabaseSync) {
     'INSERT INTO identity (identity, node_name, state, first_seen, rev, record) VALUES (?, ?, ?, ?, ?, ?)',
   );
   const update = database.prepare('UPDATE identity SET state = ?, rev = ?, record = ? WHERE identity = ?');
-  const give = database.prepare(
+  const setHolder = database.prepare(
     'INSERT INTO node (node_name, identity) VALUES (?, ?) ON CONFLICT (node_name) DO UPDATE SET identity = excluded.identity',
   );
   const occupy = database.prepare('INSERT INTO address (address, identity) VALUES (?, ?)');
@@ -23,21 +23,21 @@ export function identityStatements(database: DatabaseSync) {
 
   const find = (identity: string): IdentityRecord | undefined => {
     const row = select.get(identity);
-    return row === undefined ? undefined : identityRecordFrom(plain(row, 'record'));
+    return row === undefined ? undefined : identityRecordFrom(jsonIn(row, 'record'));
   };
   return {
     find,
-    holder: (nodeName: string): string | undefined => text(selectHolder.get(nodeName), 'identity'),
-    owner: (address: string): string | undefined => text(selectOwner.get(address), 'identity'),
-    /** The stored record, if it is still this one. `rev` alone is not enough: after a reset, the next first use starts at 1. */
-    still({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
+    holder: (nodeName: string): string | undefined => textIn(selectHolder.get(nodeName), 'identity'),
+    owner: (address: string): string | undefined => textIn(selectOwner.get(address), 'identity'),
+    /** The stored record, if it is unchanged. `rev` alone is not enough: after a reset, the next first use starts at 1. */
+    findUnchanged({ identity, rev, firstSeen, nodeName }: IdentityRecord): IdentityRecord | undefined {
       const found = find(identity);
       return found?.rev === rev && found.firstSeen === firstSeen && found.nodeName === nodeName ? found : undefined;
     },
     create(record: IdentityRecord) {
       const { identity, nodeName, state, firstSeen, rev } = record;
       insert.run(identity, nodeName, state, firstSeen, rev, JSON.stringify(record));
-      give.run(nodeName, identity);
+      setHolder.run(nodeName, identity);
     },
     replace(record: IdentityRecord) {
       update.run(record.state, record.rev, JSON.stringify(record), record.identity);

@@ -1,6 +1,6 @@
 /**
- * The issuing record in one SQLite file per cluster: for the demo, development and tests, with the same port and
- * the same contract suite as DynamoDB's.
+ * The ledger in one SQLite file per cluster: for the demo, development and tests, with the same port and the same contract
+ * suite as the DynamoDB ledger.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type {
@@ -23,8 +23,8 @@ export interface EmbeddedLedger {
 }
 
 /**
- * With row ids: rows of a kilobyte in the order of their keys would each touch another page. Every statement also works on
- * files of this schema that were made without row ids.
+ * The table has row IDs: in the order of their keys, each row of a kilobyte would be written to a different page. Every
+ * statement also works on files of this schema whose table has no row IDs.
  */
 const schema = `
   CREATE TABLE issuing (
@@ -44,17 +44,17 @@ const schema = `
     CHECK ((certificate IS NOT NULL) = (state = 'issued'))
   ) STRICT;
 
-  -- An intent never changes, and an end is final. Enforced here too, against a mistake in the statements.
-  CREATE TRIGGER issuing_keeps_its_beginning BEFORE UPDATE ON issuing
+  -- An intent never changes, and issued and expired are final. Enforced here too, against a mistake in the statements.
+  CREATE TRIGGER intent_never_changes BEFORE UPDATE ON issuing
   WHEN OLD.state <> 'intent' OR OLD.uid <> NEW.uid OR OLD.request_digest <> NEW.request_digest
     OR OLD.ca_key_id <> NEW.ca_key_id OR OLD.tbs <> NEW.tbs OR OLD.serial <> NEW.serial
     OR OLD.not_after <> NEW.not_after OR OLD.opened_at <> NEW.opened_at OR OLD.identity IS NOT NEW.identity
   BEGIN SELECT RAISE(ABORT, 'an issuing record may only move forward'); END;
 
-  CREATE TRIGGER issuing_is_for_good BEFORE DELETE ON issuing
+  CREATE TRIGGER issuing_is_never_deleted BEFORE DELETE ON issuing
   BEGIN SELECT RAISE(ABORT, 'an issuing record is never deleted'); END;
 
-  -- The request that brought a key first.
+  -- The first request with each key.
   CREATE TABLE fresh_key (
     spki_sha256    TEXT PRIMARY KEY,
     request_sha256 TEXT NOT NULL,
@@ -62,10 +62,10 @@ const schema = `
     uid            TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
-  CREATE TRIGGER fresh_key_is_for_good BEFORE UPDATE ON fresh_key
+  CREATE TRIGGER fresh_key_never_changes BEFORE UPDATE ON fresh_key
   BEGIN SELECT RAISE(ABORT, 'the first use of a key never changes'); END;
 
-  CREATE TRIGGER fresh_key_stays BEFORE DELETE ON fresh_key
+  CREATE TRIGGER fresh_key_is_never_deleted BEFORE DELETE ON fresh_key
   BEGIN SELECT RAISE(ABORT, 'the first use of a key is never deleted'); END;
 `;
 
@@ -102,12 +102,12 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     `UPDATE issuing SET state = 'expired' WHERE uid = ? AND state = 'intent' AND attempt = ?`,
   );
 
-  const keyOf = database.prepare('SELECT request_sha256, identity FROM fresh_key WHERE spki_sha256 = ?');
+  const selectKey = database.prepare('SELECT request_sha256, identity FROM fresh_key WHERE spki_sha256 = ?');
   const markKey = database.prepare(
     'INSERT INTO fresh_key (spki_sha256, request_sha256, identity, uid) VALUES (?, ?, ?, ?)',
   );
 
-  const inTurn = groupCommits(database);
+  const transact = groupCommits(database);
 
   /** Runs one conditional statement. If its condition does not hold, it reads the record under the same lock. */
   function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
@@ -117,12 +117,12 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     return { kind: 'found', found: recordFrom(row, uid) };
   }
   function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
-    return inTurn(() => writeNow(uid, statement, ...values));
+    return transact(() => writeNow(uid, statement, ...values));
   }
 
-  /** Marks the key; false if another request used it before. */
-  function takeKey({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): boolean {
-    const mark = keyOf.get(spkiSha256);
+  /** Marks the key as used; false if another request used it before. */
+  function markKeyUsed({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): boolean {
+    const mark = selectKey.get(spkiSha256);
     if (mark === undefined) {
       markKey.run(spkiSha256, requestSha256, intent.identity ?? null, intent.uid);
       return true;
@@ -134,15 +134,15 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
     const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
-    const begun = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
-    return inTurn((): OpenWrite => {
+    const values = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
+    return transact((): OpenWrite => {
       if (freshKey !== undefined) {
         // Read first: a UID that has a record keeps its answer and marks no key.
         const row = select.get(uid);
         if (row !== undefined) return { kind: 'found', found: recordFrom(row, uid) };
-        if (!takeKey(freshKey, intent)) return { kind: 'keyUsed' };
+        if (!markKeyUsed(freshKey, intent)) return { kind: 'keyUsed' };
       }
-      return writeNow(uid, insert, ...begun);
+      return writeNow(uid, insert, ...values);
     });
   }
 
@@ -156,7 +156,7 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       return write(uid, takeOver, leaseUntil, uid, attempt);
     },
     async release(uid, attempt) {
-      await inTurn(() => release.run(uid, attempt));
+      await transact(() => release.run(uid, attempt));
     },
     async complete(uid, certificate, kmsRequestId) {
       return write(uid, complete, certificate, kmsRequestId ?? null, uid);

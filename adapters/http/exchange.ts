@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 export interface Exchange<T, Login> {
   readonly signal?: AbortSignal;
   readonly timeoutMilliseconds: number;
-  /** What the request needs first; `timeoutMilliseconds` includes it. */
+  /** Obtains what `send` needs, such as credentials; `timeoutMilliseconds` includes it. */
   readonly login?: () => Promise<Login>;
   /** Sends the request, or returns the result and sends nothing. */
   readonly send: (login: Login) => ClientRequest | { readonly result: T };
@@ -17,12 +17,12 @@ export function exchange<T, Login = undefined>(options: Exchange<T, Login>): Pro
   const { signal, timeoutMilliseconds, login, send, read } = options;
   return new Promise<T>((resolve, reject) => {
     let outgoing: ClientRequest | undefined;
-    let over = false;
+    let settled = false;
     const end = (settle: () => void): void => {
-      if (over) return;
-      over = true;
+      if (settled) return;
+      settled = true;
       clearTimeout(timer);
-      signal?.removeEventListener('abort', aborted);
+      signal?.removeEventListener('abort', onAbort);
       settle();
     };
     const fail = (reason: unknown): void =>
@@ -30,15 +30,15 @@ export function exchange<T, Login = undefined>(options: Exchange<T, Login>): Pro
         reject(asError(reason));
         outgoing?.destroy();
       });
-    const aborted = (): void => fail(signal?.reason);
-    const late = (): void => fail(new Error(`no answer in ${timeoutMilliseconds / 1_000} s`));
-    const timer = setTimeout(late, timeoutMilliseconds);
-    if (signal?.aborted === true) return aborted();
-    signal?.addEventListener('abort', aborted);
+    const onAbort = (): void => fail(signal?.reason);
+    const onTimeout = (): void => fail(new Error(`no answer in ${timeoutMilliseconds / 1_000} s`));
+    const timer = setTimeout(onTimeout, timeoutMilliseconds);
+    if (signal?.aborted === true) return onAbort();
+    signal?.addEventListener('abort', onAbort);
 
     const begin = async (): Promise<void> => {
       const credentials = (await login?.()) as Login;
-      if (over) return; // the login took too long: the request must not be sent any more
+      if (settled) return; // the login took too long: the request must not be sent any more
       const sent = send(credentials);
       if (!(sent instanceof ClientRequest)) return end(() => resolve(sent.result));
       outgoing = sent;
@@ -52,8 +52,8 @@ export function exchange<T, Login = undefined>(options: Exchange<T, Login>): Pro
 }
 
 /**
- * The whole body; undefined if it is longer than `maxBytes`, and then the connection is closed. By events: an async iterator
- * over a body of one piece costs as much as reading the answer's head.
+ * The whole body; undefined if it is longer than `maxBytes`, and then the connection is closed. It listens to
+ * events, since an async iterator over a body of one chunk costs as much as reading the answer's head.
  */
 export function readBody(
   incoming: IncomingMessage,
@@ -76,7 +76,7 @@ export function readBody(
     });
     incoming.on('error', reject);
     incoming.on('close', () => {
-      if (!incoming.complete) reject(new Error('the answer was broken off'));
+      if (!incoming.complete) reject(new Error('the connection closed before the end of the answer'));
     });
   });
 }

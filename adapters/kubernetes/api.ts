@@ -30,7 +30,7 @@ export interface KubernetesLease {
   get(signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** `Conflict` if it exists. */
   create(spec: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Only if it still has this resourceVersion. */
+  /** `Conflict` unless the Lease still has this resourceVersion. */
   update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
@@ -38,13 +38,13 @@ const group = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const reviewsPath = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
 /**
- * A page is in memory about nine times while it is parsed. 100 ordinary requests are 400 KiB; the relay asks for larger pages
+ * Parsing a page takes about nine times its size in memory. 100 ordinary requests are 400 KiB; the relay asks for larger pages
  * again with fewer objects. One object is 1.5 MiB in etcd, and six times as much if it consists of control characters.
  */
 const maxPageBytes = 4 * 1_048_576;
 const maxObjectBytes = 12 * 1_048_576;
 const listMilliseconds = 60_000;
-/** The API server ends a watch at timeoutSeconds. After this time more, the relay ends it. */
+/** The API server ends a watch after timeoutSeconds; if it does not, the relay ends it this much later. */
 const watchSlackMilliseconds = 60_000;
 /** The owner of the written fields in metadata.managedFields. */
 const fieldManager = 'countersign';
@@ -52,7 +52,7 @@ const fieldManager = 'countersign';
 /**
  * The API server behind a kubeconfig, or of the cluster this pod runs in. The Kubernetes client library reads the
  * configuration and logs in (tokens, rotated token files, client certificates, exec plugins, proxies); objects go
- * through as plain JSON, because typed models drop the fields they do not know and we send objects back.
+ * through as plain JSON, because the typed models drop unknown fields, and the relay sends objects back.
  * Throws at once if the configuration cannot be read.
  */
 export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
@@ -95,7 +95,7 @@ function requestApi(transport: KubernetesTransport): RequestApi {
       const answer = await transport.stream({ method: 'GET', path: group, query, signal }, lifetime);
       if (!('body' in answer)) {
         const refused = interpret(answer);
-        if (refused.ok) throw new Error('a watch was answered like a list');
+        if (refused.ok) throw new Error('the API server answered a watch without a stream');
         return refused;
       }
       const events: AsyncIterable<WatchEvent> = decodeWatch(answer.body, (status) => {

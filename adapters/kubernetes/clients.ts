@@ -1,4 +1,4 @@
-/** The Kubernetes library's typed clients, for operators' commands. The relay neither uses them nor has the rights. */
+/** The Kubernetes library's typed clients, for operators' commands. The relay does not use them. */
 import {
   ApisApi,
   AppsV1Api,
@@ -53,8 +53,8 @@ export function connectClients(login: KubernetesLogin, signal: AbortSignal): Clu
 }
 
 /**
- * The library's own HTTP does not bound the size of an answer or the time of a login, and wraps each refusal in text of
- * its own. So its clients call through the project's transport.
+ * The library's own HTTP does not bound the size of an answer or the time of a login, and wraps each refusal in its own
+ * text. So its clients call through the project's transport.
  */
 export function clientsOver(call: KubernetesTransport['call'], signal: AbortSignal): ClusterClients {
   const httpApi = wrapHttpLibrary({

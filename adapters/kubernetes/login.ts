@@ -6,7 +6,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { createTransport, loginMilliseconds } from './transport.ts';
 import type { KubernetesTransport } from './transport.ts';
 
-/** What describes the API server and the login to it. */
+/** Where the address of the API server and the login come from. */
 export type KubernetesLogin =
   { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
 
@@ -27,11 +27,11 @@ export function connectTransport(
   const transport = createTransport(
     new URL(server),
     async (reload) => {
-      // The library keeps exec credentials until they expire and reads some files only once, so after a 401 it starts anew.
+      // The library keeps exec credentials until they expire and reads some files only once, so a 401 reloads it.
       if (reload) config = load(login, loginLimit);
       const options: RequestOptions = {};
       await config.applyToHTTPSOptions(options);
-      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // ours keeps connections
+      if (config.getCurrentCluster()?.proxyUrl === undefined) delete options.agent; // transport.ts keeps connections
       return options;
     },
     undefined,
@@ -42,7 +42,7 @@ export function connectTransport(
 
 function load(login: KubernetesLogin, loginLimit: number): KubeConfig {
   const config = new KubeConfig();
-  boundPlugins(config, loginLimit);
+  limitPluginTime(config, loginLimit);
   if (login.kind === 'inCluster') config.loadFromCluster();
   else {
     config.loadFromFile(login.path);
@@ -66,7 +66,7 @@ type Run = (command: string, args: readonly string[], options: SpawnOptions) => 
  * Kills an exec plugin that runs longer, with all processes that it started. The library would wait forever, and each retry
  * would leave another process behind. It has no setting for this, but its function that runs plugins can be replaced.
  */
-function boundPlugins(config: object, milliseconds: number): void {
+function limitPluginTime(config: object, milliseconds: number): void {
   const { authenticators } = config as { readonly authenticators: readonly { execFn?: Run }[] };
   for (const authenticator of authenticators)
     if (authenticator.execFn !== undefined)

@@ -1,6 +1,6 @@
 import type { ApiRefusal } from '../../core/ports/kubernetes-api.ts';
 
-/** A definite "no" of the API server, as the typed clients (clients.ts) report it. Loads nothing of the library. */
+/** A definite "no" of the API server, as the typed clients (clients.ts) report it. Importing this file loads no library. */
 export class ApiRefused extends Error {
   override readonly name = 'ApiRefused';
   readonly why: ApiRefusal;

@@ -13,7 +13,7 @@ const credentialsMilliseconds = 30_000;
 /** After a 401 the credentials are read again, at most this often. */
 const minimumReloadMilliseconds = 2_000;
 const answerMilliseconds = 30_000;
-/** For a login, which may run an exec plugin. As long as a call waits for it. */
+/** For a login, which may run an exec plugin. A call waits for it no longer than this either. */
 export const loginMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
@@ -52,7 +52,7 @@ export function createTransport(
   monotonic: () => number = () => performance.now(),
   loginLimit: number = loginMilliseconds,
 ): KubernetesTransport {
-  const identity = keepIdentity(server, (reload) => inTime(credentials(reload), loginLimit), monotonic);
+  const login = keepLogin(server, (reload) => withinTime(credentials(reload), loginLimit), monotonic);
   const request = server.protocol === 'https:' ? httpsRequest : httpRequest;
   const host = server.hostname.replace(/^\[|\]$/g, '');
   const port = server.port === '' ? undefined : server.port;
@@ -85,10 +85,10 @@ export function createTransport(
     return exchange({
       signal: call.signal,
       timeoutMilliseconds: call.timeoutMilliseconds ?? answerMilliseconds,
-      login: () => identity.current(),
-      send: (login) => send(call, login),
+      login: () => login.get(),
+      send: (current) => send(call, current),
       read: (incoming, outgoing) => {
-        if (incoming.statusCode === 401) identity.suspect();
+        if (incoming.statusCode === 401) login.reject();
         return read(incoming, outgoing);
       },
     });
@@ -102,7 +102,7 @@ export function createTransport(
       exchangeAs(call, async (incoming, outgoing) => {
         if (incoming.statusCode !== 200) return readAll(incoming, outgoing, maxAnswerBytes);
         // From here on the caller reads the body; the signal and the lifetime still end it.
-        const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch outlived its time'));
+        const end = (): void => void incoming.destroy(asError(call.signal.reason ?? 'the watch exceeded its lifetime'));
         incoming.on('error', () => {}); // the reader gets the error; without a reader yet, it must not end the process
         const timer = setTimeout(end, lifetimeMilliseconds);
         call.signal.addEventListener('abort', end);
@@ -113,12 +113,12 @@ export function createTransport(
         return { body: incoming };
       }),
 
-    close: () => identity.close(),
+    close: () => login.close(),
   };
 }
 
-/** All calls wait for the same login, so one that hangs must end. */
-async function inTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
+/** Limits the time of a login, since all calls wait for the same one. */
+async function withinTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no login in ${milliseconds / 1_000} s`)), milliseconds);
@@ -131,50 +131,50 @@ async function inTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
 }
 
 /** The current agent and headers. The agent is replaced only if its TLS options have changed. */
-function keepIdentity(server: URL, credentials: CredentialSource, monotonic: () => number) {
-  let made: { tls: AgentOptions; agent: HttpAgent; headers: Record<string, string> } | undefined;
+function keepLogin(server: URL, credentials: CredentialSource, monotonic: () => number) {
+  let current: { tls: AgentOptions; agent: HttpAgent; headers: Record<string, string> } | undefined;
   let refreshing: Promise<void> | undefined;
   let readAt = 0;
-  let suspected = false;
+  let rejected = false;
 
   async function refresh(): Promise<void> {
-    const options = await credentials(suspected);
-    suspected = false;
+    const options = await credentials(rejected);
+    rejected = false;
     readAt = monotonic();
     const { ca, cert, key, passphrase, servername, rejectUnauthorized, auth, agent: given } = options;
     const tls = defined({ ca, cert, key, passphrase, servername, rejectUnauthorized });
     const headers = { ...(options.headers as Record<string, string> | undefined) };
     if (typeof auth === 'string') headers['Authorization'] ??= `Basic ${Buffer.from(auth).toString('base64')}`;
-    if (made !== undefined && isDeepStrictEqual(made.tls, tls)) {
-      made = { ...made, headers };
+    if (current !== undefined && isDeepStrictEqual(current.tls, tls)) {
+      current = { ...current, headers };
       return;
     }
     // Connections of the old agent end when they are idle, so a running watch is not interrupted.
     const keep = { keepAlive: true, keepAliveMsecs: 15_000, timeout: idleMilliseconds };
     const own = server.protocol === 'https:' ? new HttpsAgent({ ...tls, ...keep }) : new HttpAgent(keep);
-    // All connections of this agent have one server and one identity. Node's own name for them contains CA, certificate and
-    // key, kilobytes for each request.
+    // All connections of this agent have the same server and login, so the host is a sufficient name for its pool. Node would
+    // build the name from CA, certificate and key: kilobytes for each request.
     own.getName = () => server.host;
-    made = { tls, agent: given instanceof HttpAgent ? given : own, headers };
+    current = { tls, agent: given instanceof HttpAgent ? given : own, headers };
   }
 
   return {
-    async current() {
+    async get() {
       const age = monotonic() - readAt;
-      const stale = age > credentialsMilliseconds || (suspected && age > minimumReloadMilliseconds);
-      if (made === undefined || stale) {
+      const stale = age > credentialsMilliseconds || (rejected && age > minimumReloadMilliseconds);
+      if (current === undefined || stale) {
         refreshing ??= refresh().finally(() => {
           refreshing = undefined;
         });
         await refreshing;
       }
-      if (made === undefined) throw new Error('no credentials');
-      return made;
+      if (current === undefined) throw new Error('no credentials');
+      return current;
     },
-    suspect: () => {
-      suspected = true;
+    reject: () => {
+      rejected = true;
     },
-    close: () => made?.agent.destroy(),
+    close: () => current?.agent.destroy(),
   };
 }
 

@@ -21,7 +21,7 @@ export function rejected({ message, tooLarge }: { readonly message: string; read
   return tooLarge === true ? refused(violation('RequestTooLarge', message)) : { kind: 'invalid', message };
 }
 
-/** For a server that knows a body to be over the limit before it has read it. */
+/** The answer to a body that a server knows to be over the limit before it has read it. */
 export function tooLarge(): HttpAnswer {
   return signAnswer(rejected(objectTooLarge), undefined);
 }
@@ -90,7 +90,7 @@ function verdictBody(outcome: AttestOutcome): VerdictBody {
   const { kind: decision } = outcome;
   switch (decision) {
     case 'approve':
-      return { decision, ...approvalWords(outcome), annotations: outcome.annotations };
+      return { decision, ...approvalReason(outcome), annotations: outcome.annotations };
     case 'deny':
     case 'challenge': {
       const { violations, annotations } = outcome;
@@ -101,7 +101,7 @@ function verdictBody(outcome: AttestOutcome): VerdictBody {
   }
 }
 
-function approvalWords({ identity, audit }: AttestOutcome & { readonly kind: 'approve' }): {
+function approvalReason({ identity, audit }: AttestOutcome & { readonly kind: 'approve' }): {
   readonly reason: string;
   readonly message: string;
 } {

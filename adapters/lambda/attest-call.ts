@@ -18,7 +18,7 @@ export interface AttestCall {
 export interface AttestCallAnswer {
   readonly countersign: typeof kind;
   readonly outcome: string;
-  /** For an outcome `busy` of this request only, which sign passes on. */
+  /** Only if this request must wait (`busy`). Sign passes it on. */
   readonly later?: LaterAnswer;
 }
 

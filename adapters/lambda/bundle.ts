@@ -6,9 +6,9 @@ import { readBundledCallers, readBundledCluster } from '../../core/configuration
 import type { CallersAllowed } from '../../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 
-/** By `bundleCluster` or `bundleAttestation`. */
+/** Text of `bundleCluster` or `bundleAttestation`. */
 declare const __COUNTERSIGN_CLUSTER__: string | undefined;
-/** By `bundleCallers`. */
+/** Text of `bundleCallers`. */
 declare const __COUNTERSIGN_CALLERS__: string | undefined;
 
 /** Throws if the code was not bundled for a cluster. */

@@ -1,6 +1,6 @@
 /**
- * Compares the caller, as the front door names it, with the callers that are allowed. The front door admits every principal of the account
- * that IAM lets call it; this admits the cluster's caller role and the service accounts of its `access.jwt` only.
+ * Checks the caller that the front door names. The front door admits every principal of the account that IAM allows to call
+ * it. This check admits only the cluster's caller role and the service accounts of its `access.jwt`.
  *
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
  * https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads
@@ -33,17 +33,17 @@ export function checkCaller({ cluster, role, subjects }: CallersAllowed): Caller
     // A block that does not apply may be absent or null.
     const blocks = Object.entries(objectOf(authorizer)).filter(([, block]) => block !== null && block !== undefined);
     const { iam, lambda, ...others } = Object.fromEntries(blocks);
-    const unknown: CallerDecision = refusedCaller(iam, lambda);
-    // Each API has one authorizer. Two answers would be two callers.
-    if (Object.keys(others).length > 0 || (iam !== undefined) === (lambda !== undefined)) return unknown;
+    const refused: CallerDecision = refusedCaller(iam, lambda);
+    // Each API has one authorizer. Two blocks would name two callers.
+    if (Object.keys(others).length > 0 || (iam !== undefined) === (lambda !== undefined)) return refused;
     if (iam === undefined) {
       // The context that lambdas/authorizer returns for a token it accepts.
-      const { cluster: opened, subject } = objectOf(lambda);
-      return opened === cluster && typeof subject === 'string' && subjects?.includes(subject) === true
+      const { cluster: tokenCluster, subject } = objectOf(lambda);
+      return tokenCluster === cluster && typeof subject === 'string' && subjects?.includes(subject) === true
         ? { ok: true }
-        : unknown;
+        : refused;
     }
-    return role !== undefined && isRole(role, objectOf(iam), context) ? { ok: true } : unknown;
+    return role !== undefined && isRole(role, objectOf(iam), context) ? { ok: true } : refused;
   };
 }
 
@@ -84,7 +84,7 @@ function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readon
   return unnamedCaller;
 }
 
-/** The front door names no caller: it has no authorizer any more, or the function was invoked past it. */
+/** The front door names no caller: its authorizer was removed, or the function was invoked directly. */
 export const unnamedCaller = { ok: false, caller: 'unnamed', principal: 'unnamed' } as const;
 
 /** The answer says only that the caller is not allowed. The caller's name is for the operator's log and alarm. */

@@ -78,7 +78,7 @@ export function decodeEvent(event: HttpEvent): HttpRequest {
 }
 
 /** No cache between the function and the caller may keep an answer: refusals and CA sets change. */
-const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 export function jsonAnswer(
   statusCode: number,
@@ -94,5 +94,5 @@ export function textAnswer(
   body: string,
   headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
-  return { statusCode, headers: { 'content-type': contentType, ...always, ...headers }, body };
+  return { statusCode, headers: { 'content-type': contentType, ...commonHeaders, ...headers }, body };
 }

@@ -1,6 +1,6 @@
 /**
- * How the sign function invokes the attest function, without a front door. Of the answer only "did it run" counts: sign acts
- * on the stored verdict only.
+ * How the sign function invokes the attest function, without a front door. The answer tells only whether attest reached a
+ * verdict: sign acts on the stored verdict.
  */
 import { InvokeCommand } from '@aws-sdk/client-lambda';
 import type { LambdaClient, LambdaClientConfig } from '@aws-sdk/client-lambda';
@@ -42,7 +42,7 @@ export function invokeAttest({
     // It crashed or ran out of time, perhaps after it stored the verdict.
     if (result.FunctionError !== undefined) throw new Error('the attest function failed');
     const { outcome = 'no outcome', later } = answerIn(result.Payload) ?? {};
-    if (later !== undefined) throw new LaterError(later.why, 'attest has it wait', later.afterMilliseconds);
+    if (later !== undefined) throw new LaterError(later.why, 'attest has the request wait', later.afterMilliseconds);
     if (outcome !== 'verdict') throw new Error(`the attest function reached no verdict (${outcome})`);
   };
 }

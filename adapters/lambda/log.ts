@@ -68,7 +68,7 @@ export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more:
   };
 }
 
-/** Text of adapters and libraries is bounded: an SDK's message may be a page long. A stack only where code is at fault. */
+/** Text of adapters and libraries is bounded: an SDK's message may be a page long. */
 function describe(error: unknown, withStack: boolean): object {
   if (!(error instanceof Error)) return { name: typeof error };
   const { name, message, stack, cause } = error;
@@ -80,7 +80,7 @@ function describe(error: unknown, withStack: boolean): object {
   };
 }
 
-/** The names of the request, as far as this JSON has them. It may be anything. */
+/** The names of the request, if the JSON has them. `json` may be any value. */
 export function requestNames(json: unknown): Partial<CallLogEntry> {
   const { metadata, spec } = objectOf(json);
   const names = {
@@ -103,7 +103,7 @@ export function busyAfter(
     return { kind: 'busy', why: error.why, retryAfterSeconds: Math.max(1, Math.ceil(error.afterMilliseconds / 1_000)) };
   const why = error instanceof ThrottledError ? 'Throttled' : isOurFault(error) ? 'Internal' : 'Unavailable';
   // A quota counts per second, and the relay's concurrency limiter finds out how many calls it permits. After other failures
-  // a random delay, so that the callers that failed together do not all retry together.
+  // the delay is random, so that the callers that failed together do not all retry together.
   const jitter = why === 'Throttled' ? 0 : (randomBytes(1)[0] ?? 0) % 4;
   return { kind: 'busy', why, retryAfterSeconds: 1 + jitter };
 }

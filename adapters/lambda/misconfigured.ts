@@ -5,8 +5,8 @@ import type { HttpHandler } from './http.ts';
 import { logEntry, writeLog } from './log.ts';
 
 /**
- * The handler that `connect` makes, once for each process. If `connect` throws, a handler that refuses every call and logs
- * what raises the alarm: after a thrown error Lambda would only start another process, with nothing in the log to filter on.
+ * Returns the handler that `connect` makes. If `connect` throws, it returns a handler that refuses every call and logs
+ * the error that raises the alarm. An uncaught error would make Lambda start processes without a log line to filter on.
  */
 export function serveOrRefuse<Handler>(connect: () => Handler): Handler | HttpHandler {
   try {

@@ -30,10 +30,10 @@ export function interpretAttest(answer: WholeAnswer): AttestAnswer {
 
 const mismatch = 'outcome and status do not go together';
 
-/** `own` decodes the answers of one function; a string says what is unexpected. */
+/** `decodeOwn` decodes the answers of one function; a string says what is unexpected. */
 function interpret<T>(
   { status, headers, body }: WholeAnswer,
-  own: (outcome: unknown, status: number, json: JsonObject) => T | string,
+  decodeOwn: (outcome: unknown, status: number, json: JsonObject) => T | string,
 ): T | (SignAnswer & AttestAnswer) {
   const outcome = headers['x-countersign-outcome'];
   const json = parse(body);
@@ -50,14 +50,14 @@ function interpret<T>(
     if (first === undefined) return unexpected('a refusal without reasons we know');
     return { kind: 'refused', violations: [first, ...more] };
   }
-  const found = own(outcome, status, json);
+  const found = decodeOwn(outcome, status, json);
   return typeof found === 'string' ? unexpected(found) : found;
 }
 
-/** The function refused the caller; the front door admitted it. */
+/** The front door admitted the caller, and the function refused it. */
 const unknownCaller = 'the function knows neither this role nor this service account (access in countersign.yaml)';
 
-/** An unknown decision or reason makes the whole verdict unknown: in the newer version that wrote it, it may mean "wait". */
+/** Undefined if the decision or reason is unknown: a newer version may have sent it, and it may mean "wait" there. */
 function verdictIn(json: JsonObject): AttestVerdict | undefined {
   const { decision, reason, message } = json;
   if (decision === 'ignore') return isKey(ignoredWhys, reason) ? { decision, reason } : undefined;
@@ -68,7 +68,7 @@ function verdictIn(json: JsonObject): AttestVerdict | undefined {
   return isRefusalCode(reason) ? { decision, reason, message, annotations } : undefined;
 }
 
-/** Countersign's own, and the one of Cluster API's proposal. Other annotations have a meaning for other controllers. */
+/** Countersign's annotations, and one that Cluster API proposes. The relay writes no others: other controllers act on them. */
 const annotationName = /^(countersign\.dev\/[a-z0-9-]{1,63}|cluster-x-k8s-io\/tpm-endorsement-key)$/;
 /** The API server accepts 256 KiB for all annotations of an object. */
 const maxAnnotationsLength = 65_536;
@@ -93,7 +93,7 @@ const ignoredWhys: Readonly<Record<IgnoredWhy, true>> = {
   AlreadyIssued: true,
 };
 
-/** None if one reason is unknown: in the newer version that wrote it, it may mean "wait". */
+/** Empty if one reason is unknown: a newer version may have sent it, and it may mean "wait" there. */
 function violationsIn(json: JsonObject): readonly Violation[] {
   if (json['kind'] !== 'Status' || json['status'] !== 'Failure') return [];
   const violations: Violation[] = [];

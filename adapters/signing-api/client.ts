@@ -10,7 +10,7 @@ import type { WholeAnswer } from '../http/exchange.ts';
 
 /** API Gateway ends a call after 30 s. The relay gives up before, so that it always knows why a call has ended. */
 const answerMilliseconds = 29_000;
-/** The object that was sent and a certificate chain: at most twice the largest object. */
+/** An answer holds the object that was sent and a certificate chain: at most twice the size of the largest object. */
 const readAnswer = wholeAnswer(4 * 1_048_576);
 /** Shorter than the idle time of load balancers (60 s), so that no request uses a connection that is being closed. */
 const idleMilliseconds = 30_000;
@@ -20,7 +20,7 @@ export interface SignerHttpOptions {
   readonly url: string;
   /** The same for attest, if it has another URL: each function URL belongs to one function. */
   readonly attestUrl?: string;
-  /** The maximum. At least the number of concurrent calls, since a call that waits for a connection uses up its time. */
+  /** The maximum. It must allow all concurrent calls, since waiting for a connection counts towards a call's time limit. */
   readonly connections: number;
   /** Credentials for one call; the call's time limit includes it. */
   readonly authorize?: Authorize;
@@ -58,7 +58,7 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
   const agent = secure
     ? new HttpsAgent({ ...agentOptions, ...(options.caPem === undefined ? {} : { ca: options.caPem }) })
     : new HttpAgent(agentOptions);
-  // All connections trust the same CAs and have no client certificate. Node's own name for them would repeat the CAs.
+  // All connections trust the same CAs and have no client certificate. Node would repeat the CAs in the name of each pool.
   agent.getName = ({ host, port } = {}) => `${host}:${port}`;
 
   function post(url: URL, json: unknown, signal: AbortSignal): Promise<Result<WholeAnswer, string>> {

@@ -3,7 +3,7 @@ import { errorMessage } from '../../core/outcome/error-message.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
 import type { Exchange } from '../http/exchange.ts';
 
-/** Both documents together; a caller's own call waits for them. */
+/** For both documents together; the caller's API call waits for them. */
 const totalMilliseconds = 3_000;
 /** kube-apiserver's are below 2 KiB. */
 const maxBytes = 65_536;
@@ -15,8 +15,8 @@ export interface IssuerOptions {
 }
 
 /**
- * The key set that an OpenID issuer names in its discovery document (OpenID Connect Discovery 1.0 §4). Over TLS only,
- * no redirects, two small answers in bounded time, nothing kept. Throws when they cannot be had; the messages hold
+ * Reads the key set that an OpenID issuer names in its discovery document (OpenID Connect Discovery 1.0 §4): over TLS
+ * only, without redirects, bounded in size and time, and without a cache. Throws if a document cannot be read; messages hold
  * hosts and statuses, never contents.
  */
 export function connectIssuer(options: IssuerOptions = {}): (issuer: string) => Promise<unknown> {
@@ -37,7 +37,7 @@ async function keysOf(issuer: string, options: IssuerOptions, limits: Limits): P
   const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, limits);
   const { issuer: named, jwks_uri: uri } = (discovery ?? {}) as { issuer?: unknown; jwks_uri?: unknown };
   // §4.3: must be the same, or one tenant of a host could speak for another.
-  if (named !== issuer) throw new Error('the discovery document is of another issuer');
+  if (named !== issuer) throw new Error('the discovery document names another issuer');
   if (typeof uri !== 'string') throw new Error('the discovery document names no key set');
   return get(uri, options, limits);
 }

@@ -150,7 +150,7 @@ describe('entries made for this test', () => {
   });
 
   test.each([
-    ['nothing there', undefined, 'there is no index.ts to make a function of'],
+    ['nothing there', undefined, 'the entry point index.ts does not exist'],
     ['no handler', 'export const handle = 1;', 'index.ts exports no handler'],
     ['not TypeScript', 'export const handler = ;', /^index\.ts cannot be bundled:\nindex\.ts:1:24: Unexpected ";"$/],
     [

@@ -474,7 +474,7 @@ describe('who may call which function', () => {
 
   test('the ca function is asked how long the CAs last, four times a day', () => {
     expect(show(resource(api, 'AWS::Events::Rule')[1].Properties)).toEqual({
-      Description: 'Has the ca function say how long its CAs last: an alarm watches that',
+      Description: 'Has the ca function log the days that its CAs have left, for an alarm',
       ScheduleExpression: 'rate(6 hours)',
       State: 'ENABLED',
       Targets: [{ Arn: '<Ca.Arn>', Id: 'Target0', Input: '{"action":"show"}' }],

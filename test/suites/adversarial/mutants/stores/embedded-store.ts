@@ -6,7 +6,7 @@ const changes = [
   ...changesOf(
     'adapters/embedded/attestations.ts',
     ['a later verdict replaces the first', "if (found !== undefined) return { kind: 'verdict', found };", ''],
-    ['a claim holds whatever has changed', "if (!holds(claim, now)) return { kind: 'changed' };", ''],
+    ['a claim is written whatever has changed', "if (!conditionsHold(claim, now)) return { kind: 'changed' };", ''],
     [
       'a verdict lasts one instant longer',
       'FROM verdict WHERE uid = ? AND expires_at > ?',
@@ -25,7 +25,7 @@ const changes = [
     ['proofs of all kinds are one', 'kind = ? AND id = ? AND expires_at > ?', '? > 0 AND id = ? AND expires_at > ?'],
     [
       'a name passes on from a later record',
-      'retire === undefined ? undefined : records.still(retire)',
+      'retire === undefined ? undefined : records.findUnchanged(retire)',
       'retire === undefined ? undefined : records.find(retire.identity)',
     ],
     [
@@ -34,7 +34,11 @@ const changes = [
       'if (retire !== undefined && retired === undefined) return false;',
     ],
     ['a machine may be used first twice', 'if (records.find(identity) !== undefined) return false;', ''],
-    ['any use replaces the record', 'records.still({ ...write.record, rev: rev - 1 })', 'records.find(identity)'],
+    [
+      'any use replaces the record',
+      'records.findUnchanged({ ...write.record, rev: rev - 1 })',
+      'records.find(identity)',
+    ],
     [
       'a retired machine goes on',
       "rev: rev - 1 })?.state !== 'active') return false;",
@@ -52,7 +56,7 @@ const changes = [
       '[undefined, requestSha256].includes(spentBy(kind, id, now))',
       'spentBy(kind, id, now) === undefined',
     ],
-    ['an address may belong to another machine', 'free.has(records.owner(address))', 'true'],
+    ['an address may belong to another machine', 'allowedOwners.has(records.owner(address))', 'true'],
     ['an address does not pass on', 'new Set([undefined, retired?.identity])', 'new Set([undefined])'],
     ['addresses stay with the machine that is gone', 'records.freeAddresses(retire.identity);', ''],
     [
@@ -70,7 +74,7 @@ const changes = [
     ['a claim that does not fit together is written', '      checkClaim(claim);\n', ''],
     [
       'what is observed is written over anything',
-      "if (records.still({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;",
+      "if (records.findUnchanged({ ...record, rev: record.rev - 1 })?.state !== 'active') return false;",
       '',
     ],
     ['an observation that admits a machine is written', '      checkObservation(record);\n', ''],
@@ -100,7 +104,7 @@ const changes = [
     'adapters/embedded/attestation-admin.ts',
     [
       'a reset is of whatever record is there',
-      'const found = records.still(record);',
+      'const found = records.findUnchanged(record);',
       'const found = records.find(record.identity);',
     ],
     [
