@@ -29,23 +29,23 @@ export interface AttestHandlerPorts extends CallPorts {
   readonly attestation: (cluster: string) => Promise<Pick<AttestPorts, 'store' | 'providers'>>;
 }
 
-/** The largest object and a context: attest must accept every object that /sign accepts. */
+/** Room for the largest object that /sign accepts, and for a context. */
 export const maxCallBytes = maxObjectBytes + 65_536;
 
 const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
 
 export interface AttestHandler {
   readonly http: HttpHandler;
-  /** From the sign function. IAM has authorized the call. */
+  /** Answers a call of the sign function, which IAM has authorized. */
   readonly call: (call: AttestCall) => Promise<AttestCallAnswer>;
 }
 
 export function createAttestHandler(ports: AttestHandlerPorts): AttestHandler {
-  async function logged(answering: () => Promise<Answered>): Promise<Answered> {
+  async function logged(respond: () => Promise<Answered>): Promise<Answered> {
     const started = ports.now();
-    const [answer, more] = await answering();
-    ports.log(logEntry(answer, ports.now() - started, more));
-    return [answer, more];
+    const [answer, fields] = await respond();
+    ports.log(logEntry(answer, ports.now() - started, fields));
+    return [answer, fields];
   }
   return {
     http: async (event, context) => (await logged(() => answerTo(event, context, ports)))[0],
@@ -62,7 +62,7 @@ async function answerTo(
   ports: AttestHandlerPorts,
 ): Promise<Answered> {
   const event = readHttpEvent(received);
-  // Neither a front door nor sign sends such an event: a principal invoked the function.
+  // Neither a front door nor sign sends such an event: an IAM principal invoked the function directly.
   if (event === undefined) return refuseCaller(unnamedCaller);
   const { method, path, headers, body } = decodeEvent(event);
   const name = attestPath.exec(path)?.[1];
@@ -83,7 +83,7 @@ async function answerCall(name: string, request: JsonObject, ports: AttestHandle
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path: printable(name) }];
   let body: Buffer;
   try {
-    // As text again, so that an event has the same limits as a body.
+    // Serialised again, so that the limits of an HTTP body apply to this event too.
     body = Buffer.from(JSON.stringify({ request }));
   } catch {
     return [errorAnswer(400, 'invalid', 'the call is nested too deeply'), { cluster: name }];
@@ -99,16 +99,16 @@ async function attestBody(
   const { name } = cluster;
   const call = decodeCall(body);
   if (!call.ok) return [signAnswer(rejected(call), undefined), { cluster: name, ...requestNames(call.json) }];
-  const about = { cluster: name, ...requestNames(call.json) };
+  const fields = { cluster: name, ...requestNames(call.json) };
   try {
     const { now, randomBytes } = ports;
     const attestation = await ports.attestation(name);
     const outcome = await attest(call.object, call.context, cluster, { ...attestation, now, randomBytes });
-    return [verdictAnswer(outcome), { ...about, ...logFieldsOf(outcome) }];
+    return [verdictAnswer(outcome), { ...fields, ...logFieldsOf(outcome) }];
   } catch (error) {
-    // Temporary: there is no verdict, or it is recorded and the next delivery finds it.
+    // Temporary: if the verdict was stored before the failure, the next delivery finds it.
     const outcome = busyAfter(error, ports.randomBytes);
-    return [signAnswer(outcome, undefined), { ...about, why: outcome.why, error }];
+    return [signAnswer(outcome, undefined), { ...fields, why: outcome.why, error }];
   }
 }
 
@@ -126,9 +126,9 @@ function decodeCall(bytes: Uint8Array): Call {
   const decoded = decodeRequestObject(request);
   if (!decoded.ok)
     return { ok: false, ...decoded.problem, message: `request: ${decoded.problem.message}`, json: request };
-  const narrowed = decodeContext(context);
-  if (!narrowed.ok) return { ok: false, message: narrowed.problem, json: request };
-  return { ok: true, json: request, object: decoded.value, context: narrowed.value };
+  const machineContext = decodeContext(context);
+  if (!machineContext.ok) return { ok: false, message: machineContext.problem, json: request };
+  return { ok: true, json: request, object: decoded.value, context: machineContext.value };
 }
 
 /** The parts of an outcome that may be logged. */

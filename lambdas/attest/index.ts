@@ -18,7 +18,7 @@ import type { AttestFunction } from './service.ts';
 export const handler: AttestFunction | HttpHandler = serveOrRefuse(() => {
   const cluster = clusterConfiguration();
   const settings = readSettings(process.env, cluster);
-  // The SDK's clients read their variables themselves.
+  // Only for our own STS client: the SDK's clients read AWS_ENDPOINT_URL_… themselves.
   const endpoint = madeForEmulatedAws() ? process.env['AWS_ENDPOINT_URL_STS'] : undefined;
   return createAttestService(cluster, settings, {
     dynamodb: new DynamoDBClient(ledgerClientConfig),

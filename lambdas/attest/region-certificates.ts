@@ -3,7 +3,7 @@ import type { RegionCertificates } from '../../core/attestation/aws/endpoints.ts
 /** JSON text of the certificates that AWS signs identity documents with, by region; inserted by the bundler. */
 declare const __COUNTERSIGN_REGION_CERTIFICATES__: string | undefined;
 
-/** DER. They were compared with their pins when the bundle was made. */
+/** DER, by region. The bundler compared each certificate with its pin. */
 export function regionCertificates(): RegionCertificates {
   if (typeof __COUNTERSIGN_REGION_CERTIFICATES__ === 'undefined')
     throw new Error('this bundle was made without region certificates');

@@ -12,7 +12,7 @@ import { MisconfigurationError } from '../../core/ports/errors.ts';
 import type { AttestSettings } from './env.ts';
 import { createAttestHandler } from './handler.ts';
 
-/** The schema of AttestCall is closed; the HTTP handler refuses every other event. */
+/** Answers an AttestCall of the sign function; every other event goes to the HTTP handler. */
 export interface AttestFunction {
   (event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
   (event: AttestCall): Promise<AttestCallAnswer>;
@@ -28,7 +28,8 @@ export function createAttestService(
   { attestationsTable }: Omit<AttestSettings, 'logLevel'>,
   { dynamodb, aws, ...ports }: AttestDependencies,
 ): AttestFunction {
-  if (cluster.attestation === undefined) throw new MisconfigurationError('there are no rules about attestation');
+  if (cluster.attestation === undefined)
+    throw new MisconfigurationError(`cluster ${cluster.name} has no attestation section`);
   const attestation = Promise.resolve({
     store: dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes: ports.randomBytes }),
     providers: createProviders(cluster.attestation, { aws }),

@@ -27,7 +27,7 @@ export interface AuthorizerEvent {
 
 export interface AuthorizerAnswer {
   readonly isAuthorized: boolean;
-  /** For the sign and attest functions and the access log. Only if the caller is authorized. */
+  /** Set if the caller is authorized: API Gateway passes it to the functions and to the access log. */
   readonly context?: { readonly cluster: string; readonly subject: string };
 }
 
@@ -36,7 +36,7 @@ export type Refusal =
   | 'NotConfigured' // the bundle contains no usable access rules
   | 'EventUnknown' // not an event of this kind of authorizer
   | 'PathUnknown' // not a path of a cluster
-  | 'OtherCluster' // a path of another cluster than the one this authorizer is for
+  | 'OtherCluster' // a path of a cluster that this authorizer is not for
   | 'Internal'; // an error of this function
 
 export interface AuthorizerLogEntry {
@@ -66,7 +66,7 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
 
   async function decide(event: AuthorizerEvent): Promise<Decision> {
     if (access === undefined || keys === undefined) return { reason: 'NotConfigured' };
-    // Payload 1.0 has other fields and needs another answer. Our HTTP API does not send it.
+    // Payload 1.0 has other fields and needs another form of answer. Our HTTP API does not send it.
     if (event.version !== '2.0' || event.type !== 'REQUEST') return { reason: 'EventUnknown' };
     const cluster = clusterOf(event.rawPath);
     if (cluster === undefined) return { reason: 'PathUnknown' };
@@ -82,7 +82,7 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
     try {
       decision = await decide(event);
     } catch (error) {
-      // Only its name: the message of an error may quote the token.
+      // Only the error's name is logged, since its message may quote the token.
       decision = { reason: 'Internal', detail: error instanceof Error ? error.name : typeof error };
     }
     const { subject, reason } = decision;
@@ -107,11 +107,11 @@ interface Decision {
 
 function levelOf(reason: Refusal | undefined): AuthorizerLogEntry['level'] {
   if (reason === 'KeysUnreachable') return 'warn';
-  return reason !== undefined && ourFaults.has(reason) ? 'error' : 'info';
+  return reason !== undefined && operatorMustAct.has(reason) ? 'error' : 'info';
 }
 
 /** Every call is refused until the operator corrects these. */
-const ourFaults: ReadonlySet<Refusal> = new Set(['NotConfigured', 'EventUnknown', 'KeysUnusable', 'Internal']);
+const operatorMustAct: ReadonlySet<Refusal> = new Set(['NotConfigured', 'EventUnknown', 'KeysUnusable', 'Internal']);
 
 /** API Gateway's request ID, if it has the expected form. */
 function requestId(event: AuthorizerEvent): { requestId?: string } {

@@ -12,10 +12,7 @@ export function bundledAccess(): BundledAccess | undefined {
   return usableAccess(typeof __COUNTERSIGN_CLUSTER__ === 'undefined' ? undefined : __COUNTERSIGN_CLUSTER__);
 }
 
-/**
- * The text was checked at synth by the same release. It is checked again, so that an empty list or a missing member
- * authorizes no caller, regardless of the checks that follow.
- */
+/** Synth checked the text. It is checked again, so that an empty list or a missing member authorizes no caller. */
 export function usableAccess(text: string | undefined): BundledAccess | undefined {
   if (text === undefined) return undefined;
   let access: BundledAccess | null;

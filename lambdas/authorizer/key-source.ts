@@ -28,11 +28,11 @@ export type KeyAnswer =
 export type KeySource = (header: { readonly alg: string; readonly kid: string }) => Promise<KeyAnswer>;
 
 /** A key that the issuer removes from the set stays valid for this long at most. */
-const keepMilliseconds = 600_000;
-/** At least this long between fetches for an unknown `kid`, since any caller can invent one. */
-const unknownKidMilliseconds = 30_000;
-/** At least this long after a failed fetch: otherwise every call would wait for another timeout. */
-const failureMilliseconds = 5_000;
+const maxAgeMilliseconds = 600_000;
+/** No fetch for an unknown `kid` this soon after the last fetch, since any caller can invent a `kid`. */
+const unknownKidPauseMilliseconds = 30_000;
+/** No fetch this soon after a failed one: otherwise every call would wait for a timeout. */
+const failurePauseMilliseconds = 5_000;
 const maxKeys = 64;
 
 export function createKeySource(
@@ -41,27 +41,27 @@ export function createKeySource(
 ): KeySource {
   if (jwks !== undefined) {
     const configured = readKeySet(jwks);
-    return async (header) => (configured === undefined ? unusable : pick(configured, header));
+    return async (header) => (configured === undefined ? unusable : selectKey(configured, header));
   }
-  let last: { readonly at: Instant; readonly answer: Fetched } | undefined;
+  let lastFetch: { readonly at: Instant; readonly answer: Fetched } | undefined;
 
   async function refresh(): Promise<Fetched> {
     const at = ports.now();
     const answer = await fetchKeySet(() => ports.fetchJwks(issuer));
-    last = { at, answer };
+    lastFetch = { at, answer };
     return answer;
   }
 
   return async (header) => {
-    const age = last === undefined ? Number.POSITIVE_INFINITY : ports.now() - last.at;
+    const age = lastFetch === undefined ? Number.POSITIVE_INFINITY : ports.now() - lastFetch.at;
     // Negative if the clock was set back: then the age of the cached set is unknown.
-    const cached = last !== undefined && age >= 0 ? last.answer : undefined;
-    if (cached === undefined) return pickFrom(await refresh(), header);
-    if (!cached.ok) return age < failureMilliseconds ? cached : pickFrom(await refresh(), header);
-    if (age >= keepMilliseconds) return pickFrom(await refresh(), header);
-    const found = await pick(cached.set, header);
-    const mayBeNew = !found.ok && found.reason === 'KeyUnknown' && age >= unknownKidMilliseconds;
-    return mayBeNew ? pickFrom(await refresh(), header) : found;
+    const cached = lastFetch !== undefined && age >= 0 ? lastFetch.answer : undefined;
+    if (cached === undefined) return selectFrom(await refresh(), header);
+    if (!cached.ok) return age < failurePauseMilliseconds ? cached : selectFrom(await refresh(), header);
+    if (age >= maxAgeMilliseconds) return selectFrom(await refresh(), header);
+    const found = await selectKey(cached.set, header);
+    const mayBeNew = !found.ok && found.reason === 'KeyUnknown' && age >= unknownKidPauseMilliseconds;
+    return mayBeNew ? selectFrom(await refresh(), header) : found;
   };
 }
 
@@ -100,12 +100,12 @@ function readKeySet(json: unknown): PublicKeys | undefined {
   }
 }
 
-async function pickFrom(fetched: Fetched, header: Parameters<KeySource>[0]): Promise<KeyAnswer> {
-  return fetched.ok ? pick(fetched.set, header) : fetched;
+async function selectFrom(fetched: Fetched, header: Parameters<KeySource>[0]): Promise<KeyAnswer> {
+  return fetched.ok ? selectKey(fetched.set, header) : fetched;
 }
 
-/** The only key with this `kid` for this algorithm. Two such keys are an error. */
-async function pick(set: PublicKeys, { alg, kid }: Parameters<KeySource>[0]): Promise<KeyAnswer> {
+/** The key with this `kid` and algorithm. If the set has two, it is unusable. */
+async function selectKey(set: PublicKeys, { alg, kid }: Parameters<KeySource>[0]): Promise<KeyAnswer> {
   try {
     return { ok: true, key: await set({ alg, kid }) };
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Creates the CAs of one cluster and shows them. No HTTP endpoint leads here: CloudFormation invokes the function when a
- * stack is deployed, and an operator with `lambda:InvokeFunction` does with `countersign ca init|show`.
+ * Creates the CAs of one cluster and shows them. No HTTP endpoint leads here: CloudFormation invokes the function when it
+ * deploys the stack; `countersign ca init|show` invokes it as the operator, who needs `lambda:InvokeFunction`.
  *
  * It creates missing CAs and never changes existing ones, so every call can be repeated after any failure.
  */
@@ -24,20 +24,20 @@ export interface CaPorts {
 }
 
 export interface CaHandlerPorts {
-  /** Throws if bundle and environment do not match. */
+  /** Throws if the environment does not match the bundled configuration. */
   readonly connect: () => CaPorts;
   readonly respond: (url: string, response: ResourceResponse) => Promise<void>;
   readonly wait: (milliseconds: number) => Promise<void>;
   readonly log: (entry: CaLogEntry) => void;
 }
 
-/** The event that `countersign ca` sends. Without a name it means all CAs. */
+/** The event that `countersign ca` sends. Without `ca` it means all CAs. */
 export interface OperatorRequest {
   readonly action: 'init' | 'show';
   readonly ca?: string;
 }
 
-/** The answer to it. Temporary failures and a wrong deployment are thrown. */
+/** The answer to an OperatorRequest. Temporary failures and a wrong deployment are thrown. */
 export interface OperatorAnswer {
   readonly cluster: string;
   readonly cas: readonly CaAnswer[];
@@ -47,7 +47,7 @@ export type CaAnswer =
   | {
       readonly ok: true;
       readonly name: string;
-      /** By this call; false if it existed. */
+      /** False if the CA existed before this call. */
       readonly created: boolean;
       readonly certificatePem: string;
       readonly keyId: string;
@@ -59,7 +59,7 @@ export interface CaLogEntry {
   readonly level: 'info' | 'error';
   readonly action: string;
   readonly cluster?: string;
-  /** The result for each CA: `made`, `there`, or the fault. */
+  /** For each CA: `made` by this call, `there` before it, or the fault. */
   readonly cas?: Readonly<Record<string, string>>;
   /** Days until each usable CA certificate expires. An alarm watches them. */
   readonly daysLeft?: Readonly<Record<string, number>>;
@@ -88,11 +88,11 @@ export function createCaHandler(ports: CaHandlerPorts): CaHandler {
       throw new TypeError(
         'the event is neither a CloudFormation custom resource event nor {"action": "init" | "show"}',
       );
-    return logged(event.action, ports, () => answer(event, ports.connect()));
+    return logged(event.action, ports, () => initOrShow(event, ports.connect()));
   };
 }
 
-/** Always sends CloudFormation a response: without one it waits an hour. */
+/** Always sends CloudFormation a response, since CloudFormation waits an hour for one. */
 async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void> {
   const respond = (result: Pick<ResourceResponse, 'Status' | 'Reason' | 'Data' | 'PhysicalResourceId'>) =>
     ports.respond(event.ResponseURL, {
@@ -101,42 +101,42 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
       RequestId: event.RequestId,
       LogicalResourceId: event.LogicalResourceId,
     });
-  // The ID never changes: after a new one CloudFormation would send Delete for the old one.
+  // The ID never changes: if it did, CloudFormation would send a Delete for the old ID.
   const id = event.PhysicalResourceId ?? 'countersign-cas';
   // The CA stays when its stack is deleted: the certificates that it signed are still in use.
   if (event.RequestType === 'Delete') return respond({ Status: 'SUCCESS', PhysicalResourceId: id });
-  let made: OperatorAnswer;
+  let result: OperatorAnswer;
   try {
-    made = await logged(event.RequestType, ports, () => initWithRetries(ports));
+    result = await logged(event.RequestType, ports, () => initWithRetries(ports));
   } catch (error) {
     const { name, message } = describe(error);
     return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: `${name}: ${message}` });
   }
-  const faults = made.cas.flatMap((ca) => (ca.ok ? [] : [ca.message]));
+  const faults = result.cas.flatMap((ca) => (ca.ok ? [] : [ca.message]));
   if (faults.length > 0)
     return respond({ Status: 'FAILED', PhysicalResourceId: id, Reason: faults.join('; ').slice(0, 1_000) });
-  const fingerprints = made.cas.flatMap((ca) =>
+  const fingerprints = result.cas.flatMap((ca) =>
     ca.ok ? [[ca.name, factsOf(ca.certificatePem).fingerprintSha256] as const] : [],
   );
   return respond({ Status: 'SUCCESS', PhysicalResourceId: id, Data: Object.fromEntries(fingerprints) });
 }
 
-/** Within the function's 25 s. */
+/** Their sum leaves time for the calls within the function's timeout of 25 s. */
 const pausesMilliseconds = [1_000, 3_000, 6_000];
 
 /** IAM is eventually consistent: a role that has just been created may lack its permissions for some seconds. */
 async function initWithRetries(ports: CaHandlerPorts): Promise<OperatorAnswer> {
   for (const pause of pausesMilliseconds) {
     try {
-      return await answer({ action: 'init' }, ports.connect());
+      return await initOrShow({ action: 'init' }, ports.connect());
     } catch {
       await ports.wait(pause);
     }
   }
-  return answer({ action: 'init' }, ports.connect());
+  return initOrShow({ action: 'init' }, ports.connect());
 }
 
-async function answer({ action, ca: only }: OperatorRequest, ports: CaPorts): Promise<OperatorAnswer> {
+async function initOrShow({ action, ca: only }: OperatorRequest, ports: CaPorts): Promise<OperatorAnswer> {
   const cas: CaAnswer[] = [];
   for (const name of only === undefined ? ports.cas.keys() : [only]) {
     const ca = ports.cas.get(name);
@@ -200,8 +200,8 @@ function factsOf(pem: string): ReturnType<typeof certificateFacts> {
 }
 
 function isResourceEvent(event: unknown): event is ResourceEvent {
-  const { RequestType: type, ...given } = objectOf(event);
-  const texts = ['ResponseURL', 'StackId', 'RequestId', 'LogicalResourceId'].map((name) => given[name]);
+  const { RequestType: type, ...fields } = objectOf(event);
+  const texts = ['ResponseURL', 'StackId', 'RequestId', 'LogicalResourceId'].map((name) => fields[name]);
   return (
     (type === 'Create' || type === 'Update' || type === 'Delete') && texts.every((text) => typeof text === 'string')
   );

@@ -8,7 +8,7 @@ export interface SignSettings {
   /** A KMS key ARN for each CA of the configuration. */
   readonly caKeys: ReadonlyMap<string, string>;
   readonly attestationsTable: string;
-  /** Present exactly if a profile enforces attestation. */
+  /** Set only if a profile enforces attestation. */
   readonly attestFunction?: string;
   readonly logLevel: LogLevel;
 }
@@ -24,7 +24,7 @@ export function readSettings(environment: Environment, cluster: ClusterConfigura
   }));
 }
 
-/** In audit mode sign needs no verdict. */
+/** In audit mode sign does not read verdicts. */
 function needsVerdicts({ profiles }: ClusterConfiguration): boolean {
   return [...profiles.values()].some(({ attestation }) => attestation?.mode === 'enforce');
 }

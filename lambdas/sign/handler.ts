@@ -35,12 +35,12 @@ export interface SignHandlerPorts extends CallPorts {
   readonly attestations?: (cluster: string) => Attestations | undefined;
 }
 
-/** Sign reads verdicts and records and calls attest; it writes nothing to the store. */
+/** What sign needs of attestation: it reads the store and calls attest, and writes nothing to the store. */
 interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIdentity' | 'findLock'> {
   readonly attest: (object: JsonObject) => Promise<void>;
 }
 
-/** Names of clusters and CAs are DNS labels, so no path is ever escaped. */
+/** Names of clusters and CAs are DNS labels, so these paths contain no escapes. */
 const paths = {
   health: /^\/healthz$/,
   clusterHealth: /^\/v1\/clusters\/([a-z0-9-]{1,63})\/healthz$/,
@@ -52,10 +52,10 @@ type Endpoint = keyof typeof paths;
 export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
   return async (event, context) => {
     const started = ports.now();
-    const [answer, more] = await answerTo(event, context, ports);
-    // Successful probes and CA reads would only fill the log.
-    if (answer.statusCode !== 200 || more.outcome === 'issued')
-      ports.log(logEntry(answer, ports.now() - started, more));
+    const [answer, fields] = await answerTo(event, context, ports);
+    // Successful calls of /healthz and /trust-bundle are not logged.
+    if (answer.statusCode !== 200 || fields.outcome === 'issued')
+      ports.log(logEntry(answer, ports.now() - started, fields));
     return answer;
   };
 }
@@ -66,7 +66,7 @@ async function answerTo(
   ports: SignHandlerPorts,
 ): Promise<Answered> {
   const event = readHttpEvent(received);
-  // No front door sends such an event: a principal invoked the function.
+  // No front door sends such an event: an IAM principal invoked the function directly.
   if (event === undefined) return refuseCaller(unnamedCaller);
   const request = decodeEvent(event);
   const { method, path } = request;
@@ -85,7 +85,7 @@ async function answerTo(
     return caller.ok ? sign(request, cluster, ports) : refuseCaller(caller, cluster.name);
   }
   try {
-    return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await bundle(cluster, ca, ports), {}];
+    return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await trustBundle(cluster, ca, ports), {}];
   } catch (error) {
     const outcome = busyAfter(error, ports.randomBytes);
     return [signAnswer(outcome, undefined), { cluster: clusterName, why: outcome.why, error }];
@@ -122,7 +122,7 @@ async function sign(
     if (body.ok) json = body.value;
     outcome = body.ok ? await signObject(json, cluster, ports) : rejected(body.problem);
   } catch (thrown) {
-    // Temporary: nothing was disclosed, and the next delivery resumes from the record.
+    // Temporary: no certificate was returned, and the next delivery resumes from the record.
     error = thrown;
     outcome = busyAfter(thrown, ports.randomBytes);
   }
@@ -160,8 +160,8 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
   });
 }
 
-/** In the format of kube-apiserver's --client-ca-file. */
-async function bundle(
+/** The CA certificates as PEM, in the format of kube-apiserver's --client-ca-file. */
+async function trustBundle(
   cluster: ClusterConfiguration,
   ca: string | undefined,
   ports: SignHandlerPorts,

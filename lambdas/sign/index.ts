@@ -20,7 +20,7 @@ export const handler: HttpHandler = serveOrRefuse(() => {
   return createSignService(cluster, settings, {
     dynamodb: new DynamoDBClient(ledgerClientConfig),
     kms: new KMSClient(kmsClientConfig),
-    // Made only if attest is called: each client costs the first call its time.
+    // Created only if attest is called, since each client delays the first call.
     lambda: () => new LambdaClient(invocationClientConfig),
     caller: checkCaller(callersAllowed()),
     now: Date.now,

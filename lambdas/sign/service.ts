@@ -1,4 +1,4 @@
-/** The sign handler of one cluster over its KMS keys and its table. */
+/** The sign handler of one cluster with its KMS keys, its DynamoDB tables and its attest function. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { KMSClient } from '@aws-sdk/client-kms';
 import type { LambdaClient } from '@aws-sdk/client-lambda';
@@ -30,22 +30,22 @@ export function createSignService(
 ): HttpHandler {
   const { randomBytes } = ports;
   const ledger = dynamoDbLedger({ client: dynamodb, tableName: certificatesTable, randomBytes });
-  const store = dynamoDbCaStore(dynamodb, certificatesTable);
+  const caStore = dynamoDbCaStore(dynamodb, certificatesTable);
 
   async function load(name: string): Promise<Authority> {
     const [ca, keyArn] = [cluster.cas.get(name), caKeys.get(name)];
     if (ca === undefined || keyArn === undefined) throw new MisconfigurationError(`there is no key for CA ${name}`);
-    const loaded = await loadAuthority(ca, kmsKey(kms, keyArn), store);
+    const loaded = await loadAuthority(ca, kmsKey(kms, keyArn), caStore);
     if (!loaded.ok) throw new MisconfigurationError(loaded.problem.message);
     return loaded.value;
   }
 
-  const known = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });
+  const attestationStore = dynamoDbAttestations({ client: dynamodb, tableName: attestationsTable, randomBytes });
   const attestations =
     attestFunction === undefined
       ? undefined
       : {
-          ...known,
+          ...attestationStore,
           attest: invokeAttest({ client: lambda, functionName: attestFunction, cluster: cluster.name }),
         };
 
@@ -53,15 +53,15 @@ export function createSignService(
     version,
     cluster: (name) => (name === cluster.name ? cluster : undefined),
     ledger: () => ledger,
-    locks: () => known,
-    authority: onceEach(load),
+    locks: () => attestationStore,
+    authority: loadOnce(load),
     ...(attestations === undefined ? {} : { attestations: () => attestations }),
     ...ports,
   });
 }
 
-/** Loads each CA once per process. A failure is forgotten, since the operator may have corrected its cause. */
-function onceEach(load: (ca: string) => Promise<Authority>): (cluster: string, ca: string) => Promise<Authority> {
+/** Loads each CA once per process; tries again after a failure, since the operator may have corrected its cause. */
+function loadOnce(load: (ca: string) => Promise<Authority>): (cluster: string, ca: string) => Promise<Authority> {
   const loading = new Map<string, Promise<Authority>>();
   return (_, ca) => {
     const known = loading.get(ca);

@@ -17,17 +17,18 @@ import type { Arrival, RequestKey, RequestQueue } from './schedule/queue.ts';
 import type { Step } from './schedule/fair-queue.ts';
 
 /**
- * An ordinary request with evidence is smaller. A larger one takes several of its requester's places: 24 requests of 190 KB
- * in flight keep the API server so busy that a join takes seconds.
+ * An ordinary request with evidence is smaller. A larger one counts as several of its requester's requests in flight:
+ * 24 requests of 190 KB in flight keep the API server so busy that a join takes seconds.
  */
-const bytesOfOnePlace = 16_384;
+const bytesPerPlace = 16_384;
 
-export interface Arrivals {
+/** The part of the session that an arriving object changes. */
+export interface ArrivalSession {
   readonly queue: RequestQueue;
   readonly held: ObjectCache;
   readonly events: EventSink;
   readonly asked: AskedOnce;
-  /** For lines that a requester can cause repeatedly. */
+  /** Limits log lines that a requester can cause repeatedly. */
   readonly lineLimit: ReturnType<typeof createLineLimit>;
 }
 
@@ -37,12 +38,12 @@ export interface ArrivalPorts {
   readonly metrics: RelayMetrics;
 }
 
-/** Queues a request that needs work: its key in the queue, the object in the cache while there is room. */
+/** Queues the key of a request that needs work, and caches its object if there is room. */
 export function takeArrival(
   signerName: string,
   object: JsonObject,
   bytes: number | undefined,
-  session: Arrivals,
+  session: ArrivalSession,
   { policies }: RelayOptions,
   ports: ArrivalPorts,
 ): void {
@@ -53,21 +54,21 @@ export function takeArrival(
   // An approval is never removed, so a pending state that arrives after it is stale and must be ignored; otherwise the
   // request would wait for an approver again.
   if (phase.kind === 'pending' && queue.stepOf(phase.object.uid) === 'sign') return;
-  const undecided = phase.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(phase.object.uid);
-  if (phase.kind === 'approved' || undecided) {
+  const toDecide = phase.kind === 'pending' && decides(policies.get(signerName)) && !asked.has(phase.object.uid);
+  if (phase.kind === 'approved' || toDecide) {
     const { uid, name, username: requester } = phase.object;
     const key = { uid, name, signerName };
     if (phase.oversized) {
-      sawOversized({ ...key, requester, bytes: size }, session, ports);
+      reportOversized({ ...key, requester, bytes: size }, session, ports);
       // No client can write to an object whose name does not fit into a URL.
-      if (!isAddressable(name)) return dropArrival(object, session);
+      if (!isAddressable(name)) return forgetArrival(object, session);
       held.drop(uid);
     } else held.put(uid, withoutManagedFields(object), size);
-    const proves = policies.get(signerName)?.attestation !== undefined;
-    const asks = phase.kind === 'approved' ? 'sign' : proves ? 'attest' : 'approve';
-    const step = phase.oversized ? 'refuse' : asks;
-    const since = createdAt(object) ?? ports.clock.now();
-    const added = queue.add(key, arrivalOf(phase.object, step, size, since));
+    const attested = policies.get(signerName)?.attestation !== undefined;
+    const endpointStep = phase.kind === 'approved' ? 'sign' : attested ? 'attest' : 'approve';
+    const step = phase.oversized ? 'refuse' : endpointStep;
+    const created = createdAt(object) ?? ports.clock.now();
+    const added = queue.add(key, arrivalOf(phase.object, step, size, created));
     if (added === 'backlogged') {
       log.warn({ ...key, requester }, 'many requests of one requester wait');
       events.backlogged(key);
@@ -78,7 +79,7 @@ export function takeArrival(
     held.drop(phase.object.uid);
     return;
   }
-  dropArrival(object, session);
+  forgetArrival(object, session);
   if (phase.kind === 'malformed') {
     metrics.malformed(signerName);
     const due = session.lineLimit('malformed');
@@ -87,10 +88,10 @@ export function takeArrival(
   }
 }
 
-/** Counted and no alarm: a requester can create any number of oversized objects. */
-export function sawOversized(
+/** Counts and logs it without an alarm, since a requester can create any number of oversized objects. */
+export function reportOversized(
   fields: Partial<RequestKey> & { readonly signerName: string; readonly requester?: string; readonly bytes: number },
-  { lineLimit }: Arrivals,
+  { lineLimit }: ArrivalSession,
   { log, metrics }: ArrivalPorts,
 ): void {
   metrics.oversized(fields.signerName);
@@ -98,15 +99,15 @@ export function sawOversized(
   if (due !== undefined) log.warn({ ...fields, ...due }, 'object too large');
 }
 
-/** The API server authenticated the user: only nodes of the cluster have this name and group. */
-function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: number, since: Instant): Arrival {
+function arrivalOf({ username, groups }: RequestObject, step: Step, bytes: number, created: Instant): Arrival {
+  // The API server authenticated the user: only nodes of the cluster have this name and group.
   const node = username.startsWith(nodeUserPrefix) && groups.includes(nodesGroup);
-  // Oversized requests are refused one at a time, beside the requester's other requests.
-  const weight = step === 'refuse' ? 0 : Math.max(1, Math.ceil(bytes / bytesOfOnePlace));
-  return { requester: username, priority: node ? 'renewal' : 'other', step, weight, createdAt: since };
+  // Oversized requests are refused one at a time, and do not count as requests in flight.
+  const weight = step === 'refuse' ? 0 : Math.max(1, Math.ceil(bytes / bytesPerPlace));
+  return { requester: username, priority: node ? 'renewal' : 'other', step, weight, createdAt: created };
 }
 
-export function dropArrival(object: JsonObject, { queue, held, asked }: Arrivals): void {
+export function forgetArrival(object: JsonObject, { queue, held, asked }: ArrivalSession): void {
   const uid = uidOf(object);
   if (uid === undefined) return;
   held.drop(uid);

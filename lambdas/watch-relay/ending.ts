@@ -14,16 +14,17 @@ import { approvedAt } from './objects/status.ts';
  * waits 15 minutes for its certificate and an outage may end any minute.
  */
 const requestBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 30_000 };
-/** Between two access reviews of one request: that of the in-tree approver's workqueue. */
+/** Between two access reviews of one request: the backoff of the in-tree approver's workqueue. */
 const reviewBackoff: Backoff = { baseMilliseconds: 200, capMilliseconds: 1_000_000 };
-/** Each try moves megabytes, and fails until etcd's limit or the object changes; the watch reports a changed object. */
+/** Each try moves megabytes, and fails until etcd's limit or the object changes. The watch reports a changed object. */
 const tooLargeBackoff: Backoff = { leastMilliseconds: 120_000, baseMilliseconds: 300_000, capMilliseconds: 3_600_000 };
-/** Tries before an Event reports the delay to the requester: about a minute. */
+/** Tries before an Event tells the requester about the delay: about a minute. */
 const triesBeforeEvent = 10;
-/** Tries before a lasting failure is an alarm: about 25 s. An API server has read its roles seconds after its start. */
+/** Tries before a lasting failure is an alarm: about 25 s. An API server reads its roles within seconds. */
 const triesBeforeAlarm = 8;
 
-export interface Endings {
+/** The part of the session that the end of a try changes. */
+export interface EndingSession {
   readonly queue: RequestQueue;
   readonly events: EventSink;
 }
@@ -31,7 +32,7 @@ type EndingPorts = Pick<RelayPorts, 'clock' | 'random' | 'log'> & { readonly met
 
 const answered: ReadonlySet<End> = new Set(['issued', 'refused', 'approved', 'denied', 'ignored', 'invalid']);
 
-/** Whether the endpoint answered: only its answers count as successes of the limiter. */
+/** Whether the endpoint answered. Only its answers count as successes for the limiter. */
 export function wasAnswered({ end, decision }: WorkResult & { kind: 'done' }): boolean {
   return answered.has(end) || decision !== undefined;
 }
@@ -44,7 +45,7 @@ export function isFinal(end: End): boolean {
 export function complete(
   { key }: Taken,
   { end, object, violations, decision }: WorkResult & { kind: 'done' },
-  { events }: Endings,
+  { events }: EndingSession,
   { clock, log, metrics }: EndingPorts,
 ): void {
   metrics.finished(key.signerName, end);
@@ -64,16 +65,16 @@ export function complete(
 export function requeue(
   { key, failures }: Taken,
   { cause, detail, afterSeconds = 0 }: WorkResult & { kind: 'retry' },
-  { queue, events }: Endings,
+  { queue, events }: EndingSession,
   { random, log, metrics }: EndingPorts,
 ): void {
   // Retry-After is added to the jitter, since it is the same for all clients.
-  const asked = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
-  const delay = asked + fullJitter(failures, backoffOf(cause), random);
+  const retryAfter = Math.min(afterSeconds * 1_000, requestBackoff.capMilliseconds);
+  const delay = retryAfter + fullJitter(failures, backoffOf(cause), random);
   metrics.retried(cause);
   const fields = { ...key, cause, detail: detail.slice(0, 300), failures: failures + 1, delay: Math.round(delay) };
-  if (cause === 'NotPermitted') log.info(fields, 'request left alone: asked again later');
-  else if (needsPerson(cause, failures)) {
+  if (cause === 'NotPermitted') log.info(fields, 'requester not permitted: reviewed again later');
+  else if (needsOperator(cause, failures)) {
     metrics.alarmed(cause);
     log.error(fields, 'request tried again: needs attention');
   } else log.warn(fields, 'request tried again');
@@ -81,7 +82,7 @@ export function requeue(
   queue.retry(key, delay);
 }
 
-function needsPerson(cause: RetryCause, failures: number): boolean {
+function needsOperator(cause: RetryCause, failures: number): boolean {
   const { alarm } = causes[cause];
   return alarm === 'first' || (alarm === 'lasting' && failures >= triesBeforeAlarm);
 }

@@ -14,14 +14,14 @@ import { serveProbes } from './observe/probe-server.ts';
 import type { Log } from './runtime/log.ts';
 import { createProcessLog } from './runtime/process-log.ts';
 import { createRelay } from './relay.ts';
-import { signersIn, signersOf } from './settings/signers.ts';
+import { signersFromFile, signersFromFlags } from './settings/signers.ts';
 import type { SignerOptions } from './settings/signers.ts';
 import { systemClock } from './runtime/system-clock.ts';
 import { createWebhookProxy } from './webhook/proxy.ts';
 import { serveWebhook } from './webhook/server.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** After the relay's own drain, for calls of webhook clients in flight. */
+/** Time for webhook calls in flight, after the relay's own drain. */
 const webhookGraceMilliseconds = 5_000;
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
 
@@ -102,8 +102,8 @@ async function start(settings: RelaySettings, log: Log) {
 }
 
 function readSigners({ signers, cluster }: RelaySettings): SignerOptions {
-  if (signers.kind === 'flags') return signersOf(signers.names, signers.inFlightPerRequester);
-  const read = signersIn(readFileSync(signers.path, 'utf8'), signers.path, cluster);
+  if (signers.kind === 'flags') return signersFromFlags(signers.names, signers.inFlightPerRequester);
+  const read = signersFromFile(readFileSync(signers.path, 'utf8'), signers.path, cluster);
   if (!read.ok) throw new Error(read.problem);
   return read.value;
 }
@@ -121,7 +121,7 @@ function connect(settings: RelaySettings) {
   return { kubernetes, endpoint };
 }
 
-/** With the host's network the host name is the node's, so two pods of a node would have the same name. */
+/** The pod's name is better: with hostNetwork two pods of one node have the same host name. */
 function replicaName({ podName }: RelaySettings): string {
   return podName ?? hostname();
 }
@@ -142,7 +142,7 @@ function authorization(settings: RelaySettings): Authorize | undefined {
 }
 
 main().then(
-  // Not only exitCode: a forgotten timer or socket must not keep the process alive.
+  // process.exit, not exitCode: an open timer or socket must not keep the process alive.
   (code) => process.exit(code),
   (error: unknown) => {
     process.stderr.write(`watch-relay: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

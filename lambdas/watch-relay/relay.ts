@@ -14,11 +14,11 @@ import type { RelayOptions, RelayPorts } from './settings/options.ts';
 import { runSession } from './session.ts';
 
 export interface Relay {
-  /** Until `stop` and the drain after it. Errors of the API server and the endpoint never reject it. */
+  /** Resolves after `stop` and the drain. Errors of the API server and the endpoint never reject it. */
   run(stop: AbortSignal): Promise<void>;
   readonly health: Health;
   readonly metrics: RelayMetrics;
-  /** With metrics and health, for the webhook proxy. */
+  /** For the webhook proxy: metrics and health count these calls too. */
   readonly connections: Pick<RelayPorts, 'api' | 'endpoint'>;
 }
 

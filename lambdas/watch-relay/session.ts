@@ -1,10 +1,10 @@
 /** The work of the leading replica: queue what the reflectors see, start as many tries as the limiters admit, drain. */
-import { dropArrival, sawOversized, takeArrival } from './arrivals.ts';
-import type { Arrivals } from './arrivals.ts';
+import { forgetArrival, reportOversized, takeArrival } from './arrivals.ts';
+import type { ArrivalSession } from './arrivals.ts';
 import { createAskedOnce } from './request/asked-once.ts';
 import { sleep } from './runtime/clock.ts';
 import { complete, isFinal, requeue, wasAnswered } from './ending.ts';
-import type { Endings } from './ending.ts';
+import type { EndingSession } from './ending.ts';
 import { createEventSink } from './request/events.ts';
 import type { Health } from './observe/health.ts';
 import { createConcurrencyLimiter } from './schedule/concurrency-limiter.ts';
@@ -22,19 +22,19 @@ import { endpointSteps, byStep, steps } from './schedule/fair-queue.ts';
 import type { EndpointStep, Step } from './schedule/fair-queue.ts';
 import { relayRequest } from './request/work.ts';
 
-/** About 1 500 ordinary requests. */
-const heldBytes = 8 * 1_048_576;
-/** Of `concurrency`, what other steps than sign may use: calls of attest that hang must not stop signing. */
-const undecidedShare = 3 / 4;
+/** Capacity of the object cache: about 1 500 ordinary requests. */
+const cacheBytes = 8 * 1_048_576;
+/** The share of `concurrency` that steps other than sign may use, so that attest calls that hang do not stop signing. */
+const pendingShare = 3 / 4;
 /**
  * Oversized requests are refused one at a time with a pause between them. Each moves up to 3 MB to the API server and
- * back, and takes it 100 ms of processor time, which others would wait for.
+ * back, and costs the API server 100 ms of CPU time.
  */
 const refusalPauseMilliseconds = 1_000;
-/** About 10 MB, and more pending requests than any cluster has had. */
-const askedUids = 100_000;
+/** UIDs: about 10 MB, and more pending requests than any cluster has had. */
+const askedCapacity = 100_000;
 
-interface Session extends Endings, Arrivals {
+interface Session extends EndingSession, ArrivalSession {
   /** Each step depends on a different AWS quota, so each has its own concurrency limit. */
   readonly limiters: Readonly<Record<EndpointStep, ConcurrencyLimiter>>;
 }
@@ -53,15 +53,15 @@ export async function runSession(
   const { clock, random, log, metrics, health } = ports;
   const calls = new AbortController(); // aborts all calls in flight
   const running = new Set<Promise<void>>();
-  const underWay = byStep(() => 0);
+  const inFlight = byStep(() => 0);
   let cancelRefusalPause: (() => void) | undefined;
   const limiter = (): ConcurrencyLimiter => createConcurrencyLimiter(options.concurrency, clock, random, pump);
   const session: Session = {
     queue: createRequestQueue(clock, options.inFlightPerRequester, pump),
-    held: createObjectCache(heldBytes),
+    held: createObjectCache(cacheBytes),
     limiters: { sign: limiter(), attest: limiter(), approve: limiter() },
     events: createEventSink(ports.api, clock, options.identity, calls.signal, metrics.event),
-    asked: createAskedOnce(askedUids),
+    asked: createAskedOnce(askedCapacity),
     lineLimit: createLineLimit(clock),
   };
   const { queue, held, limiters, events } = session;
@@ -79,13 +79,13 @@ export async function runSession(
   }));
 
   function admits(step: Step): boolean {
-    // Refusals run beside the other steps: they neither use their places nor wait for them.
-    if (step === 'refuse') return underWay.refuse === 0 && cancelRefusalPause === undefined && queue.hasReady(step);
-    const undecided = underWay.attest + underWay.approve;
-    if (underWay.sign + undecided >= options.concurrency) return false;
-    if (step !== 'sign' && undecided >= Math.ceil(options.concurrency * undecidedShare)) return false;
-    // `admits` counts as use, so it is called only if a request is ready.
-    return queue.hasReady(step) && limiters[step].admits(underWay[step]);
+    // Refusals are outside the concurrency limits: they neither count nor wait for other steps.
+    if (step === 'refuse') return inFlight.refuse === 0 && cancelRefusalPause === undefined && queue.hasReady(step);
+    const pending = inFlight.attest + inFlight.approve;
+    if (inFlight.sign + pending >= options.concurrency) return false;
+    if (step !== 'sign' && pending >= Math.ceil(options.concurrency * pendingShare)) return false;
+    // A call of the limiter's `admits` ends its idle time, so it is called only if a request is ready.
+    return queue.hasReady(step) && limiters[step].admits(inFlight[step]);
   }
 
   /** Starts as many tries as are admitted. Called when a request becomes ready, a try ends, or a pause ends. */
@@ -93,9 +93,9 @@ export async function runSession(
     for (;;) {
       const taken = queue.take(steps.filter(admits));
       if (taken === undefined) return;
-      underWay[taken.step] += 1;
-      const task: Promise<void> = attend(taken, session, options, ports, calls.signal).finally(() => {
-        underWay[taken.step] -= 1;
+      inFlight[taken.step] += 1;
+      const task: Promise<void> = runTry(taken, session, options, ports, calls.signal).finally(() => {
+        inFlight[taken.step] -= 1;
         running.delete(task);
         if (taken.step === 'refuse') pauseRefusals();
         pump();
@@ -117,7 +117,7 @@ export async function runSession(
       signerName,
       {
         seen: (object, bytes) => takeArrival(signerName, object, bytes, session, options, ports),
-        deleted: (object) => dropArrival(object, session),
+        deleted: (object) => forgetArrival(object, session),
         synced: () => {
           health.synced(signerName);
           metrics.listed(signerName);
@@ -129,7 +129,7 @@ export async function runSession(
           const due = session.lineLimit('unreadable');
           if (due !== undefined) log.error({ signerName, detail, ...due }, 'watch event unreadable');
         },
-        oversized: (bytes) => sawOversized({ signerName, bytes }, session, ports),
+        oversized: (bytes) => reportOversized({ signerName, bytes }, session, ports),
       },
       ports,
       watching,
@@ -152,8 +152,8 @@ export async function runSession(
   unwatch();
 }
 
-/** One try of one request and its consequences. Never rejects. */
-async function attend(
+/** One try of one request, with its logs, metrics and retry. Never rejects. */
+async function runTry(
   taken: Taken,
   session: Session,
   { policies }: RelayOptions,
@@ -174,7 +174,7 @@ async function attend(
   }
   if (result.kind === 'done') {
     if (isFinal(result.end)) {
-      // Updates that arrived meanwhile are older than what the try wrote.
+      // Updates that arrived during the try are older than what it wrote.
       session.held.drop(key.uid);
       session.queue.forget(key.uid);
     }

@@ -44,16 +44,16 @@ export async function runAsLeader(
     }
     log.info({ identity: ports.identity }, 'leading');
     const lost = new AbortController();
-    const over = new AbortController();
-    const leading = lead(lost.signal).finally(() => over.abort());
-    // Renewed during a drain too.
-    while (!over.signal.aborted) {
-      await sleep(clock, retryMilliseconds, over.signal);
-      if (over.signal.aborted) break;
+    const finished = new AbortController();
+    const leading = lead(lost.signal).finally(() => finished.abort());
+    // The lease is renewed during a drain too.
+    while (!finished.signal.aborted) {
+      await sleep(clock, retryMilliseconds, finished.signal);
+      if (finished.signal.aborted) break;
       const left = lease.renewedAt() + renewDeadlineMilliseconds - clock.monotonic();
-      const held = left > 0 && (await lease.tryToHold(left, over.signal));
+      const held = left > 0 && (await lease.tryToHold(left, finished.signal));
       const late = clock.monotonic() >= lease.renewedAt() + renewDeadlineMilliseconds;
-      if (over.signal.aborted || (held && !late)) continue;
+      if (finished.signal.aborted || (held && !late)) continue;
       if (late || lease.heldByOther()) {
         log.error({ identity: ports.identity }, 'leadership lost');
         lost.abort(new Error('leadership lost'));
@@ -67,11 +67,11 @@ export async function runAsLeader(
 
 /** The lease as this replica sees it. It trusts no other clock: a lease expires by the local monotonic clock. */
 function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
-  /** As last read or written, and the monotonic time at which its spec last changed. */
+  /** The lease as last read or written, and the monotonic time at which its spec last changed. */
   let observed: JsonObject | undefined;
   let observedSpec = '';
   let observedAt = 0;
-  /** The start of the last successful renewal. Other replicas count from later, so this one stops before they start. */
+  /** The start of the last successful renewal. Other replicas see it later, so this one stops before they start. */
   let renewedAt = Number.NEGATIVE_INFINITY;
 
   function observe(lease: JsonObject): void {

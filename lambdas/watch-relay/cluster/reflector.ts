@@ -10,16 +10,16 @@ import { errorMessage } from '../../../core/outcome/error-message.ts';
 const watchSeconds = { least: 300, spread: 300 };
 /** Bookmarks arrive about every minute. After this long without an event the connection is assumed dead. */
 const silenceMilliseconds = 150_000;
-/** After so many silent watches in a row the resourceVersion, not the connection, is wrong: the server has not reached it. */
+/** After this many silent watches in a row the cause is the resourceVersion: the server has not reached it. */
 const maxSilentWatches = 2;
-/** A shorter watch without an event counts as a failure. client-go's "very short watch". */
+/** A shorter watch without an event counts as a failure, like client-go's "very short watch". */
 const shortWatchMilliseconds = 1_000;
-/** Small pages, since each is in memory as a whole while it is parsed. */
+/** Small, since a whole page is in memory while it is parsed. */
 const pageLimit = 100;
 const reconnect: Backoff = { baseMilliseconds: 800, capMilliseconds: 30_000 };
 
 export interface ReflectorHandlers {
-  /** `bytes` of its JSON, if known. */
+  /** `bytes`: the size of its JSON, if known. */
   seen(object: JsonObject, bytes?: number): void;
   deleted(object: JsonObject): void;
   /** A list is complete. */
@@ -73,16 +73,16 @@ export async function reflect(
     if (signal.aborted) return;
     if (watched.end !== 'ended') handlers.restarted(watched.end);
     silent = watched.end === 'silent' && !watched.alive ? silent + 1 : 0;
-    const lost = watched.end === 'expired' || silent >= maxSilentWatches;
-    if (lost) silent = 0;
-    from = lost ? undefined : watched.resourceVersion;
-    // Without a delay only after the planned end; otherwise all clients would return at the same moment.
+    const relist = watched.end === 'expired' || silent >= maxSilentWatches;
+    if (relist) silent = 0;
+    from = relist ? undefined : watched.resourceVersion;
+    // Only a watch with its planned end is restarted without a delay; otherwise all clients would return together.
     if (!watched.alive) failures += 1;
     else failures = watched.end === 'ended' ? 0 : 1;
   }
 }
 
-/** Keeps no object. The resourceVersion; undefined if the list failed. */
+/** Returns the list's resourceVersion; undefined if the list failed. Keeps no object. */
 async function listAll(
   signerName: string,
   handlers: ReflectorHandlers,
@@ -118,9 +118,9 @@ async function listAll(
 
 interface Watched {
   readonly end: 'ended' | Exclude<RestartReason, 'listFailed'>;
-  /** Of the last event or bookmark. */
+  /** That of the last event or bookmark. */
   readonly resourceVersion: string;
-  /** It worked for a while, so the count of failures starts over. */
+  /** The watch worked for a while, so the count of failures starts over. */
   readonly alive: boolean;
 }
 
@@ -134,7 +134,7 @@ async function watchFrom(
   let resourceVersion = from;
   let events = 0;
   const begun = clock.monotonic();
-  const hearing = listenForSilence(clock);
+  const watchdog = startWatchdog(clock);
   const ended = (end: Watched['end']): Watched => {
     const alive = events > 0 || (end !== 'silent' && clock.monotonic() - begun >= shortWatchMilliseconds);
     return { end, resourceVersion, alive };
@@ -147,11 +147,11 @@ async function watchFrom(
 
   try {
     const timeoutSeconds = Math.round(watchSeconds.least + watchSeconds.spread * random());
-    const watching = AbortSignal.any([signal, hearing.signal]);
+    const watching = AbortSignal.any([signal, watchdog.signal]);
     const answer = await api.watch({ signerName, resourceVersion, timeoutSeconds }, watching);
     if (!answer.ok) return refused(answer.why, answer.message);
     for await (const event of answer.value) {
-      hearing.heard();
+      watchdog.reset();
       switch (event.type) {
         case 'ADDED':
         case 'MODIFIED':
@@ -177,16 +177,16 @@ async function watchFrom(
     }
     return ended('ended');
   } catch (error) {
-    if (hearing.signal.aborted && !signal.aborted) return ended('silent');
+    if (watchdog.signal.aborted && !signal.aborted) return ended('silent');
     if (!signal.aborted) log.info({ signerName, detail: errorMessage(error) }, 'watch broken');
     return ended(error instanceof ThrottledError ? 'refused' : 'broken');
   } finally {
-    hearing.stop();
+    watchdog.stop();
   }
 }
 
-/** Aborts `signal` after the last `heard` was too long ago. It uses one timer, however many events arrive. */
-function listenForSilence(clock: Clock): { signal: AbortSignal; heard: () => void; stop: () => void } {
+/** Aborts `signal` if `reset` is not called for `silenceMilliseconds`. One timer serves any number of events. */
+function startWatchdog(clock: Clock): { signal: AbortSignal; reset: () => void; stop: () => void } {
   const controller = new AbortController();
   let last = clock.monotonic();
   let cancel = (): void => {};
@@ -200,7 +200,7 @@ function listenForSilence(clock: Clock): { signal: AbortSignal; heard: () => voi
   wait(silenceMilliseconds);
   return {
     signal: controller.signal,
-    heard: () => {
+    reset: () => {
       last = clock.monotonic();
     },
     stop: () => cancel(),

@@ -10,8 +10,8 @@ const requestBlock =
 
 /**
  * Why the certificate must not be written to the request; `undefined` if it may be. The API server stores any certificate
- * in any request (measured), so this is the last check before a requester trusts it: it stops a mixed-up answer, a proxy's
- * page or half a chain. The sign function checks the names in it.
+ * in any request (measured), so this is the last check before a requester trusts it: it stops an answer to another request,
+ * an error page of a proxy or half a chain. The sign function checks the names in it.
  */
 export function certificateProblem(pem: string, request: Uint8Array): string | undefined {
   if (pem.length > maxChainCharacters) return 'the chain is too long';
@@ -21,7 +21,7 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
   while (certificateBlock.lastIndex < pem.length) {
     // Blocks only: text or headers between them would be stored too, and clients read them differently.
     const found = certificateBlock.exec(pem);
-    if (found?.[1] === undefined) return 'it is not a run of PEM CERTIFICATE blocks';
+    if (found?.[1] === undefined) return 'it contains more than PEM CERTIFICATE blocks';
     try {
       const certificate = new X509Certificate(Buffer.from(found[1], 'base64'));
       const problem = last === undefined ? undefined : linkProblem(last, certificate);
@@ -41,13 +41,13 @@ export function certificateProblem(pem: string, request: Uint8Array): string | u
 }
 
 /**
- * Why `issuer` may not follow in the chain: it must be a CA that issued the certificate, and no root. TLS peers get the
+ * Why `issuer` may not follow in the chain: it must be a CA that issued the certificate, and not a root. TLS peers get the
  * whole chain, and some clients trust every certificate in the field.
  */
 function linkProblem(certificate: X509Certificate, issuer: X509Certificate): string | undefined {
-  if (!issuer.ca) return 'a certificate behind the first one is no CA';
+  if (!issuer.ca) return 'a certificate after the first one is not a CA';
   if (!isIssuedBy(certificate, issuer)) return 'a certificate of the chain did not issue the one before it';
-  return isIssuedBy(issuer, issuer) ? 'the chain holds a self-signed root' : undefined;
+  return isIssuedBy(issuer, issuer) ? 'the chain contains a self-signed root' : undefined;
 }
 
 /** `checkIssued` compares names, key identifiers and key usage. Throws for keys that OpenSSL does not verify. */
@@ -55,7 +55,7 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Only the key is read: sign has checked the request. If sign read another key, the certificate is not written. */
+/** Reads only the key, since sign checked the rest. If sign read another key, the certificate is not written. */
 function requestedKey(request: Uint8Array): Uint8Array | undefined {
   const [, base64] = requestBlock.exec(Buffer.from(request).toString('latin1')) ?? [];
   if (base64 === undefined) return undefined;
@@ -70,7 +70,7 @@ function certifies(leaf: X509Certificate, requested: Uint8Array): boolean {
   // RFC 5280 §4.1: version, serialNumber, signature, issuer, validity, subject, subjectPublicKeyInfo …
   const certified = root.ok ? fieldOf(root.value, 6) : undefined;
   if (certified !== undefined && Buffer.compare(certified, requested) === 0) return true;
-  // The same key can have several encodings, which takes longer to compare.
+  // One key can have several encodings. This comparison is slower.
   try {
     return leaf.publicKey.equals(createPublicKey({ key: Buffer.from(requested), format: 'der', type: 'spki' }));
   } catch {

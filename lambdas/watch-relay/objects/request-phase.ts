@@ -6,10 +6,10 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { triage } from '../../../core/kubernetes/triage.ts';
 
-/** In characters, as decodeRequestObject accepts them. */
+/** The longest name that decodeRequestObject accepts, in characters. */
 const maxNameLength = 1_024;
 
-/** For the condition and for webhook clients. */
+/** The message of the Failed condition, and of the answer to webhook clients. */
 export const oversizedMessage = `the request object is larger than ${maxRelayedBytes / 1_024} KiB, or its name is too long`;
 
 export type RequestPhase =
@@ -21,7 +21,7 @@ export type RequestPhase =
   /** Not a valid object. */
   | { readonly kind: 'malformed'; readonly message: string };
 
-/** An object is oversized by the `bytes` of its JSON or by its name; the relay then refuses it without the endpoint. */
+/** An object is oversized if its JSON (`bytes`) is too large or its name too long. The relay itself refuses it. */
 export function classify(json: JsonObject, bytes = 0): RequestPhase {
   const name = nameOf(json) ?? '';
   const longName = name.length > maxNameLength;
@@ -75,7 +75,7 @@ export function sizeOf(json: JsonObject): number {
 
 /**
  * A requester can nest metadata.managedFields arbitrarily: 5 000 levels are too deep for JSON.stringify, 100 for the sign
- * function. The API server keeps its own when an update has none.
+ * function. If an update has no managedFields, the API server keeps those that it has.
  */
 export function withoutManagedFields(json: JsonObject): JsonObject {
   const { metadata } = json;

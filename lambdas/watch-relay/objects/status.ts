@@ -4,10 +4,10 @@ import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { objectOf } from '../../../core/encoding/json-object.ts';
 
-/** Every byte is stored and sent with the object for as long as it exists. */
+/** Limited, since etcd stores the message, and each client gets it, for as long as the object exists. */
 export const maxMessageBytes = 32_768;
 
-/** Changes nothing else. `[]byte` is base64 in JSON. */
+/** Sets status.certificate only. A `[]byte` is base64 in JSON. */
 export function withCertificate(object: JsonObject, certificatePem: string): JsonObject {
   const certificate = Buffer.from(certificatePem, 'utf8').toString('base64');
   return { ...object, status: { ...statusOf(object), certificate } };
@@ -21,7 +21,7 @@ export interface DecisionCondition {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The decision and its annotations in one write. `status` must be "True" (v1). */
+/** The object with the condition and its annotations. The API server requires status "True" (v1). */
 export function withDecision(object: JsonObject, decision: DecisionCondition, now: Instant): JsonObject {
   const { type, reason, message, annotations } = decision;
   const metadata = objectOf(object['metadata']);
@@ -32,13 +32,13 @@ export function withDecision(object: JsonObject, decision: DecisionCondition, no
   return { ...withCondition(object, { type, reason, message }, now), metadata: annotated };
 }
 
-/** `Failed` must be "True" (measured). */
+/** The API server requires status "True" for `Failed` (measured). */
 export function withFailed(object: JsonObject, violations: Violations, now: Instant): JsonObject {
   const failed = { type: 'Failed', reason: refusalReason(violations), message: refusalMessage(violations) };
   return withCondition(object, failed, now);
 }
 
-/** All other conditions stay, in order, or the API server refuses the update. The server sets lastTransitionTime. */
+/** The other conditions stay in order, or the API server refuses the update. The API server sets lastTransitionTime. */
 function withCondition(
   object: JsonObject,
   { type, reason, message }: { readonly type: string; readonly reason: string; readonly message: string },
@@ -76,7 +76,7 @@ export function metaTime(instant: Instant): string {
   return `${new Date(instant).toISOString().slice(0, 19)}Z`;
 }
 
-/** metav1.MicroTime: RFC 3339 with exactly six digits, anything else is refused. */
+/** metav1.MicroTime: RFC 3339 with exactly six digits; the API server refuses others. */
 export function microTime(instant: Instant): string {
   return new Date(instant).toISOString().replace('Z', '000Z');
 }

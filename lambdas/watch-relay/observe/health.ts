@@ -5,18 +5,19 @@
 export interface Health {
   role(role: 'starting' | 'standby' | 'working' | 'draining'): void;
   synced(signerName: string): void;
-  /** The API server or the endpoint accepted such a call, or answered 401 or 403. */
+  /** The API server or the endpoint authorized such a call. */
   authorized(call: string): void;
+  /** It answered such a call with 401 or 403. */
   unauthorized(call: string): void;
   /** For the operator; empty if ready. */
   problems(): readonly string[];
 }
 
 /**
- * A forbidden call is repeated within a minute. An API server that has just started forbids calls until it has read all
- * roles, and the same call may not be needed again for days, so the refusal is forgotten after this time.
+ * How long a refused call is a problem. The relay repeats a call that it still needs within a minute. It may not need
+ * the call again for days, and an API server that has just started refuses calls until it has read all roles.
  */
-const rememberedMilliseconds = 75_000;
+const refusalMilliseconds = 75_000;
 
 export function createHealth(signerNames: readonly string[], monotonic: () => number): Health {
   let role = 'starting';
@@ -32,7 +33,7 @@ export function createHealth(signerNames: readonly string[], monotonic: () => nu
     authorized: (call) => void unauthorized.delete(call),
     unauthorized: (call) => void unauthorized.set(call, monotonic()),
     problems() {
-      for (const [call, at] of unauthorized) if (monotonic() - at > rememberedMilliseconds) unauthorized.delete(call);
+      for (const [call, at] of unauthorized) if (monotonic() - at > refusalMilliseconds) unauthorized.delete(call);
       const problems = [...unauthorized.keys()].map((call) => `not authorized: ${call}`);
       if (role === 'starting' || role === 'draining') problems.push(role);
       if (role === 'working') problems.push(...[...unsynced].map((signerName) => `not yet listed: ${signerName}`));

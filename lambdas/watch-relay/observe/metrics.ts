@@ -19,7 +19,7 @@ export interface RelayGauges {
   readonly heldBytes: number;
 }
 
-// Up to a request that waited through an outage.
+// The last bucket is for requests that waited through an outage.
 const latencyBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900];
 // A warm function answers in tens of milliseconds; 29 s is the client's limit.
 const signBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 29];
@@ -49,8 +49,8 @@ export function createRelayMetrics() {
     'code',
   ]);
   const retries = counter('retries_total', 'Tries that will be repeated, by cause.', ['cause']);
-  const alarms = counter('alarms_total', 'Those of them that an operator must resolve.', ['cause']);
-  const apiErrors = counter('api_errors_total', 'Calls to the API server without success.', ['verb', 'code']);
+  const alarms = counter('alarms_total', 'Tries that will be repeated until an operator acts, by cause.', ['cause']);
+  const apiErrors = counter('api_errors_total', 'Failed calls to the API server.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
   const restarts = counter('watch_restarts_total', 'Watches and lists that ended early.', ['signer', 'reason']);
   const malformed = counter('malformed_objects_total', 'Objects from the API server that could not be read.', [
@@ -65,11 +65,11 @@ export function createRelayMetrics() {
     'priority',
     'state',
   ]);
-  const longest = gauge('longest_queue', 'Ready requests of the requester with the most.', []);
+  const longest = gauge('longest_queue', 'Ready requests of the requester that has the most.', []);
   const oldest = gauge('oldest_request_seconds', 'Age of the oldest request the relay has to answer.', ['priority']);
   const inFlight = gauge('in_flight', 'Requests being worked on.', []);
   const limit = gauge('concurrency_limit', 'Concurrency limit of the step.', ['step']);
-  const held = gauge('held_object_bytes', 'Objects cached for the next try.', []);
+  const held = gauge('held_object_bytes', 'Size of the objects cached for the next try.', []);
   const leader = gauge('leader', '1 on the leader.', []);
   const latency = new Histogram({
     name: 'countersign_relay_issue_latency_seconds',

@@ -19,7 +19,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
       const answer = await call();
       if (!answer.ok) metrics.apiError(verb, answer.why);
       if (!answer.ok && (answer.why === 'Unauthorized' || answer.why === 'Forbidden')) health.unauthorized(name);
-      // Any other refusal came after the authorization.
+      // The API server refuses for other reasons only after the authorization.
       else health.authorized(name);
       return answer;
     } catch (error) {

@@ -18,14 +18,14 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-/** A probe or scrape is one packet. By default Node checks for late requests every 30 s only. */
+/** Short, since a probe or scrape is one packet. By default Node checks for late requests every 30 s only. */
 const timeouts = { requestTimeout: 5_000, headersTimeout: 3_000, connectionsCheckingInterval: 1_000 };
 /** Enough for kubelet and a few Prometheus servers. Other pods may connect too, and must not exclude kubelet. */
 const connectionLimits = { total: 64, perAddress: 16 };
 
 /** Without `host` on all interfaces, as probes of a pod need it. Rejects if the port is in use. */
 export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddress): Promise<ProbeServer> {
-  // An error ends this call at most, and never the relay.
+  // An error ends only this call, never the relay.
   const server = createServer(timeouts, (request, response) => {
     answer(relay, request, response).catch(() => response.destroy());
   });
@@ -47,7 +47,7 @@ async function answer(relay: ProbeSource, request: IncomingMessage, response: Se
   const [path = ''] = (request.url ?? '/').split('?', 1);
   switch (path) {
     case '/healthz':
-      // The answer itself is the proof: the process has one thread.
+      // The process has one thread, so any answer shows that it works.
       return send(response, 200, 'ok\n');
     case '/readyz': {
       const problems = relay.health.problems();

@@ -13,23 +13,23 @@ import type { AccessQuestion, JsonObject } from '../../../core/ports/kubernetes-
 import type { SignerPolicy } from '../settings/options.ts';
 
 export interface Permission {
-  /** Of certificatesigningrequests, with the verb create. */
+  /** The subresource of certificatesigningrequests that the requester must be allowed to create. */
   readonly subresource: string;
-  /** Of the Approved condition: the in-tree approver's, if it has one. */
+  /** The in-tree approver's message for the Approved condition, if it has one. */
   readonly message?: string;
 }
 
 export type AccessReview =
-  /** One of them is enough. They are reviewed in this order. */
+  /** The requester needs one of these permissions. They are reviewed in this order. */
   | { readonly kind: 'permissions'; readonly permissions: readonly Permission[]; readonly attested: boolean }
-  /** The attestation, or the profile's list of requesters, is enough. */
+  /** No review: the attestation or the profile's list of requesters is enough. */
   | { readonly kind: 'none'; readonly attested: boolean }
   /** The signer does not sign such a request, so no permission exists for it; it can only be denied. */
   | { readonly kind: 'unrecognised'; readonly attested: boolean };
 
-type Asks = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver';
+type KubeletPermission = 'selfnodeclient' | 'nodeclient' | 'selfnodeserver';
 
-const inTreeMessages: Readonly<Record<Asks, string>> = {
+const inTreeMessages: Readonly<Record<KubeletPermission, string>> = {
   selfnodeclient: 'Auto approving self kubelet client certificate after SubjectAccessReview.',
   nodeclient: 'Auto approving kubelet client certificate after SubjectAccessReview.',
   // The in-tree approver ignores these; Kubernetes' TLS bootstrapping documentation names the permission.
@@ -41,17 +41,17 @@ export function requiredReviews({ kind, attestation }: SignerPolicy, object: Req
   const attested = decoded.ok && isAttested(attestation, decoded.value);
   // Other signers: the profile names the requesters. Synth requires that it names at least one.
   if (kind !== 'kube-apiserver-client-kubelet' && kind !== 'kubelet-serving') return { kind: 'none', attested };
-  const asks = decoded.ok ? recognise(kind, object, decoded.value) : [];
-  if (asks.length === 0) return { kind: 'unrecognised', attested };
+  const recognised = decoded.ok ? recognise(kind, object, decoded.value) : [];
+  if (recognised.length === 0) return { kind: 'unrecognised', attested };
   if (!attested)
     return {
       kind: 'permissions',
-      permissions: asks.map((subresource) => ({ subresource, message: inTreeMessages[subresource] })),
+      permissions: recognised.map((subresource) => ({ subresource, message: inTreeMessages[subresource] })),
       attested,
     };
   if (attestation?.subjectAccessReview !== true) return { kind: 'none', attested };
-  // Other names than in-tree: a cluster that demands attestation removes the in-tree bindings.
-  const permissions = asks.map((name) => ({ subresource: `countersign-${name}` }));
+  // These permissions have their own names, since a cluster that demands attestation removes the in-tree bindings.
+  const permissions = recognised.map((name) => ({ subresource: `countersign-${name}` }));
   return { kind: 'permissions', permissions, attested };
 }
 
@@ -65,7 +65,7 @@ function recognise(
   kind: 'kube-apiserver-client-kubelet' | 'kubelet-serving',
   object: RequestObject,
   request: CertificateRequest,
-): readonly Asks[] {
+): readonly KubeletPermission[] {
   const holds = (rules: readonly InTreeRule[]): boolean =>
     rules.every((rule) => rule.violations({ object, request }).length === 0);
   const self = object.username === request.subject.commonName;
@@ -74,7 +74,7 @@ function recognise(
   return self ? ['selfnodeclient', 'nodeclient'] : ['nodeclient'];
 }
 
-/** Undefined if the requester cannot be read, which never happens in an object of the API server. */
+/** Undefined if `uid` or `extra` of the requester is malformed, which the API server prevents. */
 export function accessQuestion(
   json: JsonObject,
   { username, groups }: RequestObject,

@@ -25,7 +25,7 @@ export interface ApprovalPorts {
   readonly api: RequestApi;
   readonly signer: SigningEndpoint;
   readonly clock: Clock;
-  /** A signer without one is `manual` and not attested. */
+  /** By signer name. A signer without a policy is `manual` and not attested. */
   readonly policies: ReadonlyMap<string, SignerPolicy>;
   /** Requests with evidence of `manual` signers that attest has answered since the relay started. */
   readonly asked: AskedOnce;
@@ -40,7 +40,7 @@ export function decides(policy: SignerPolicy | undefined): boolean {
   return policy?.approval === 'approve' || policy?.attestation !== undefined;
 }
 
-/** `json`: the object as the API server sent it, on which each write depends; `object`: the same, decoded. */
+/** `json`: the object as the API server sent it, with which each write is made; `object`: the same, decoded. */
 export async function decideRequest(
   json: JsonObject,
   object: RequestObject,
@@ -49,18 +49,18 @@ export async function decideRequest(
 ): Promise<WorkResult> {
   const policy = ports.policies.get(object.signerName ?? '');
   if (policy === undefined || !decides(policy)) return done('left');
-  if (policy.approval === 'manual') return note(json, object, ports, signal);
+  if (policy.approval === 'manual') return attestOnly(json, object, ports, signal);
 
   // The review comes first: a requester without the permission must not use up evidence or claim a machine's name.
   const review = requiredReviews(policy, object);
   const granted = await reviewAccess(review, json, object, ports, signal);
   if (granted.kind !== 'granted') return granted;
 
-  const { judgedHere } = policy;
+  const { localProfile } = policy;
   const answer =
-    judgedHere === undefined
+    localProfile === undefined
       ? await askEndpoint(() => ports.signer.attest(json, undefined, signal))
-      : ({ kind: 'verdict', verdict: reviewByPolicy(judgedHere, json, object) } as const);
+      : ({ kind: 'verdict', verdict: reviewByPolicy(localProfile, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
       return conclude(json, answer.verdict, review, granted, ports, signal);
@@ -91,7 +91,7 @@ export async function refusePending(
 }
 
 /** Another approver decides: attest is called once, and nothing is written to the object. */
-async function note(
+async function attestOnly(
   json: JsonObject,
   { uid }: RequestObject,
   ports: ApprovalPorts,
@@ -121,7 +121,7 @@ function noted(verdict: AttestVerdict): { decision?: Decision } {
 /** The permission that the requester has. */
 interface Granted {
   readonly kind: 'granted';
-  /** The in-tree approver's message for it, if there is one. */
+  /** The in-tree approver's message for this permission, if it has one. */
   readonly message?: string;
 }
 
@@ -171,20 +171,20 @@ async function conclude(
   }
   const { annotations } = verdict;
   const identity = annotations[identityAnnotation];
-  // No permission was reviewed for it. The rules would not have approved it either.
+  // No permission exists for such a request, so none was reviewed. Attest does not approve it either.
   if (review.kind === 'unrecognised') return done('left');
   // An attested approval must name a machine; otherwise the endpoint has another configuration.
   if (review.attested && identity === undefined)
-    return retry('EndpointUnexpected', 'an attested request was approved without naming a machine');
+    return retry('EndpointUnexpected', 'attest approved the request without naming a machine');
   const message = granted.message ?? (identity === undefined ? unattestedMessage : attestedMessage(identity));
   const condition: DecisionCondition = { type: 'Approved', reason: approvedReason, message, annotations };
   return write(json, condition, approvedReason, ports, signal);
 }
 
-const unattestedMessage = 'The requester is one that the profile of this signer names.';
+const unattestedMessage = 'The profile of this signer names the requester.';
 
 function attestedMessage(identity: string): string {
-  return `The request was made by machine ${identity}, as it proved.`;
+  return `Attestation showed that machine ${identity} made the request.`;
 }
 
 function deny(
@@ -216,8 +216,8 @@ async function write(
     return apiUnreachable(error);
   }
   if (!answer.ok) return refusedByApi(answer);
-  // An admission webhook can accept and drop the update: counting it as done would leave the request pending.
-  if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the decision was accepted and not stored');
+  // An admission webhook can remove the decision from the update: counting it as done would leave the request pending.
+  if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the API server did not store the decision');
   const kind = type === 'Approved' ? 'approved' : 'denied';
   return { ...done(kind), object: answer.value, decision: { kind, code, message } };
 }

@@ -1,4 +1,4 @@
-/** UIDs that attest has answered. Beyond the capacity the oldest is forgotten, which costs one more call and changes nothing. */
+/** UIDs of requests that attest has answered. Above the capacity the oldest UID is dropped, which costs one more call. */
 export interface AskedOnce {
   has(uid: string): boolean;
   add(uid: string): void;

@@ -9,7 +9,7 @@ import type { Decision, RetryCause } from './result.ts';
 /** Limits of events.k8s.io/v1: note in bytes, reportingInstance in characters. */
 const maxNoteBytes = 1_024;
 const maxInstanceLength = 128;
-/** With more unsent Events the API server is overloaded. */
+/** If more Events wait, the API server is overloaded, and new Events are dropped. */
 const maxWaiting = 256;
 
 /**
@@ -17,11 +17,11 @@ const maxWaiting = 256;
  * certificate: the object shows it, and a burst of certificates must not become a burst of Events.
  *
  * Best effort, one at a time; no request waits for its Event. The name contains the request's UID, so that a request has
- * at most one Event of each sort.
+ * at most one Event of each kind.
  */
 export interface EventSink {
   refused(key: RequestKey, violations: Violations): void;
-  /** Attest refused: written as Denied, or noted because another approver decides. */
+  /** Attest refused the request. The relay wrote Denied, or another approver decides. */
   denied(key: RequestKey, decision: Decision): void;
   delayed(key: RequestKey, cause: RetryCause): void;
   backlogged(key: RequestKey): void;
@@ -32,7 +32,7 @@ export interface EventSink {
 export function createEventSink(
   api: RequestApi,
   clock: Clock,
-  /** The replica. */
+  /** Names this replica. */
   instance: string,
   signal: AbortSignal,
   count: (result: 'created' | 'failed' | 'dropped') => void,
@@ -55,12 +55,12 @@ export function createEventSink(
     }
   }
 
-  function post({ uid, name }: RequestKey, sort: string, reason: string, note: string): void {
+  function post({ uid, name }: RequestKey, kind: string, reason: string, note: string): void {
     if (waiting.length >= maxWaiting) return count('dropped');
     waiting.push({
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
-      metadata: { name: `countersign-${uid.toLowerCase()}.${sort}`, namespace: 'default' },
+      metadata: { name: `countersign-${uid.toLowerCase()}.${kind}`, namespace: 'default' },
       eventTime: microTime(clock.now()),
       type: 'Warning',
       reason,
@@ -70,7 +70,7 @@ export function createEventSink(
       reportingInstance: instance.slice(0, maxInstanceLength),
       regarding: { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', name, uid },
     });
-    // Not at once: if the first call throws synchronously, `send` would end before `sending` is set.
+    // Started later: if the first call throws synchronously, `send` would end before `sending` is set.
     sending ??= Promise.resolve().then(send);
   }
 
@@ -98,12 +98,12 @@ const delays: Readonly<Record<RetryCause, string>> = {
   EndpointFailing: 'the signing endpoint cannot answer now',
   EndpointUnreachable: 'the signing endpoint cannot be reached',
   EndpointUnauthorized: 'the signing endpoint does not accept the relay',
-  EndpointUnexpected: 'the signing endpoint gives an answer that is not its own',
+  EndpointUnexpected: 'the signing endpoint gives an unexpected answer',
   CertificateUnusable: 'the signing endpoint gave a certificate that is not for this request',
   SecondLook: 'the machine is examined a second time, minutes after the first',
-  Limited: 'its machine or its requester has too many requests in a short time',
+  Limited: 'its machine or its requester sends too many requests in a short time',
   InProgress: 'the signing endpoint works on an earlier delivery of it',
-  NotPermitted: 'its requester may not have such requests approved (SubjectAccessReview)',
+  NotPermitted: 'its requester lacks the permission for an approval (SubjectAccessReview)',
   ApiBusy: 'the API server is busy',
   ApiUnreachable: 'the API server cannot be reached',
   ApiForbidden: 'the relay may not write to this request',

@@ -20,7 +20,7 @@ export type End =
 
 /**
  * Why a request is tried again: metric label, log field, and the category in the Event about a delay.
- * `alarm`: whether a person must act, at once or only if the request keeps failing.
+ * `alarm`: whether the operator must act, at once or only if the request keeps failing.
  * `others`: what the failure means for other requests at the same step. `throttled`: fewer calls must be in flight.
  * `failing`: they may fail too, but a missing permission or an unusable CA concerns one signer only, and the requests of
  * other signers must not wait for it.
@@ -30,18 +30,18 @@ export const causes = {
   EndpointFailing: { alarm: 'never', others: 'failing' }, // the endpoint, or a service that it depends on, fails
   EndpointUnreachable: { alarm: 'never', others: 'failing' }, // no answer: connection or timeout
   EndpointUnauthorized: { alarm: 'first', others: 'failing' }, // 401, 403, or no credentials
-  EndpointUnexpected: { alarm: 'first', others: 'failing' }, // not an answer of the endpoint
+  EndpointUnexpected: { alarm: 'first', others: 'failing' }, // not a valid answer of the endpoint
   CertificateUnusable: { alarm: 'first', others: 'nothing' }, // issued for another key, or not a certificate
   SecondLook: { alarm: 'never', others: 'nothing' }, // attest examines the machine again minutes later
   Limited: { alarm: 'never', others: 'nothing' }, // too many requests of one machine or requester
   InProgress: { alarm: 'never', others: 'nothing' }, // the endpoint is still working on an earlier delivery
-  NotPermitted: { alarm: 'never', others: 'nothing' }, // the SubjectAccessReview of the requester says no
+  NotPermitted: { alarm: 'never', others: 'nothing' }, // the SubjectAccessReview refuses the requester
   ApiBusy: { alarm: 'never', others: 'throttled' },
   ApiUnreachable: { alarm: 'never', others: 'failing' },
   // An API server that has just started answers 401 and 403 until it has read all roles and accounts.
   ApiForbidden: { alarm: 'lasting', others: 'failing' },
   ApiRejected: { alarm: 'first', others: 'nothing' }, // the API server does not accept what the relay writes
-  ObjectTooLarge: { alarm: 'never', others: 'nothing' }, // with the answer the object exceeds what the API server takes
+  ObjectTooLarge: { alarm: 'never', others: 'nothing' }, // with the answer the object would exceed the API server's limit
   ApiConflict: { alarm: 'never', others: 'nothing' }, // the object keeps changing
   Internal: { alarm: 'first', others: 'nothing' }, // a defect of the relay
 } as const satisfies Readonly<
@@ -51,7 +51,7 @@ export type RetryCause = keyof typeof causes;
 
 /** What attest concluded about a pending request, for the metric and the Event. */
 export interface Decision {
-  /** `noted`: another approver decides, and the stored verdict is used by sign. */
+  /** `noted`: another approver decides, and sign uses the stored verdict. */
   readonly kind: 'approved' | 'denied' | 'noted';
   readonly code: RefusalCode | 'AutoApproved';
   readonly message: string;
@@ -84,7 +84,7 @@ export function retry(cause: RetryCause, detail: string): Retry {
   return { kind: 'retry', cause, detail };
 }
 
-/** The endpoint's own answer; otherwise why the request is tried again. */
+/** The endpoint's answer; or, if it did not answer, why the request is tried again. */
 export async function askEndpoint<A extends { readonly kind: string }>(
   call: () => Promise<A | NoAnswer>,
 ): Promise<A | Retry> {

@@ -44,7 +44,7 @@ export async function relayRequest(
         ? refusePending(found.object, phase.object, oversized, ports, signal)
         : decideRequest(found.object, phase.object, ports, signal);
     case 'approved':
-      if (phase.oversized) return write(found.object, refusedEnding(oversized, ports.clock), key, ports, signal);
+      if (phase.oversized) return write(found.object, failedUpdate(oversized, ports.clock), key, ports, signal);
       return signRequest(key, found.object, phase.object.request, ports, signal);
   }
 }
@@ -62,10 +62,10 @@ async function signRequest(
       const { certificatePem } = answer;
       const problem = certificateProblem(certificatePem, request);
       if (problem !== undefined) return retry('CertificateUnusable', problem);
-      return write(object, issuedEnding(certificatePem), key, ports, signal);
+      return write(object, issuedUpdate(certificatePem), key, ports, signal);
     }
     case 'refused':
-      return write(object, refusedEnding(answer.violations, ports.clock), key, ports, signal);
+      return write(object, failedUpdate(answer.violations, ports.clock), key, ports, signal);
     case 'ignored':
     case 'invalid':
       return done(answer.kind);
@@ -74,24 +74,24 @@ async function signRequest(
   }
 }
 
-/** What to write, and how to recognise it in the object. */
-interface Ending {
+/** An answer to write into the status, and how to recognise it in an object. */
+interface StatusUpdate {
   apply(object: JsonObject): JsonObject;
-  isIn(object: JsonObject): boolean;
+  isStoredIn(object: JsonObject): boolean;
   readonly result: WorkResult & { readonly kind: 'done' };
 }
 
-function issuedEnding(certificatePem: string): Ending {
+function issuedUpdate(certificatePem: string): StatusUpdate {
   const apply = (object: JsonObject): JsonObject => withCertificate(object, certificatePem);
   const written = certificateOf(apply({}));
-  return { apply, isIn: (object) => certificateOf(object) === written, result: { kind: 'done', end: 'issued' } };
+  return { apply, isStoredIn: (object) => certificateOf(object) === written, result: { kind: 'done', end: 'issued' } };
 }
 
-function refusedEnding(violations: Violations, clock: Clock): Ending {
+function failedUpdate(violations: Violations, clock: Clock): StatusUpdate {
   return {
     apply: (object) => withFailed(object, violations, clock.now()),
     // A Failed condition of another client counts too: a request fails only once.
-    isIn: (object) => {
+    isStoredIn: (object) => {
       const phase = classify(object);
       return phase.kind === 'settled' && phase.why === 'Failed';
     },
@@ -106,7 +106,7 @@ function refusedEnding(violations: Violations, clock: Clock): Ending {
  */
 async function write(
   object: JsonObject,
-  ending: Ending,
+  update: StatusUpdate,
   key: RequestKey,
   ports: ApprovalPorts,
   signal: AbortSignal,
@@ -115,10 +115,10 @@ async function write(
   let last = retry('ApiConflict', '');
   for (let writes = 0; writes < maxWrites; writes += 1) {
     try {
-      const answer = await ports.api.updateStatus(ending.apply(current), signal);
-      if (answer.ok && ending.isIn(answer.value)) return { ...ending.result, object: answer.value };
-      // An admission webhook can accept and drop the update: counted as done, the request would start over at each event.
-      if (answer.ok) return retry('ApiRejected', 'the status was accepted and not stored');
+      const answer = await ports.api.updateStatus(update.apply(current), signal);
+      if (answer.ok && update.isStoredIn(answer.value)) return { ...update.result, object: answer.value };
+      // An admission webhook can remove the answer from the update: done would start the request over at each event.
+      if (answer.ok) return retry('ApiRejected', 'the API server did not store the status');
       const refused = refusedByApi(answer);
       if (refused.kind === 'done' || !rereadAfter.has(refused.cause)) return refused;
       last = refused;
@@ -128,17 +128,17 @@ async function write(
     }
     const found = await read(key, ports, signal);
     if (found.kind !== 'object') return found;
-    if (ending.isIn(found.object)) return { ...ending.result, object: found.object };
+    if (update.isStoredIn(found.object)) return { ...update.result, object: found.object };
     const phase = classify(found.object);
     if (phase.kind !== 'approved') return done(phase.kind === 'malformed' ? 'malformed' : 'settled');
-    // The same PUT would be rejected again now; later the API server or a newer relay may differ.
+    // The API server would reject the same PUT again now, but perhaps not after an upgrade.
     if (last.cause === 'ApiRejected') return last;
     current = found.object;
   }
   return last;
 }
 
-/** `bytes` of the object's JSON as stored; 0 if it was measured before. */
+/** `bytes`: the size of the object's JSON as stored; 0 for a cached object, which is not oversized. */
 interface Found {
   readonly kind: 'object';
   readonly object: JsonObject;
@@ -149,7 +149,7 @@ async function read(key: RequestKey, { api }: ApprovalPorts, signal: AbortSignal
   try {
     const answer = await api.get(key.name, signal);
     if (!answer.ok) return refusedByApi(answer);
-    // A later request of the same name has a key of its own.
+    // Another UID: the request was deleted, and a later one has its name.
     if (uidOf(answer.value) !== key.uid) return done('gone');
     return { kind: 'object', object: withoutManagedFields(answer.value), bytes: sizeOf(answer.value) };
   } catch (error) {

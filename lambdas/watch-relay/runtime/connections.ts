@@ -3,19 +3,19 @@ import type { Server, Socket } from 'node:net';
 
 export interface ConnectionLimits {
   readonly total: number;
-  /** Of one remote address, unauthenticated ones only. */
+  /** Unauthenticated connections of one remote address. */
   readonly perAddress: number;
 }
 
 export interface BoundConnections {
-  /** An authenticated connection counts, but is not closed in favour of others. A TLS socket or its TCP socket. */
+  /** Marks a connection (TLS socket or its TCP socket) as authenticated: it counts, but is not closed for a new one. */
   keep(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): void;
 }
 
 /**
- * Accepts every new connection, and closes the oldest unauthenticated one if there are too many: at `perAddress` of the same
- * address, at `total` of the address with the most. Node's own limit (`maxConnections`) refuses the new connection, so an
- * attacker's idle connections would exclude kubelet or the caller.
+ * Accepts every new connection and closes an old unauthenticated one if there are too many: above `perAddress` the oldest
+ * of the same address, above `total` the oldest of the address with the most. Node's own limit (`maxConnections`) refuses
+ * the new connection, so an attacker's idle connections would exclude kubelet or the caller.
  */
 export function boundConnections(server: Server, { total, perAddress }: ConnectionLimits): BoundConnections {
   /** Unauthenticated connections by address and port, the oldest first. */
@@ -23,19 +23,19 @@ export function boundConnections(server: Server, { total, perAddress }: Connecti
   let open = 0;
 
   function forget(address: string, port: number): void {
-    const own = unauthenticated.get(address);
-    own?.delete(port);
-    if (own?.size === 0) unauthenticated.delete(address);
+    const ofAddress = unauthenticated.get(address);
+    ofAddress?.delete(port);
+    if (ofAddress?.size === 0) unauthenticated.delete(address);
   }
 
-  function closeOldest(own: Map<number, Socket>): void {
-    const [oldest] = own.values();
+  function closeOldest(ofAddress: Map<number, Socket>): void {
+    const [oldest] = ofAddress.values();
     oldest?.destroy();
   }
 
-  function most(): Map<number, Socket> | undefined {
+  function busiestAddress(): Map<number, Socket> | undefined {
     let found: Map<number, Socket> | undefined;
-    for (const own of unauthenticated.values()) if (own.size > (found?.size ?? 0)) found = own;
+    for (const ofAddress of unauthenticated.values()) if (ofAddress.size > (found?.size ?? 0)) found = ofAddress;
     return found;
   }
 
@@ -43,14 +43,14 @@ export function boundConnections(server: Server, { total, perAddress }: Connecti
     const { remoteAddress: address, remotePort: port } = socket;
     if (address === undefined || port === undefined) return void socket.destroy(); // closed already
     open += 1;
-    const own = unauthenticated.get(address) ?? new Map<number, Socket>();
-    unauthenticated.set(address, own.set(port, socket));
+    const ofAddress = unauthenticated.get(address) ?? new Map<number, Socket>();
+    unauthenticated.set(address, ofAddress.set(port, socket));
     socket.once('close', () => {
       open -= 1;
       if (unauthenticated.get(address)?.get(port) === socket) forget(address, port);
     });
-    if (own.size > perAddress) closeOldest(own);
-    else if (open > total) closeOldest(most() ?? own);
+    if (ofAddress.size > perAddress) closeOldest(ofAddress);
+    else if (open > total) closeOldest(busiestAddress() ?? ofAddress);
   });
 
   return {

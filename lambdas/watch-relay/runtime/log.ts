@@ -10,7 +10,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** Characters: enough for a message of the API server or a stack. */
+/** In characters: enough for a message of the API server or a stack trace. */
 const longestText = 500;
 
 /**
@@ -24,7 +24,7 @@ export function printableFields(fields: object): Record<string, unknown> {
 }
 
 function printableValue(value: unknown): unknown {
-  // Shortened before, since a name may have a megabyte, and after, since an escape is longer than its character.
+  // First shortened, since a name may have a megabyte; shortened again, since an escape is longer than its character.
   if (typeof value === 'string') return withoutHidden(value.slice(0, longestText)).slice(0, longestText);
   if (Array.isArray(value)) return value.slice(0, 20).map(printableValue);
   return value;
@@ -33,19 +33,19 @@ function printableValue(value: unknown): unknown {
 const linesAMinute = 10;
 
 /**
- * Limits lines of one sort that a requester can cause repeatedly. The result is undefined if the line must be omitted, and
- * otherwise has fields for it: how many lines were omitted before.
+ * Limits lines of one kind that a requester can cause repeatedly. Undefined if the line must be omitted; otherwise fields to
+ * add to it: how many lines were omitted before it.
  */
-export function createLineLimit(clock: Pick<Clock, 'monotonic'>): (sort: string) => { leftOut?: number } | undefined {
-  const sorts = new Map<string, { since: number; lines: number; leftOut: number }>();
-  return (sort) => {
+export function createLineLimit(clock: Pick<Clock, 'monotonic'>): (kind: string) => { leftOut?: number } | undefined {
+  const kinds = new Map<string, { since: number; lines: number; leftOut: number }>();
+  return (kind) => {
     const now = clock.monotonic();
-    const known = sorts.get(sort);
+    const known = kinds.get(kind);
     const current =
       known === undefined || now - known.since >= 60_000
         ? { since: now, lines: 0, leftOut: known?.leftOut ?? 0 }
         : known;
-    sorts.set(sort, current);
+    kinds.set(kind, current);
     if (current.lines >= linesAMinute) {
       current.leftOut += 1;
       return undefined;

@@ -2,16 +2,16 @@ import { pino } from 'pino';
 import { printableFields } from './log.ts';
 import type { Log } from './log.ts';
 
-/** One write for each line would cost half as much again as making the line, and more for its reader. */
+/** A write for each line would add half to the cost of logging it, and more for the reader of the log. */
 const batchCharacters = 16_384;
 /** The longest delay of a line. */
 const waitMilliseconds = 200;
 const errorLevel = 50;
 
 /**
- * JSON lines on standard output, in batches. An error is written at once, with all lines before it. Each exit of the
- * process's own, also after an uncaught exception, writes the rest; a process that is killed (SIGKILL, SIGQUIT, out of
- * memory; any signal that index.ts does not handle) loses the lines of its last 200 ms at most.
+ * JSON lines on standard output, in batches. An error is written at once, with all lines before it. When the process
+ * exits by itself, also after an uncaught exception, it writes the rest. A process that is killed (SIGKILL, out of memory, any
+ * signal that index.ts does not handle) loses at most the lines of its last 200 ms.
  */
 export function createProcessLog(level: string, descriptor = 1): Log {
   // Writes synchronously, waits for a slow reader, and discards lines after its reader is gone.

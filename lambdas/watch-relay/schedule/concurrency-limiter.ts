@@ -7,18 +7,15 @@ import type { Clock, Random } from '../runtime/clock.ts';
 const longestPauseMilliseconds = 2_500;
 /** After this long without work the limit starts over: the endpoint's capacity may have changed. */
 const idleMilliseconds = 10_000;
-/**
- * How much a success adds while the limit is below two. It is slow, because many relays may share one quota, and each
- * of them starts with one call.
- */
+/** What a success adds below two: little, since many relays may share one quota, and each starts with one call. */
 const stepBelowTwo = 0.2;
 /**
- * For each such time without an answer one more call may start: a call that hangs says nothing about how many calls the
- * endpoint takes, and must not hold up all others.
+ * One call above the limit may start for each such time in which no call ended: calls that hang show nothing about the
+ * endpoint's capacity, and must not hold up the others.
  */
-const silentMilliseconds = 1_000;
-/** So many failures in a row lower the limit, or more if more calls may be in flight. */
-const leastFailures = 3;
+const unansweredMilliseconds = 1_000;
+/** The limit falls after more failures in a row than this and than the limit itself. */
+const minFailures = 3;
 
 /**
  * Limits how many calls are in flight (AIMD with slow start, as TCP, RFC 5681). The limit starts at one, doubles with
@@ -33,9 +30,9 @@ export interface ConcurrencyLimiter {
   /** `startedAt`: monotonic time of the call's start. All calls that were in flight when the limit fell count once. */
   onThrottled(startedAt: number): void;
   /**
-   * The call had no answer for another reason. That can be the trouble of one signer or requester, so the limit falls
-   * only when as many calls as it allows have failed in a row, of more than one requester: a requester whose own
-   * requests fail must not slow down the others.
+   * The call failed for another reason, which may concern one signer or requester only. So the limit falls only when
+   * more calls than it allows have failed in a row, of more than one requester: a requester whose own requests fail
+   * must not slow down the others.
    */
   onFailure(startedAt: number, requester: string): void;
   /** Admits nothing from now on. */
@@ -52,18 +49,18 @@ export function createConcurrencyLimiter(
   let threshold = maximum;
   let loweredAt = Number.NEGATIVE_INFINITY;
   let usedAt = clock.monotonic();
-  /** When the last answer came, or when there was first a call to answer. */
-  let answeredAt = usedAt;
+  /** When the last call ended, or when a call started while no other was in flight. */
+  let lastEndAt = usedAt;
   /** Since the last success: calls that were throttled or failed, and requesters whose calls failed (up to two). */
   let unsuccessful = 0;
   const failing = new Set<string>();
   let cancelPause: (() => void) | undefined;
-  let cancelPatience: (() => void) | undefined;
+  let cancelWake: (() => void) | undefined;
   let closed = false;
 
-  function ended(): void {
+  function recordEnd(): void {
     usedAt = clock.monotonic();
-    answeredAt = usedAt;
+    lastEndAt = usedAt;
   }
 
   /** Halves the limit, and pauses if it is at one already. */
@@ -83,9 +80,9 @@ export function createConcurrencyLimiter(
   }
 
   function wakeAfter(milliseconds: number): void {
-    cancelPatience?.();
-    cancelPatience = clock.after(milliseconds, () => {
-      cancelPatience = undefined;
+    cancelWake?.();
+    cancelWake = clock.after(milliseconds, () => {
+      cancelWake = undefined;
       onAdmit();
     });
   }
@@ -101,17 +98,17 @@ export function createConcurrencyLimiter(
         threshold = maximum;
       }
       usedAt = now;
-      if (inFlight === 0) answeredAt = now;
-      const missing = inFlight + 1 - Math.floor(limit);
-      if (missing <= 0) return true;
+      if (inFlight === 0) lastEndAt = now;
+      const excess = inFlight + 1 - Math.floor(limit);
+      if (excess <= 0) return true;
       if (inFlight >= maximum) return false;
-      const patience = answeredAt + missing * silentMilliseconds - now;
-      if (patience > 0) wakeAfter(patience);
-      return patience <= 0;
+      const wait = lastEndAt + excess * unansweredMilliseconds - now;
+      if (wait > 0) wakeAfter(wait);
+      return wait <= 0;
     },
 
     onSuccess() {
-      ended();
+      recordEnd();
       unsuccessful = 0;
       failing.clear();
       const step = limit < 2 ? stepBelowTwo : limit < threshold ? 1 : 1 / limit;
@@ -119,23 +116,23 @@ export function createConcurrencyLimiter(
     },
 
     onThrottled(startedAt) {
-      ended();
+      recordEnd();
       unsuccessful += 1;
       if (startedAt >= loweredAt) threshold = Math.max(1, limit / 2);
       lower(startedAt);
     },
 
     onFailure(startedAt, requester) {
-      ended();
+      recordEnd();
       unsuccessful += 1;
       if (failing.size < 2) failing.add(requester);
-      if (unsuccessful > Math.max(leastFailures, limit) && failing.size > 1) lower(startedAt);
+      if (unsuccessful > Math.max(minFailures, limit) && failing.size > 1) lower(startedAt);
     },
 
     close() {
       closed = true;
       cancelPause?.();
-      cancelPatience?.();
+      cancelWake?.();
     },
   };
 }

@@ -37,7 +37,7 @@ export interface FlowKey {
 
 export interface QueuedRequest extends FlowKey {
   readonly step: Step;
-  /** Of the flow's `maxInFlight`, how many places the request takes while it is in flight. */
+  /** How many of the flow's `maxInFlight` places the request takes while it is in flight. */
   readonly weight: number;
 }
 
@@ -56,7 +56,7 @@ export interface FairQueue<T extends QueuedRequest> {
   longest(): number;
 }
 
-/** In the order of insertion; requests can be removed from the middle. */
+/** A queue in the order of insertion; requests can be removed from the middle. */
 class Waiting<T> extends Set<T> {
   // A new iterator would step over all entries that were removed from the front.
   readonly #order = this.values();
@@ -66,7 +66,7 @@ class Waiting<T> extends Set<T> {
   }
 }
 
-/** Fifty thousand requests may wait, each of another requester. A queue of one request is therefore that request. */
+/** Fifty thousand requesters may wait with one request each, so a queue of one request is stored as that request. */
 type Fifo<T> = T | Waiting<T> | undefined;
 
 interface Flow<T> extends Record<Step, Fifo<T>> {
@@ -78,7 +78,7 @@ interface Flow<T> extends Record<Step, Fifo<T>> {
 /** `maxInFlight` bounds each flow. A request with a larger weight starts while at least one place is free. */
 export function createFairQueue<T extends QueuedRequest>(maxInFlight: number): FairQueue<T> {
   const flows: Readonly<Record<PriorityClass, Map<string, Flow<T>>>> = { renewal: new Map(), other: new Map() };
-  /** Flows that may be served at a step, in round-robin order. The number compares the orders of two steps. */
+  /** Flows that may be served at a step, in round-robin order. The flow with the lowest number is served first. */
   const eligible: Readonly<Record<PriorityClass, Readonly<Record<Step, Map<Flow<T>, number>>>>> = {
     renewal: byStep(() => new Map()),
     other: byStep(() => new Map()),
@@ -139,7 +139,7 @@ export function createFairQueue<T extends QueuedRequest>(maxInFlight: number): F
       if (step !== 'sign') flow.lastPending = step;
       flow[step] = without(flow[step], request);
       flow.inFlight += request.weight;
-      // Behind the other flows.
+      // The flow goes behind the others at each step.
       for (const each of steps) eligible[request.priority][each].delete(flow);
       update(flow, request);
       return request;
@@ -169,7 +169,7 @@ export function createFairQueue<T extends QueuedRequest>(maxInFlight: number): F
 }
 
 type PendingStep = Exclude<Step, 'sign'>;
-/** The pending steps of a flow take turns. */
+/** By the step of the last pending request: the order in which the steps are tried for the next one. */
 const pendingAfter: Readonly<Record<PendingStep, readonly PendingStep[]>> = {
   attest: ['approve', 'refuse', 'attest'],
   approve: ['refuse', 'attest', 'approve'],

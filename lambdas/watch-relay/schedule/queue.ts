@@ -14,13 +14,13 @@ export interface Arrival {
   readonly requester: string;
   readonly priority: PriorityClass;
   readonly step: Step;
-  /** Places of its flow; 1 unless given. */
+  /** Places of the flow that the request takes while it is in flight; default: 1. */
   readonly weight?: number;
   /** When the request was created, by the API server's clock. */
   readonly createdAt: Instant;
 }
 
-/** One object with few fields: up to 50 000 may wait while the endpoint is down. */
+/** Small, since 50 000 may wait while the endpoint is down. */
 interface Entry extends Pick<Arrival, 'requester' | 'priority' | 'createdAt'> {
   readonly key: RequestKey;
   step: Step;
@@ -55,7 +55,7 @@ export type QueueCounts = Readonly<Record<PriorityClass, { readonly ready: numbe
 export interface RequestQueue {
   /** `backlogged`: the requester's backlog has reached `backlogSize`. Reported once, until the backlog is empty again. */
   add(key: RequestKey, arrival: Arrival): 'backlogged' | undefined;
-  /** The step that the request waits for or is at. */
+  /** The step that the request waits for, or that a worker does now. */
   stepOf(uid: string): Step | undefined;
   /** The next request at one of these steps; only this worker has it until `done` or `retry`. */
   take(admitted?: readonly Step[]): Taken | undefined;
@@ -67,7 +67,7 @@ export interface RequestQueue {
   counts(): QueueCounts;
   /** Age of the oldest request in the queue or in flight; 0 if the queue is empty. */
   oldestSeconds(now: Instant): Readonly<Record<PriorityClass, number>>;
-  /** The most requests that one requester has ready. */
+  /** How many requests the requester with the most has ready. */
   longest(): number;
   /** Drops all entries; the queue stays empty. */
   close(): void;
@@ -194,7 +194,7 @@ export function createRequestQueue(clock: Clock, maxInFlightPerRequester: number
 
     forget(uid) {
       const entry = entries.get(uid);
-      // An entry in flight stays, or the key could be added again and get a second worker.
+      // An entry in flight stays: otherwise the key could be added again and get a second worker.
       if (entry?.state === 'inFlight') entry.update = 'deleted';
       else if (entry !== undefined) drop(entry);
     },

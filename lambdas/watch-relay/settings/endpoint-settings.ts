@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 
 /** How calls to the endpoint are authenticated. */
 export type Caller =
-  /** The front door admits every caller, or admits the relay by its address: the dev server. */
+  /** For a front door that admits every caller, such as the dev server, or admits the relay by its IP address. */
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'tokenFile'; readonly path: string }
   | { readonly kind: 'role'; readonly arn: string; readonly region?: string };
@@ -13,7 +13,7 @@ interface Endpoint {
   readonly cluster: string;
 }
 
-/** The cluster is named in the URL, or by `--cluster`, or in both alike. */
+/** The URL or `--cluster` names the cluster. If both do, the names must be equal. */
 export function endpointOf(text: string, cluster: string | undefined, flag = '--url'): Endpoint {
   let url: URL;
   try {
@@ -23,7 +23,7 @@ export function endpointOf(text: string, cluster: string | undefined, flag = '--
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new InvalidArgumentError(`${flag} ${text}: not http or https`);
-  // The value is not repeated, since it may contain a secret.
+  // The message omits the URL, since it may contain a secret.
   if (url.username !== '' || url.password !== '') throw new InvalidArgumentError(`${flag}: must not carry credentials`);
   if (url.search !== '' || url.hash !== '')
     throw new InvalidArgumentError(`${flag}: must not have a query or fragment`);
@@ -39,26 +39,26 @@ export function endpointOf(text: string, cluster: string | undefined, flag = '--
   return { url: `${url.origin}${named === undefined ? `${path}/v1/clusters/${name}` : path}`, cluster: name };
 }
 
-/** The URL of attest, if it is another one. It gets the same credentials, so it must be as private as the endpoint. */
+/** The URL of attest, if it is separate. It gets the same credentials, so it must be as private as the endpoint. */
 export function attestEndpoint(text: string | undefined, endpoint: Endpoint): string | undefined {
   if (text === undefined || text === '') return undefined;
   const { url } = endpointOf(text, endpoint.cluster, '--attest-url');
   const [there, here] = [new URL(url), new URL(endpoint.url)];
   if (there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))) return url;
-  throw new InvalidArgumentError('--attest-url: must be https, or on this machine, as --url is');
+  throw new InvalidArgumentError('--attest-url: must use https, or be on this machine, as --url does');
 }
 
-/** Commander has refused both flags together. */
+/** Commander refuses `--token-file` together with `--caller-role`. */
 export function parseCaller(
   { tokenFile, callerRole: arn }: { readonly tokenFile?: string; readonly callerRole?: string },
   environment: Readonly<Record<string, string | undefined>>,
   endpoint: string,
 ): Caller {
   if (tokenFile === undefined && arn === undefined) return { kind: 'anonymous' };
-  // A reader on the way could use a token for as long as it is valid, and a signature for five minutes.
+  // An eavesdropper could use a token for as long as it is valid, and a signature for five minutes.
   if (!isPrivate(new URL(endpoint)))
     throw new InvalidArgumentError(
-      `--url ${endpoint}: must be https, or on this machine, for credentials to be sent there`,
+      `--url ${endpoint}: must use https, or be on this machine, since credentials are sent there`,
     );
   if (tokenFile !== undefined) return { kind: 'tokenFile', path: tokenFile };
   if (arn === undefined || !/^arn:aws(-[a-z]+)*:iam::\d{12}:role\/[\w+=,.@/-]+$/.test(arn))

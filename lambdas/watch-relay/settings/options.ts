@@ -24,7 +24,7 @@ export interface RelayPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** If present, only its holder works. */
+  /** If set, only the holder of this lease works. */
   readonly lease?: KubernetesLease;
 }
 
@@ -33,6 +33,6 @@ export interface SignerPolicy {
   readonly approval: 'manual' | 'approve';
   readonly kind: ProfileKind;
   readonly attestation?: ProfileAttestation;
-  /** If the cluster has no attest function: the rules that the relay applies in its place. */
-  readonly judgedHere?: Profile;
+  /** Set if the cluster has no attest function: the relay then checks pending requests by this profile itself. */
+  readonly localProfile?: Profile;
 }

@@ -8,7 +8,7 @@ import { defaultInFlightPerRequester } from './signers.ts';
 import { webhookFlags, webhookOf } from './webhook-settings.ts';
 import type { WebhookFlags, WebhookSettings } from './webhook-settings.ts';
 
-/** Webhook clients have as many connections as the relay's own calls, so that neither waits for the other. */
+/** As many for webhook clients as for the relay's own calls, so that neither waits for the other. */
 export function endpointConnections({ concurrency, webhook }: Pick<RelaySettings, 'concurrency' | 'webhook'>): number {
   return webhook === undefined ? concurrency : 2 * concurrency;
 }
@@ -54,7 +54,7 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
   readonly cluster: string;
   /** `…/v1/clusters/<name>`. */
   readonly endpointUrl: string;
-  /** Of attest, if it is another one: a function URL leads to one function only. */
+  /** Set if attest has its own URL: a Lambda function URL leads to one function only. */
   readonly attestUrl: string | undefined;
   readonly caller: Caller;
   /** Names this replica in the lease, in Events and to AWS; the host name if undefined. */
@@ -91,7 +91,7 @@ Examples:
   watch-relay --url https://sign.example.com --cluster prod --signer-name k8s.example.com/web
   watch-relay --url https://sign.example.com --cluster prod --config countersign.yaml
 
-Exit codes: 0 stopped by a signal, 1 stopped by a second one, or a defect, 2 usage, 3 kubeconfig, another file or a port.`;
+Exit codes: 0 stopped by a signal, 1 stopped by a second signal or a defect, 2 usage, 3 unusable file or port.`;
 
 function createProgram(): Command {
   const program = new Command('watch-relay')
@@ -100,7 +100,7 @@ function createProgram(): Command {
       'Forwards approved CertificateSigningRequests to a countersign endpoint and writes the certificates back.',
     )
     .option('--url <URL>', 'the endpoint, or its /v1/clusters/<name>')
-    .option('--attest-url <URL>', 'URL of attest, if it is another one (frontDoor: functionUrl)')
+    .option('--attest-url <URL>', 'URL of attest, if it differs from --url (frontDoor: functionUrl)')
     .option('--cluster <NAME>', 'name of this cluster, unless the URL contains it')
     .option('--endpoint-ca <FILE>', "CAs to trust for the endpoint instead of the system's", file)
     .option('--token-file <FILE>', 'send the endpoint the token in this file, which is read for each call', file)
@@ -125,7 +125,7 @@ function createProgram(): Command {
     )
     .option('--concurrency <N>', 'requests in flight at most, 1 to 256', wholeNumber(1, 256), 32)
     .option('--drain-seconds <N>', 'how long to wait for requests in flight after SIGTERM', wholeNumber(0, 3_600), 20)
-    .option('--leader-elect', 'of several replicas only one works')
+    .option('--leader-elect', 'elect a leader, so that only one replica works')
     .option('--lease-namespace <NAMESPACE>', 'default: countersign-system')
     .option('--lease-name <NAME>', 'default: countersign-watch-relay')
     .option(

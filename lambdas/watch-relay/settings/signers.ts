@@ -6,19 +6,19 @@ import type { RelayOptions } from './options.ts';
 
 export type SignerOptions = Pick<RelayOptions, 'signerNames' | 'policies' | 'inFlightPerRequester'>;
 
-/** As `limits.inFlightPerRequester` of countersign.yaml. */
+/** The default of `limits.inFlightPerRequester` in countersign.yaml too. */
 export const defaultInFlightPerRequester = 24;
 
 /** Without the file another approver decides, and nothing is attested before sign asks for it. */
-export function signersOf(signerNames: readonly string[], inFlightPerRequester: number): SignerOptions {
+export function signersFromFlags(signerNames: readonly string[], inFlightPerRequester: number): SignerOptions {
   return { signerNames, policies: new Map(), inFlightPerRequester };
 }
 
 /**
- * Of the file the relay uses `approval`, `limits.inFlightPerRequester` and the kind and attestation of each profile. It
- * uses whole profiles only if the cluster has no attest function that applies them. A problem is text for the operator.
+ * The relay uses `approval`, `limits.inFlightPerRequester`, and the kind and attestation of each profile. It uses whole
+ * profiles only if the cluster has no attest function that applies them. A problem is text for the operator.
  */
-export function signersIn(yamlText: string, fileName: string, cluster: string): Result<SignerOptions, string> {
+export function signersFromFile(yamlText: string, fileName: string, cluster: string): Result<SignerOptions, string> {
   const parsed = parseConfiguration(yamlText, fileName);
   if (!parsed.ok)
     return failure(
@@ -39,7 +39,7 @@ export function signersIn(yamlText: string, fileName: string, cluster: string): 
         approval: approval.get(signerName) ?? 'manual',
         kind,
         ...(attestation === undefined ? {} : { attestation }),
-        ...(configuration.attestation === undefined ? { judgedHere: profile } : {}),
+        ...(configuration.attestation === undefined ? { localProfile: profile } : {}),
       } as const;
       return [signerName, policy];
     }),

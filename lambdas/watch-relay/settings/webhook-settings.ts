@@ -5,10 +5,10 @@ import type { ListenAddress } from './flag-values.ts';
 
 export interface WebhookSettings {
   readonly address: ListenAddress;
-  /** PEM files; the server uses new ones when they are replaced. */
+  /** PEM files. When they are replaced, the server uses the new ones. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** Every caller must meet each of these two that is given. */
+  /** At least one of `tokenFile` and `client` is set. If both are, a caller must satisfy both. */
   readonly tokenFile?: string;
   readonly client?: {
     readonly caFile: string;
@@ -32,7 +32,7 @@ export const webhookFlags: readonly Option[] = [
     'host:port or :port: serve webhook clients over TLS and forward the stored request for them (default: off)',
   ).argParser(listenAddress),
   new Option('--webhook-cert <FILE>', "the server's certificate").argParser(file),
-  new Option('--webhook-key <FILE>', 'its key').argParser(file),
+  new Option('--webhook-key <FILE>', "the key of the server's certificate").argParser(file),
   new Option('--webhook-token-file <FILE>', 'the token that every caller must present').argParser(file),
   new Option('--webhook-client-ca <FILE>', "the only CA of callers' certificates").argParser(file),
   new Option('--webhook-client-subject <SUBJECT>', "subject of every caller's certificate: O=example,CN=caller"),

@@ -5,7 +5,7 @@ import type { WebhookSettings } from '../settings/webhook-settings.ts';
 
 export interface WebhookCaller {
   readonly authorization: string | undefined;
-  /** Of the TLS client, only if this handshake verified it with the configured CA. */
+  /** The TLS client's, only if this handshake verified it with the configured CA. */
   readonly certificate: X509Certificate | undefined;
 }
 
@@ -29,14 +29,14 @@ export async function authenticateCaller(
     if (!expected.ok) return expected.problem;
     if (expected.value.length < leastTokenLength)
       return `token file ${tokenFile}: shorter than ${leastTokenLength} characters`;
-    const shown = /^Bearer ([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
-    if (shown === undefined) return 'no bearer token';
-    if (!sameText(shown, expected.value)) return 'another bearer token';
+    const presented = /^Bearer ([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
+    if (presented === undefined) return 'no bearer token';
+    if (!sameText(presented, expected.value)) return 'wrong bearer token';
   }
-  return tokenFile === undefined && client === undefined ? 'no way in is configured' : undefined;
+  return tokenFile === undefined && client === undefined ? 'neither a token nor a client CA is configured' : undefined;
 }
 
-/** In the order of the certificate. Node writes one attribute a line and escapes separators (RFC 2253 §2.4). */
+/** Attributes in the order of the certificate. Node writes one on each line and escapes separators (RFC 2253 §2.4). */
 export function subjectOf({ subject }: X509Certificate): string {
   return subject.split('\n').join(',');
 }

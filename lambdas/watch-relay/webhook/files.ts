@@ -8,22 +8,22 @@ import type { Log } from '../runtime/log.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
-/** cert-manager renews days before the end. Polling, because replaced symbolic links notify no file watcher. */
+/** cert-manager renews days before a certificate expires. File watchers do not report replaced symbolic links. */
 const pollMilliseconds = 10_000;
 
-export interface KeptFiles {
+export interface TlsFiles {
   current(): SecureContextOptions;
   onChange(use: (context: SecureContextOptions) => void): void;
   close(): void;
 }
 
 /**
- * The server's certificate, key and CA as the files contain them now. Throws a sentence if they cannot be used at the
- * start; later the last usable ones stay in use, and the problem is logged.
+ * The server's certificate, key and client CA, read again when the files change. Throws a sentence if they cannot be used at
+ * the start. If they cannot be used later, the last usable ones stay in use, and the problem is logged.
  */
-export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): KeptFiles {
+export function watchTlsFiles(settings: WebhookSettings, clock: Clock, log: Log): TlsFiles {
   let current = load(settings);
-  let complaint = '';
+  let lastProblem = '';
   let use = (_context: SecureContextOptions): void => {};
   let cancel = clock.after(pollMilliseconds, poll);
 
@@ -31,16 +31,16 @@ export function keepFiles(settings: WebhookSettings, clock: Clock, log: Log): Ke
     cancel = clock.after(pollMilliseconds, poll);
     try {
       const next = load(settings);
-      complaint = '';
+      lastProblem = '';
       if (isDeepStrictEqual(next, current)) return;
       use(next);
       current = next;
       log.info({}, 'webhook: new certificate in use');
     } catch (error) {
       const detail = errorMessage(error);
-      // Logged once: at one poll only half of the files may have been replaced.
-      if (detail !== complaint) log.error({ detail }, 'webhook: new certificate cannot be used');
-      complaint = detail;
+      // The same problem is logged once, not at each poll.
+      if (detail !== lastProblem) log.error({ detail }, 'webhook: new certificate cannot be used');
+      lastProblem = detail;
     }
   }
 
@@ -60,7 +60,7 @@ function load({ certFile, keyFile, client }: WebhookSettings): SecureContextOpti
     minVersion: 'TLSv1.2',
     // A resumed session would keep the verification of an earlier handshake, even after the CA was replaced.
     secureOptions: constants.SSL_OP_NO_TICKET,
-    // Without it Node would trust the system's CAs, which certify any client.
+    // Without `ca` Node would trust the system's CAs, which certify any client.
     ...(client === undefined ? {} : { ca: read('--webhook-client-ca', client.caFile) }),
   };
   must('--webhook-cert, --webhook-key', () => createSecureContext(context));

@@ -99,7 +99,7 @@ async function forward(
   return answerOf(answer, posted, phase.object.request, key, log);
 }
 
-/** Conditions are not compared: only the stored ones are used, and they may be newer. */
+/** Conditions are not compared: the relay uses only the stored ones, which may be newer. */
 function differenceOf(posted: JsonObject, stored: JsonObject): string | undefined {
   const uid = (object: JsonObject): unknown => (object['metadata'] as JsonObject | undefined)?.['uid'];
   if (uid(posted) !== uid(stored)) return 'metadata.uid';
@@ -126,7 +126,7 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
     case 'busy':
       return busy(answer.retryAfterSeconds);
     case 'unauthorized':
-      // About the relay, not about its client: a 401 would mislead the client's operator.
+      // The endpoint refuses the relay, not its client: a 401 would mislead the client's operator.
       log.error({ ...key, detail: answer.message }, 'webhook: the endpoint refuses the relay');
       return busy();
     case 'unexpected':

@@ -1,4 +1,4 @@
-/** TLS, limits and callers in front of the webhook proxy. */
+/** The HTTPS server of the webhook proxy: TLS, limits, authentication of callers. */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,11 +15,11 @@ import type { Log } from '../runtime/log.ts';
 import { authenticateCaller } from './caller.ts';
 import { busy } from './proxy.ts';
 import type { WebhookProxy } from './proxy.ts';
-import { keepFiles } from './files.ts';
+import { watchTlsFiles } from './files.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 
 export interface WebhookServerOptions {
-  /** Calls in flight at most; further ones are answered with busy. */
+  /** Calls in flight at most; further calls are answered with busy. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -33,7 +33,7 @@ export interface WebhookServer {
   close(graceMilliseconds: number): Promise<void>;
 }
 
-/** Less than the client's own 30 s, so that it gets an answer. */
+/** Less than the client's own timeout of 30 s, so that the client gets an answer. */
 const answerMilliseconds = 25_000;
 /** Many more than callers need: any client can open connections, at some kilobytes each. */
 const connectionLimits = { total: 256, perAddress: 64 };
@@ -44,13 +44,13 @@ export async function serveWebhook(
   proxy: WebhookProxy,
   { concurrency, clock, log, answered }: WebhookServerOptions,
 ): Promise<WebhookServer> {
-  const files = keepFiles(settings, clock, log);
+  const files = watchTlsFiles(settings, clock, log);
   const server = createServer({
     ...files.current(),
     // An invalid certificate gets a 401 instead of a broken connection.
     requestCert: settings.client !== undefined,
     rejectUnauthorized: false,
-    // Callers are in the same network, so a longer handshake is an idle connection.
+    // Callers are in the same network, so their handshakes take milliseconds.
     handshakeTimeout: 3_000,
     headersTimeout: 5_000,
     requestTimeout: 15_000,
@@ -102,11 +102,11 @@ export async function serveWebhook(
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const answered = await respond(request, response);
-    if (answered === undefined || response.destroyed) return void response.destroy();
-    const ending = server.listening && request.complete ? {} : { connection: 'close' };
-    const { statusCode, headers, body } = answered;
-    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...ending }).end(body);
+    const reply = await respond(request, response);
+    if (reply === undefined || response.destroyed) return void response.destroy();
+    const closing = server.listening && request.complete ? {} : { connection: 'close' };
+    const { statusCode, headers, body } = reply;
+    response.writeHead(statusCode, { ...headers, 'content-length': Buffer.byteLength(body), ...closing }).end(body);
   }
 
   server.on('request', (request, response) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { signersIn } from '../../../../lambdas/watch-relay/settings/signers.ts';
+import { signersFromFile } from '../../../../lambdas/watch-relay/settings/signers.ts';
 import type { SignerOptions } from '../../../../lambdas/watch-relay/settings/signers.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, objects, podTemplate, template } from './helm.ts';
@@ -78,7 +78,7 @@ function asksLeave({ policies }: SignerOptions): boolean {
 
 describe.skipIf(skip)('with a countersign.yaml', () => {
   test.each(Object.entries(files))('%s the chart gives what the relay makes of it, and no more', async (_, text) => {
-    const decoded = signersIn(text, 'countersign.yaml', 'prod');
+    const decoded = signersFromFile(text, 'countersign.yaml', 'prod');
     if (!decoded.ok) throw new Error(decoded.problem);
     const read = decoded.value;
     const rendered = objects(await template(plain, { values: { configuration: text } }));

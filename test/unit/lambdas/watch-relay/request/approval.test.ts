@@ -346,7 +346,7 @@ test('a signer of one’s own is approved for whom its profile names: attest jud
 
 describe('where the cluster attests nothing', () => {
   const cluster = defaultCluster('c', { maxTtlSeconds: 3_600 });
-  const policy: SignerPolicy = { ...unattested, judgedHere: cluster.profiles.get(client)! };
+  const policy: SignerPolicy = { ...unattested, localProfile: cluster.profiles.get(client)! };
 
   test('the profile is applied here, after the review, and nobody is asked', async () => {
     const done = await attempt({ policy });
@@ -380,8 +380,8 @@ describe('where the cluster attests nothing', () => {
       sans: { dns: [], email: [], ip: [], uri: [], required: false },
     } as const;
     const subject = { commonNames: ['web'], organizations: [], commonNameRequired: true } as const;
-    const judgedHere = { ...profile, custom, subject, requester: { users: ['jane'], groups: [] } };
-    const own: Case = { policy: { approval: 'approve', kind: 'custom', judgedHere }, signer: 'example.com/web' };
+    const localProfile = { ...profile, custom, subject, requester: { users: ['jane'], groups: [] } };
+    const own: Case = { policy: { approval: 'approve', kind: 'custom', localProfile }, signer: 'example.com/web' };
     const request = { subject: { CN: 'web' } };
     expect(await attempt({ ...own, request, user: 'jane' })).toMatchObject({ result: 'approved' });
     expect(await attempt({ ...own, request, user: 'joe' })).toMatchObject({

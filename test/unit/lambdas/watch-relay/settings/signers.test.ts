@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { signersIn, signersOf } from '../../../../../lambdas/watch-relay/settings/signers.ts';
+import { signersFromFile, signersFromFlags } from '../../../../../lambdas/watch-relay/settings/signers.ts';
 
 const file = 'examples/attestation.yaml';
 const text = readFileSync(resolve(import.meta.dirname, '../../../../..', file), 'utf8');
 
 test('of countersign.yaml the relay takes who the signers are, who approves, and what is attested', () => {
-  const read = signersIn(text, file, 'prod');
+  const read = signersFromFile(text, file, 'prod');
   if (!read.ok) throw new Error(read.problem);
   expect(read.value.signerNames.toSorted()).toEqual([
     'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws',
@@ -26,29 +26,29 @@ test('of countersign.yaml the relay takes who the signers are, who approves, and
 });
 
 test('what nobody says is manual', () => {
-  const read = signersIn(text, file, 'legacy');
+  const read = signersFromFile(text, file, 'legacy');
   if (!read.ok) throw new Error(read.problem);
   expect([...read.value.policies.values()].map(({ approval }) => approval)).toEqual(['manual', 'manual']);
 });
 
 test('the limit is that of the file', () => {
-  const read = signersIn(text.replace('inFlightPerRequester: 24', 'inFlightPerRequester: 3'), file, 'prod');
+  const read = signersFromFile(text.replace('inFlightPerRequester: 24', 'inFlightPerRequester: 3'), file, 'prod');
   expect(read).toMatchObject({ value: { inFlightPerRequester: 3 } });
 });
 
 test('another cluster, or a file that is wrong, is said with its place', () => {
-  expect(signersIn(text, file, 'staging')).toEqual({
+  expect(signersFromFile(text, file, 'staging')).toEqual({
     ok: false,
     problem: 'examples/attestation.yaml has no cluster staging (it has prod, legacy)',
   });
-  expect(signersIn('version: 1\nclusters: { prod: { approvals: {} } }\n', 'c.yaml', 'prod')).toEqual({
+  expect(signersFromFile('version: 1\nclusters: { prod: { approvals: {} } }\n', 'c.yaml', 'prod')).toEqual({
     ok: false,
     problem: expect.stringMatching(/^c\.yaml:2:\d+: clusters\.prod\.approvals unknown key "approvals"/) as unknown,
   });
 });
 
 test('flags alone leave every decision to somebody else', () => {
-  expect(signersOf(['a.example.com/b'], 3)).toEqual({
+  expect(signersFromFlags(['a.example.com/b'], 3)).toEqual({
     signerNames: ['a.example.com/b'],
     policies: new Map(),
     inFlightPerRequester: 3,
