@@ -45,7 +45,7 @@ export function attestEndpoint(text: string | undefined, endpoint: Endpoint): st
   const { url } = endpointOf(text, endpoint.cluster, '--attest-url');
   const [there, here] = [new URL(url), new URL(endpoint.url)];
   if (there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))) return url;
-  throw new InvalidArgumentError('--attest-url: must use https, or be on this machine, as --url does');
+  throw new InvalidArgumentError('--attest-url: must be https, or on this machine, as --url is');
 }
 
 /** Commander refuses `--token-file` together with `--caller-role`. */
@@ -58,7 +58,7 @@ export function parseCaller(
   // An eavesdropper could use a token for as long as it is valid, and a signature for five minutes.
   if (!isPrivate(new URL(endpoint)))
     throw new InvalidArgumentError(
-      `--url ${endpoint}: must use https, or be on this machine, since credentials are sent there`,
+      `--url ${endpoint}: must be https, or on this machine, since credentials are sent there`,
     );
   if (tokenFile !== undefined) return { kind: 'tokenFile', path: tokenFile };
   if (arn === undefined || !/^arn:aws(-[a-z]+)*:iam::\d{12}:role\/[\w+=,.@/-]+$/.test(arn))

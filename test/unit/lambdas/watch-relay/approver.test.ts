@@ -227,7 +227,7 @@ describe('where somebody else approves', () => {
     expect(server.count('reviewAccess') + server.count('updateApproval')).toBe(0);
     expect([...server.events.values()][0]).toMatchObject({
       reason: 'TofuNodeTaken',
-      note: expect.stringMatching(/would not be signed.*taken/) as unknown,
+      note: expect.stringMatching(/will not be signed.*taken/) as unknown,
     });
     expect(await first.metric(/decisions_total\{.*decision="noted",code="TofuNodeTaken"/)).toBe(1);
     first.stop();

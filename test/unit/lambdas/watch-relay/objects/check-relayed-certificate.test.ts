@@ -36,7 +36,7 @@ test.each<[string, string, string]>([
   ['a broken intermediate', `${goodPem}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`, 'parsed'],
   ['a CA certificate', caPem, 'CA'],
   ['a certificate for another key', otherPem, 'another key'],
-  ['the leaf second', otherPem + goodPem, 'no CA'],
+  ['the leaf second', otherPem + goodPem, 'not a CA'],
   ['far too many', goodPem.repeat(1_000), 'too long'],
 ])('%s is not written', (_, pem, problem) => {
   expect(certificateProblem(pem, request.bytes)).toContain(problem);
@@ -44,8 +44,8 @@ test.each<[string, string, string]>([
 
 test.each<[string, string, string]>([
   ['a certificate of nobody in the chain', goodPem + caPem, 'did not issue'],
-  ['a leaf', goodPem + otherPem, 'no CA'],
-  ['the same leaf again', goodPem + goodPem, 'no CA'],
+  ['a leaf', goodPem + otherPem, 'not a CA'],
+  ['the same leaf again', goodPem + goodPem, 'not a CA'],
   ['a CA of the right name and another key', goodPem + strangerPem, 'did not issue'],
   ['the next but one', goodPem + middlePem, 'did not issue'],
   ['its issuer, and a foreign CA behind it', goodPem + issuerPem + caPem, 'did not issue'],
