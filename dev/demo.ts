@@ -11,7 +11,7 @@ import { errorMessage } from '../core/outcome/error-message.ts';
 
 const scenarios: readonly [Scenario, ...Scenario[]] = [signScenario, hijackScenario, joinScenario];
 const exitCodes = { ok: 0, failed: 1, usage: 2, configuration: 3 } as const;
-/** Far more than any scenario takes: a demo that hangs is a demo that fails. */
+/** Much longer than any scenario takes. A demo that hangs fails after this time. */
 const patienceMilliseconds = 30_000;
 
 const helpText = `Shows the whole path of a certificate request on this machine, in seconds: no cloud, cluster or container.
@@ -29,10 +29,10 @@ Examples:
   npm run demo -- join
   npm run demo -- sign --kubeconfig ~/.kube/config
 
-Exit codes: 0 all it shows was seen to hold, 1 something does not hold, 2 usage, 3 no such file.
+Exit codes: 0 all checks passed, 1 a check failed, 2 usage, 3 no such file.
 `;
 
-/** What a test may change; nothing of it can be reached from the command line. */
+/** What a test may change. The command line cannot. */
 export interface DemoOverrides extends Partial<DemoWorld> {
   readonly patienceMilliseconds?: number;
 }
@@ -48,7 +48,7 @@ export async function main(argv: readonly string[], overrides: DemoOverrides = {
   const started = performance.now();
   const patience = overrides.patienceMilliseconds ?? patienceMilliseconds;
   terminal.line(`Countersign demo: ${scenario.summary}.`);
-  // Interrupted, it still cleans up: a real cluster is left as it was found.
+  // An interrupted demo still cleans up, so that a real cluster stays unchanged.
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort();
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);

@@ -1,4 +1,4 @@
-/** `npm run dev`: the signing stack on loopback, kept serving, for any client of the webhook protocol. */
+/** `npm run dev`: serves the signing stack on loopback, for any client of the webhook protocol. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,7 +23,7 @@ Usage: npm run dev -- [options]
   --port PORT      on 127.0.0.1; 0 takes a free one (default: ${defaultPort})
   --cluster NAME   the cluster to serve (default: demo); with --config one of that file instead of all
   --max-ttl TTL    longest lifetime of a certificate, such as 24h, 90m, 30d (default: ${defaultTtl}); not with --config
-  --data DIR       keep CA and ledger in DIR/NAME, so that a restart goes on where it was; else all is in memory
+  --data DIR       keep CA and ledger in DIR/NAME across restarts (default: in memory)
   --config FILE    a countersign.yaml instead of the four kubernetes.io signers
   --help
 
@@ -41,7 +41,7 @@ interface Settings {
   readonly clusters: readonly ClusterConfiguration[];
   readonly dataFolder?: string;
 }
-/** What to do, or the message and the exit code. */
+/** The settings, or the message and the exit code. */
 type Parsed = { readonly settings: Settings } | { readonly text: string; readonly code: number };
 
 export interface Output {
@@ -180,7 +180,7 @@ function banner({ clusters, dataFolder }: Settings, url: string): string {
   return `${parts.join('\n')}\nStop with Ctrl-C.\n`;
 }
 
-/** Over plain http such a client sends no credentials, so the user has none. */
+/** The user has no credentials, since a webhook client sends none over plain HTTP. */
 function webhookKubeconfig(server: string): string {
   return [
     'apiVersion: v1',
@@ -193,7 +193,7 @@ function webhookKubeconfig(server: string): string {
   ].join('\n');
 }
 
-/** A line for people on a terminal; JSON on standard error for everything else. */
+/** One line of text per request on a terminal, otherwise JSON on standard error. */
 function requestLog(): (entry: CallLogEntry) => void {
   if (process.stdout.isTTY) return (entry) => process.stdout.write(`${logLine(entry)}\n`);
   const formatters = { level: (label: string) => ({ level: label }) };
@@ -235,7 +235,7 @@ function logLine({
   ].join('  ');
 }
 
-/** npm and the terminal may each pass on the same Ctrl-C; one that comes a second later is meant: at once. */
+/** npm and the terminal may each forward the same Ctrl-C. A second Ctrl-C, more than a second later, ends the process at once. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     let first: number | undefined;

@@ -1,8 +1,7 @@
 /**
- * A small stand-in for AWS, in this process: machines that sign with credentials of their own, an STS that finds out who
- * signed, an EC2 that describes them. It is as strict where the demo needs it: STS computes the signature over the request
- * that it got, so a proof that was made for another one is refused. Machines have no signed identity document: nothing here
- * sends one.
+ * A small stand-in for AWS, in this process: machines that sign requests with their own credentials, an STS that finds the
+ * signer, and an EC2 that describes the machines. STS verifies the signature over the request that it received, so it refuses
+ * evidence that was made for another request. Machines have no signed identity document (aws/v1).
  */
 import { createHash, createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { AwsPorts, StsAnswer, StsRequest } from '../../core/attestation/aws/endpoints.ts';
@@ -13,16 +12,16 @@ export interface StandInAws {
   readonly account: string;
   readonly region: string;
   readonly ports: AwsPorts;
-  /** A running instance, tagged with its name and as the cluster's. */
+  /** Starts an instance with the tags `Name` and the cluster's. */
   readonly launch: (name: string) => StandInMachine;
-  /** What a principal that may tag instances can do. */
+  /** Changes the tag `Name`, as a principal that may tag instances can. */
   readonly rename: (instanceId: string, name: string) => void;
 }
 
-/** What software on an instance can get: from the metadata service, and with its credentials. */
+/** What software on an instance can get from the metadata service, and make with the instance's credentials. */
 export interface StandInMachine {
   readonly instanceId: string;
-  /** As its node object has it. */
+  /** As in the Node object. */
   readonly providerId: string;
   /** What its metadata service answers, below `/latest/`. */
   readonly metadata: (path: string) => string | undefined;
@@ -37,7 +36,7 @@ interface Credentials {
   readonly instanceId: string;
 }
 
-/** Obviously not a real value. */
+/** An account that is obviously not real. */
 const [account, region] = ['000011112222', 'eu-central-1'];
 const zone = `${region}a`;
 const stsHost = `sts.${region}.amazonaws.com`;
@@ -186,7 +185,7 @@ function getCallerIdentity({ host, path, headers }: StsRequest, known: ReadonlyM
   const signed = { host, query, id: headers[signedHeader] ?? '', time };
   if (credentials === undefined || !sameText(signatureOf(credentials.secret, signed), value('X-Amz-Signature')))
     return stsAnswer(403, {
-      Error: { Type: 'Sender', Code: 'SignatureDoesNotMatch', Message: 'not as it was signed' },
+      Error: { Type: 'Sender', Code: 'SignatureDoesNotMatch', Message: 'the request was changed after it was signed' },
     });
   const { instanceId } = credentials;
   return stsAnswer(200, {

@@ -1,6 +1,6 @@
 /**
- * The front of an API server, before the stand-in that believes every impersonation header (csr-api.ts): TLS with a certificate
- * of the cluster's CA, logins by bootstrap token or client certificate. Anonymous users can read only `cluster-info`.
+ * TLS and authentication in front of csr-api.ts, which accepts every impersonation header: a certificate of the cluster's CA,
+ * logins by bootstrap token or client certificate. Anonymous users can read only `cluster-info`.
  */
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
 import { request as forward } from 'node:http';
@@ -31,12 +31,12 @@ export interface ApiFront {
 }
 
 export interface ApiFrontOptions {
-  /** Of the stand-in behind it. */
+  /** URL of csr-api.ts, to which calls are forwarded. */
   readonly target: string;
   readonly token: BootstrapToken;
   /** PEM: the CA of client certificates. */
   readonly clientCa: string;
-  /** The clock that validity is checked with: a demo cannot wait for a day. */
+  /** The clock for checks of validity. The demo sets it forward instead of waiting for a day. */
   readonly now: () => number;
 }
 
@@ -83,13 +83,13 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
     request.pipe(behind);
   }
 
-  // Checked in whoIs: OpenSSL knows only this machine's time.
+  // whoIs checks the certificate, since OpenSSL would use the time of this machine.
   const login = { requestCert: true, rejectUnauthorized: false, ca: clientCa };
   const server = createServer({ ...(await servingCertificate(authority)), ...login }, (request, response) => {
     try {
       answer(request, response);
     } catch {
-      response.destroy(); // what stands in the request line need not make a URL
+      response.destroy(); // the request line holds no valid URL
     }
   });
   await new Promise<void>((ready) => {
@@ -108,7 +108,7 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
   };
 }
 
-/** As kubeadm makes it and kube-controller-manager's bootstrapsigner signs it. */
+/** The ConfigMap that kubeadm creates and kube-controller-manager's bootstrapsigner signs. */
 function clusterInfo(server: string, caPem: string, token: BootstrapToken): object {
   const kubeconfig = JSON.stringify({
     apiVersion: 'v1',
@@ -123,7 +123,7 @@ function clusterInfo(server: string, caPem: string, token: BootstrapToken): obje
   };
 }
 
-/** kubeadm's: of the API server itself, and none of the CAs that sign for nodes. */
+/** The CA of the API server's certificate, as kubeadm makes it. It signs no certificates of nodes. */
 function clusterCa(): Promise<Authority> {
   return temporaryCa(
     {

@@ -15,12 +15,12 @@ import type { CsrStore, Requester } from './csr-store.ts';
 
 export interface CsrApi {
   readonly url: string;
-  /** A kubeconfig (YAML, which JSON is too) that points at it; an administrator's, or this user's. */
+  /** A kubeconfig for this server, in JSON; without `user`, the administrator's. */
   readonly kubeconfig: (user?: string) => string;
   readonly close: () => Promise<void>;
 }
 
-/** What a SubjectAccessReview asks, as far as an answer can depend on it here. */
+/** The fields of a SubjectAccessReview that answers can depend on here. */
 export interface Review {
   readonly user: string;
   readonly groups: readonly string[];
@@ -108,7 +108,7 @@ async function answer(
   );
 }
 
-/** Sorted by name; the continue token holds where the page ended and the version the first page showed. */
+/** Sorted by name. The continue token holds the last name of the page and the resourceVersion of the first page. */
 function list(store: CsrStore, query: URLSearchParams): Stored {
   const { after, version } = decodeContinue(query.get('continue')) ?? { after: '', version: String(store.version()) };
   const limit = Number(query.get('limit') ?? 0) || Number.POSITIVE_INFINITY;
@@ -134,7 +134,7 @@ function decodeContinue(token: string | null): { after: string; version: string 
     : (JSON.parse(Buffer.from(token, 'base64url').toString()) as { after: string; version: string });
 }
 
-/** `spec.signerName=…` and `metadata.name=…`, the two the real server has. */
+/** `spec.signerName=…` and `metadata.name=…`, the field selectors that the real server supports. */
 function selectorOf(query: URLSearchParams): (object: JsonObject) => boolean {
   const wanted = (query.get('fieldSelector') ?? '').split(',').map((part) => part.split('='));
   const value = (key: string): string | undefined => wanted.find(([name]) => name === key)?.at(-1);
@@ -144,7 +144,7 @@ function selectorOf(query: URLSearchParams): (object: JsonObject) => boolean {
     (name === undefined || objectOf(object['metadata'])['name'] === name);
 }
 
-/** One JSON event a line until the client goes or `timeoutSeconds` are over, with bookmarks when asked for. */
+/** Writes one JSON event per line until the client disconnects or `timeoutSeconds` are over, with bookmarks if requested. */
 function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse): void {
   const selected = selectorOf(query);
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -152,7 +152,7 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   const write = (type: string, object: object): void => void response.write(`${JSON.stringify({ type, object })}\n`);
 
   const asked = query.get('resourceVersion') ?? '';
-  // Without a version, or with 0, a watch begins with all there is.
+  // Without a version, or with 0, a watch begins with all existing objects.
   if (asked === '' || asked === '0') for (const object of store.list('').filter(selected)) write('ADDED', object);
   const from = asked === '' || asked === '0' ? store.version() : Number(asked);
   const stop = store.watch(from, ({ type, object }) => {
@@ -176,7 +176,7 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   };
   const every = setInterval(bookmark, bookmarkMilliseconds);
   const seconds = Number(query.get('timeoutSeconds') ?? 0) || 1_800;
-  // A client that reads slowly keeps an ended answer open: nothing may be written to it any more.
+  // A slow client keeps the response open after its end, so all writers must stop.
   const quiet = (): void => {
     stop();
     clearInterval(every);

@@ -1,4 +1,4 @@
-/** Looking at and deciding on a CertificateSigningRequest object, as people around the relay do. */
+/** Reads and approves CertificateSigningRequest objects, as an approver does. */
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 
 export interface SeenCondition {
@@ -20,7 +20,7 @@ export function certificatePemIn(object: JsonObject): string | undefined {
   return typeof certificate === 'string' ? Buffer.from(certificate, 'base64').toString('utf8') : undefined;
 }
 
-/** With the condition that `kubectl certificate approve` adds, for a PUT to /approval. */
+/** The object with the condition that `kubectl certificate approve` adds, for a PUT to /approval. */
 export function approved(object: JsonObject): JsonObject {
   const condition = {
     type: 'Approved',

@@ -1,5 +1,5 @@
 /**
- * What a Kubernetes API server accepts of CertificateSigningRequests, certificates.k8s.io/v1, where a signer depends on it.
+ * The validation rules of the Kubernetes API server for CertificateSigningRequests (v1), as far as signers depend on them.
  * The real kube-apiserver passes the same tests (test/contract). Source: k8s.io/kubernetes
  * pkg/registry/certificates/certificates/strategy.go and pkg/apis/certificates/validation.
  */
@@ -9,7 +9,7 @@ import { objectOf } from '../../core/encoding/json-object.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 
-/** A "no" as metav1.Status has it. */
+/** A refusal, with the fields of metav1.Status. */
 export interface ApiProblem {
   readonly code: 400 | 404 | 405 | 409 | 410 | 413 | 415 | 422;
   readonly reason: string;
@@ -27,7 +27,7 @@ const decisions = ['Approved', 'Denied'];
 const mustBeTrue = new Set([...decisions, 'Failed']);
 
 /**
- * The object after a PUT on a subresource, or why the API server refuses the PUT. The same object where nothing changes.
+ * The object after a PUT on a subresource, or why the API server refuses the PUT. If nothing changes, the same object.
  * Neither subresource changes the spec.
  */
 export function written(old: JsonObject, subresource: 'approval' | 'status', sent: JsonObject, now: Instant): Stored {
@@ -100,7 +100,7 @@ function nextConditions(
   return sent.map((condition) => {
     const old = before.find(({ type }) => type === condition.type);
     if (subresource === 'status' && old !== undefined && decisions.includes(condition.type)) return old;
-    // What was sent without times gets those it had, or now.
+    // A condition without times keeps its earlier transition time, or gets the current time.
     return {
       lastUpdateTime: metaTime(now),
       lastTransitionTime: old?.['lastTransitionTime'] ?? metaTime(now),

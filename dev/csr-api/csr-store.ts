@@ -16,16 +16,16 @@ export interface Requester {
 export interface CsrStore {
   create(object: JsonObject, requester: Requester): Stored;
   get(name: string): Stored;
-  /** PUT on a subresource; the spec is never changed by it. */
+  /** PUT on a subresource. It never changes the spec. */
   update(name: string, subresource: 'approval' | 'status', object: JsonObject): Stored;
-  /** By name, from the one after `after` on. */
+  /** Sorted by name; only names after `after`. */
   list(after: string): readonly JsonObject[];
   readonly version: () => number;
-  /** All changes after this version, now and later; nothing when they are no longer known: list anew. */
+  /** All changes after this version, now and later. Undefined if some are no longer known: the client must list again. */
   readonly watch: (version: number, each: (change: Change) => void) => (() => void) | undefined;
 }
 
-/** Changes kept for watches that come back; a real server forgets after some minutes. */
+/** Number of changes kept for watches that resume. A real server keeps them for some minutes. */
 const keptChanges = 1_000;
 
 export function createCsrStore(now: () => Instant, history = createObjectHistory(keptChanges)): CsrStore {
@@ -62,7 +62,7 @@ export function createCsrStore(now: () => Instant, history = createObjectHistory
       const old = found(history.get(name), name);
       if (!old.ok) return old;
       const updated = written(old.object, subresource, object, now());
-      // A write that changes nothing is no event, and keeps its resourceVersion.
+      // A write that changes nothing causes no event and keeps the resourceVersion.
       if (!updated.ok || updated.object === old.object) return updated;
       return { ok: true, object: history.put(updated.object) };
     },

@@ -1,6 +1,6 @@
 /**
- * Serves a Lambda handler on loopback with node:http, and takes over what the front door does in AWS: limits on size
- * and time before anything is buffered, and only for callers who mean this server.
+ * Serves a Lambda handler on loopback with node:http. Like API Gateway in AWS, it limits size and time before it buffers a
+ * request, and it refuses requests for other host names.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net';
 import type { HttpAnswer, HttpEvent, HttpHandler } from '../../adapters/lambda/http.ts';
 
 export interface ServeOptions {
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** More than this is answered without being read into memory. */
+  /** A larger body is answered with `tooLarge` and not read into memory. */
   readonly maxBodyBytes: number;
   readonly tooLarge: HttpAnswer;
-  /** Something went wrong that no handler answered; the caller got a plain 500. */
+  /** The handler threw; the caller got a plain 500. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -21,18 +21,18 @@ export interface HttpService {
   readonly port: number;
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
-  /** Lets requests under way finish, for a moment, then cuts what is left. */
+  /** Waits for requests in progress, at most `drainMilliseconds`, then closes their connections. */
   readonly close: () => Promise<void>;
 }
 
-/** How long a stop waits for answers under way; the sign function's own limit is 25 s, but a user at a terminal does not wait that long. */
+/** Shorter than the sign function's own limit of 25 s, since a user at a terminal waits for the stop. */
 const drainMilliseconds = 5_000;
-/** A caller over the limit may go on sending this much while we ignore it, so that it reads our answer, not a reset. */
+/** Bytes beyond the limit that are read and dropped, so that the caller reads the answer and not a connection reset. */
 const discardBytes = 8 * 1024 * 1024;
 
 export async function serveHttp(handler: HttpHandler, options: ServeOptions): Promise<HttpService> {
   const server = createServer({
-    // A client that sends a byte a second holds a socket, not the server: headers 10 s, the whole request 30 s.
+    // A client that sends one byte a second holds only a socket: 10 s for the headers, 30 s for the whole request.
     headersTimeout: 10_000,
     requestTimeout: 30_000,
     connectionsCheckingInterval: 2_000,
@@ -70,7 +70,7 @@ async function answer(
   }
   try {
     const answered = await handler(eventOf(request, body));
-    // While the server stops, a connection that stays open would only hold it up.
+    // While the server stops, an open connection would delay the stop.
     send(response, answered, !server.listening);
   } catch (error) {
     options.onError(error);
@@ -82,7 +82,7 @@ function isLoopbackName(host: string | undefined): boolean {
   return host !== undefined && /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(host);
 }
 
-/** The whole body, or why not. Its declared length is used only to refuse it. */
+/** The whole body, or why it was not read. The declared length is used only to refuse it. */
 async function readBody(request: IncomingMessage, limit: number): Promise<Buffer | 'too large' | 'aborted'> {
   if (Number(request.headers['content-length'] ?? 0) > limit) return 'too large';
   return new Promise((resolve) => {
@@ -121,7 +121,7 @@ function eventOf(request: IncomingMessage, body: Buffer): HttpEvent {
     rawQueryString: query,
     headers: Object.fromEntries(headers),
     requestContext: { http: { method: request.method ?? '', path } },
-    // Always as AWS does with what is not text: the bytes reach the handler as they were sent.
+    // Always base64, as API Gateway encodes binary bodies, so that the handler gets the bytes that were sent.
     body: body.toString('base64'),
     isBase64Encoded: true,
   };

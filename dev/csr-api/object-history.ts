@@ -1,4 +1,4 @@
-/** Named objects in memory, each change under a resourceVersion of its own, and watches on the changes, as etcd keeps them. */
+/** Named objects in memory, with a resourceVersion for each change and watches on the changes, like etcd. */
 import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 
@@ -15,10 +15,10 @@ export interface ObjectHistory {
   readonly names: () => readonly string[];
   /** The changes that are still known, in order. */
   readonly changes: readonly Change[];
-  /** Adds or replaces the object of this name. Gives it with its resourceVersion. */
+  /** Adds or replaces the object of this name. Returns it with its resourceVersion. */
   readonly put: (object: JsonObject) => JsonObject;
   readonly delete: (name: string) => void;
-  /** Every change after this version, now and later. `undefined` where some of them are no longer known, or no such version exists yet. */
+  /** Every change after this version, now and later. `undefined` if some of them are no longer known, or if the version does not exist yet. */
   readonly watch: (version: number, each: (change: Change) => void) => (() => void) | undefined;
   /** Raises the version, as a change to an object of another kind does. */
   readonly pass: () => void;

@@ -1,6 +1,6 @@
 /**
- * Would the requester and a TLS peer accept the issued certificate? Judged by @peculiar/x509 and WebCrypto, which share no code
- * with the program that made it.
+ * Checks whether the requester and a TLS peer would accept the issued certificate. @peculiar/x509 and WebCrypto make the checks,
+ * since they share no code with the program that issued it.
  */
 import 'reflect-metadata';
 import { createPublicKey } from 'node:crypto';

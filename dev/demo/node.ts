@@ -1,4 +1,4 @@
-/** A node of the demo: the program that runs on nodes, in processes of its own, and the files it works with. */
+/** A node of the demo: kubelet-authenticator in its own processes, and its files. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -14,7 +14,7 @@ export interface PrintedCredential {
   readonly certificatePem: string;
   readonly keyPem: string;
   readonly askAgainAt: string;
-  /** What was printed, word for word. It holds the key. */
+  /** Standard output, unchanged. It holds the key. */
   readonly text: string;
   readonly stderr: string;
 }
@@ -26,13 +26,13 @@ export interface DemoNode {
   readonly tokenFile: string;
   readonly kubeconfig: string;
   readonly start: (args: readonly string[]) => Promise<Ran>;
-  /** As client-go does it, from the kubeconfig. */
+  /** Runs the plugin as client-go does, from the kubeconfig. */
   readonly exec: () => Promise<PrintedCredential>;
 }
 
 export function createNode(options: {
   readonly folder: string;
-  /** Of its metadata service. */
+  /** The machine's metadata service. */
   readonly imdsUrl: string;
   readonly ahead: () => number;
   readonly signal: AbortSignal;
@@ -42,7 +42,7 @@ export function createNode(options: {
   const [directory, cache] = [join(folder, 'kubernetes'), join(folder, 'cache')];
   mkdirSync(directory);
   const source = resolve(import.meta.dirname, '../../kubelet-authenticator/kubelet-authenticator.ts');
-  // Its clock is this demo's.
+  // The program gets the clock of the demo, which may be ahead.
   const clock = 'const real = Date.now; Date.now = () => real() + Number(process.env.CLOCK_AHEAD);';
   const preload = `data:text/javascript,${encodeURIComponent(clock)}`;
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' --import '${preload}' '${source}' "$@"\n`, {
@@ -66,7 +66,7 @@ export function createNode(options: {
         done({ code: child.exitCode ?? error?.code ?? child.signalCode, stdout, stderr }),
       );
     });
-    // It may only be slow: its answer is unknown.
+    // The program may only be slow, so this is no failed check.
     if (signal.aborted) {
       const late = (signal.reason as Error).name === 'TimeoutError';
       const what = late ? 'did not answer in time: a busy machine? Run it again.' : 'was interrupted.';

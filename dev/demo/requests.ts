@@ -1,4 +1,4 @@
-/** What scenarios do with requests: post one, wait for a change, get an answer or fail with one sentence. */
+/** Helpers of scenarios: post a request, wait for its answer. They fail with one sentence. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubernetesApi } from '../../adapters/kubernetes/api.ts';
 import type { ApiAnswer, JsonObject } from '../../core/ports/kubernetes-api.ts';
@@ -8,7 +8,7 @@ import type { AskedCertificate, CertificateQuestion } from './kubelet.ts';
 import { DemoFailure } from './scenario.ts';
 import type { DemoWorld } from './scenario.ts';
 
-/** As the user of `api`. */
+/** Posts the request as the user of `api`, and prints it. */
 export async function postRequest(
   asked: AskedCertificate,
   { organization, commonName }: CertificateQuestion,

@@ -7,7 +7,7 @@ export interface Scenario {
   readonly name: string;
   /** For --list: one line. */
   readonly summary: string;
-  /** What it has checked if it succeeds: the last line. */
+  /** The last line of a successful run: what it has checked. */
   readonly proven: string;
   /** Whether it can also run on a real cluster (`--kubeconfig`). */
   readonly onRealCluster: boolean;

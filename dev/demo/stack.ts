@@ -1,4 +1,4 @@
-/** All that a request passes through, started on this machine: CA, ledger, sign endpoint, cluster API, relay. */
+/** Starts every part of a request's path on this machine: CA, ledger, sign endpoint, cluster API, relay. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,13 +20,13 @@ export const bootstrapUser = 'system:bootstrap:demo01';
 
 export interface DemoStack {
   readonly signUrl: string;
-  /** As a cluster's operator gets it: over HTTP. */
+  /** Fetches the trust bundle over HTTP, as an operator does. */
   readonly trustBundle: () => Promise<string>;
   readonly caKeyId: string;
   readonly server: string;
   /** With the rights of the user who runs the demo. */
   readonly cluster: KubernetesApi;
-  /** As a node that joins: the same on a real cluster, which does not impersonate. */
+  /** With a bootstrap token's rights; on a real cluster with the same rights as `cluster`, without impersonation. */
   readonly node: KubernetesApi;
   /** As this user with their groups. Only the stand-in accepts impersonation without a check. */
   readonly as: (username: string) => KubernetesApi;
@@ -123,7 +123,7 @@ export async function startDemoStack(
   }
 }
 
-/** As the relay reads them from countersign.yaml. */
+/** The same policies that the relay reads from countersign.yaml. */
 function policiesOf({ profiles, approval }: ClusterConfiguration): RelayOptions['policies'] {
   return new Map(
     [...profiles.values()].map(({ signerName, kind, attestation }) => [
@@ -137,7 +137,7 @@ function policiesOf({ profiles, approval }: ClusterConfiguration): RelayOptions[
   );
 }
 
-/** The stand-in API; what is given are the paths of kubeconfig files, for its administrator or for a user. */
+/** Starts the stand-in API. The result writes a kubeconfig for its administrator or for a user, and returns its path. */
 async function standIn(cleanups: (() => unknown)[]): Promise<(username?: string) => string> {
   const api = await startCsrApi();
   cleanups.push(api.close);

@@ -1,11 +1,11 @@
 /**
- * What the demo prints. Plain lines, aligned, that read the same in a log; colour only on a terminal
- * (NO_COLOR, https://no-color.org, is obeyed) and never as the only sign of anything.
+ * The output of the demo: plain, aligned lines that read the same in a log. Colour is used only on a terminal without
+ * NO_COLOR (https://no-color.org), and never as the only mark.
  */
 export interface Terminal {
   line(text?: string): void;
   heading(text: string): void;
-  /** One step of the story: what, and what there is to see of it. */
+  /** One step of the scenario: its name, and what the user sees of it. */
   step(what: string, seen: string): void;
   check(holds: boolean, what: string): void;
 }

@@ -1,4 +1,4 @@
 import type { CallerCheck } from '../../adapters/lambda/caller.ts';
 
-/** A server on loopback has no front door before it: it answers every process of this machine. */
+/** Accepts every caller: a server on loopback has no authentication in front of it and answers every process of this machine. */
 export const loopbackCaller: CallerCheck = () => ({ ok: true });

@@ -1,4 +1,4 @@
-/** The sign and attest handlers over embedded stores and keys: what Lambda, DynamoDB and KMS are in an AWS account. */
+/** The sign and attest handlers over embedded stores and keys, in place of Lambda, DynamoDB and KMS. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -32,10 +32,10 @@ import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export interface SignServiceOptions {
   readonly clusters: readonly ClusterConfiguration[];
-  /** Where ledgers and CAs are kept; without it they end with this process. */
+  /** The folder of ledgers and CAs. Without it they are in memory. */
   readonly dataFolder?: string;
   readonly log: (entry: CallLogEntry) => void;
-  /** Where attest asks about machines: AWS itself, unless a stand-in is given. */
+  /** A stand-in for STS and EC2. Default: AWS. */
   readonly aws?: AwsPorts;
   /** Absent = the clock of this machine. */
   readonly now?: () => number;
@@ -56,7 +56,7 @@ interface ClusterState {
   readonly store: EmbeddedLedger;
   readonly authorities: ReadonlyMap<string, Authority>;
   readonly attestations: EmbeddedAttestations;
-  /** Only of a cluster that demands proof. */
+  /** Only for a cluster that demands attestation. */
   readonly providers?: AttestPorts['providers'];
 }
 
@@ -104,7 +104,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
       return { ...attestations.store, attest: ask };
     },
   });
-  // One server stands for both functions, as a front door does.
+  // One server serves both functions, like API Gateway.
   const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest.http(event) : sign(event));
   return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
 }

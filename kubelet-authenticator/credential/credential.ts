@@ -63,7 +63,11 @@ export async function presentCredential(
   const progress = await work(obtainNext, credential, until, dependencies);
   if (progress.kind === 'issued') {
     const { renewAt } = progress.credential;
-    return { kind: 'credential', credential: progress.credential, askAgainAt: notBefore(renewAt, dependencies.now()) };
+    return {
+      kind: 'credential',
+      credential: progress.credential,
+      askAgainAt: notInPast(renewAt, dependencies.now()),
+    };
   }
   dependencies.log(progress.message);
   if (credential === undefined || dependencies.now() >= credential.notAfter) return progress;
@@ -73,7 +77,7 @@ export async function presentCredential(
   // Try at least every quarter of the remaining lifetime, even if the backoff after a refusal is longer.
   const left = credential.notAfter - dependencies.now();
   const askAgainAt = Math.min(progress.askAgainAt, dependencies.now() + left / 4);
-  return { kind: 'credential', credential, askAgainAt: notBefore(askAgainAt, dependencies.now()) };
+  return { kind: 'credential', credential, askAgainAt: notInPast(askAgainAt, dependencies.now()) };
 }
 
 /** An error while the next certificate is obtained must not prevent the use of the present one. */
@@ -109,8 +113,8 @@ function timeout(milliseconds: number, now: () => number): Promise<Progress> {
   });
 }
 
-/** With a moment in the past client-go would call the plugin for every request. */
-function notBefore(moment: number, now: number): number {
+/** At least five seconds ahead: with a moment in the past client-go would call the plugin for every request. */
+function notInPast(moment: number, now: number): number {
   return Math.max(moment, now + 5_000);
 }
 

@@ -141,7 +141,7 @@ export function replaceFile(file: string, text: string): void {
   }
 }
 
-/** Fails if the file exists, also as a symbolic link. Flushed: otherwise a rename can reach the disk before the content. */
+/** Fails if the file exists, also as a symbolic link. Flushes it: otherwise a rename can reach the disk before the content. */
 export function writeNewFile(file: string, text: string, mode: number): void {
   writeFileSync(file, text, { flag: 'wx', mode, flush: true });
 }

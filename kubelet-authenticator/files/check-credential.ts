@@ -77,7 +77,7 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
 }
 
 /**
- * At 70 to 80 % of the lifetime, counted from when it was received. Not at its end, since client-go calls again only then.
+ * 70 to 80 % of the lifetime after the certificate was received. The end would be too late, since client-go calls only then.
  * The jitter comes from the certificate's hash, so the nodes of a pool renew at different times and every call of one node
  * returns the same moment.
  */
@@ -88,7 +88,7 @@ export function renewalMoment({ leaf, notBefore, notAfter, issuedAt }: Omit<Cred
   return Math.floor(from + (notAfter - from) * (0.7 + 0.1 * jitter));
 }
 
-/** By signature, not by name: any CA can have that name. */
+/** Compares signatures, since any CA can have the same name. */
 function isIssuedBy(
   leaf: X509Certificate,
   others: readonly X509Certificate[],

@@ -18,7 +18,7 @@ interface Lock {
   release(): void;
 }
 
-/** Interval of polling: the holder waits for the network, so shorter would not help. */
+/** Interval of polling. A shorter one would not help, since the holder of the lock waits for the network. */
 const retryMilliseconds = 50;
 
 /** undefined if the lock is not free by `until`. Throws disk errors. */
@@ -67,7 +67,7 @@ function tryLock(file: string, mayTruncate = true): Lock | undefined {
     const { errcode = 0 } = error as { readonly errcode?: number };
     if ((errcode & 0xff) === sqliteBusy) return undefined;
     if (!garbage.has(errcode & 0xff) || !mayTruncate) throw lockError(file, error);
-    // The file has other content. Truncated in place, since a new file would be another lock.
+    // The file has other content. It is truncated in place, since a new file would be another lock.
     truncateSync(file);
     return tryLock(file, false);
   }

@@ -46,7 +46,7 @@ Which cluster:
   --tls-bootstrap-token TOKEN           the token with which the plugin requests the first certificate
   --token-file FILE                     instead of --token, so that other users do not see the token in the command line
   --discovery-token-ca-cert-hash HASH   sha256:<hex> of a CA's public key; repeat it for several CAs
-  --discovery-token-unsafe-skip-ca-verification   no hash: any holder of the token can impersonate the cluster
+  --discovery-token-unsafe-skip-ca-verification   join without a hash: any holder of the token can impersonate the cluster
   --discovery-file FILE                 a kubeconfig with server and CA, instead of <host:port>
   --discovery-timeout SECONDS           how long to wait for a server that does not answer (default 300)
 

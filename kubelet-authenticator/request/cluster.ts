@@ -1,5 +1,5 @@
 /**
- * The node's calls of the API server: create a request, get it, wait for it to change. The ClusterRole
+ * The node's calls to the API server: create a request, get it, wait for it to change. The ClusterRole
  * `system:node-bootstrapper` permits these and no others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -148,7 +148,7 @@ async function isDenied(
   if (!refused) throw new DemoFailure(`the sign endpoint answered ${status} (${codes.join(', ')})`);
 }
 
-/** What an attacker with the right to approve, or with the relay's credentials, gets: it posts a forged approval. */
+/** Posts a forged approval to the sign endpoint, as an attacker with the relay's credentials could. */
 async function signAnyway(
   object: JsonObject,
   { signUrl }: DemoStack,
@@ -181,7 +181,7 @@ function questionFor(nodeName: string): CertificateQuestion {
   };
 }
 
-/** As in docs/attestation.md: every process on the machine can make evidence for any key and name. */
+/** Every process on the machine can make such evidence, for any key and name (docs/attestation.md). */
 function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Play): NodeProof {
   const { account, region } = aws;
   const { name, attestation } = cluster;

@@ -1,4 +1,4 @@
-/** The main job: an approved request gets its certificate, with a key the cluster never sees; another gets its reason. */
+/** An approved request gets its certificate, signed with a key that the cluster never sees. A second request is refused with a reason. */
 import { defaultCluster, parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
@@ -20,7 +20,7 @@ export const signScenario: Scenario = {
   run,
 };
 
-/** The cast: the policy, a request that it permits, and one that asks for too much. */
+/** The policy, a request that it permits, and a request that it refuses. */
 interface Play {
   readonly cluster: ClusterConfiguration;
   readonly good: CertificateQuestion;
@@ -116,7 +116,7 @@ async function removeAll(names: readonly string[], stack: DemoStack, { terminal 
   }
 }
 
-/** A node joins, as kubelets do it, and another one wants to be a cluster administrator. */
+/** One kubelet requests a node's certificate, another one requests a cluster administrator's. */
 function kubeletPlay(): Play {
   const kubelet: CertificateQuestion = {
     signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
