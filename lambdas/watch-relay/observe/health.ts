@@ -14,7 +14,7 @@ export interface Health {
 }
 
 /**
- * How long a refused call is a problem. The relay repeats a call that it still needs within a minute. It may not need
+ * How long a refused call counts as a problem. The relay repeats a call that it still needs within a minute. It may not need
  * the call again for days, and an API server that has just started refuses calls until it has read all roles.
  */
 const refusalMilliseconds = 75_000;

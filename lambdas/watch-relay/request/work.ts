@@ -117,7 +117,7 @@ async function write(
     try {
       const answer = await ports.api.updateStatus(update.apply(current), signal);
       if (answer.ok && update.isStoredIn(answer.value)) return { ...update.result, object: answer.value };
-      // An admission webhook can remove the answer from the update: done would start the request over at each event.
+      // An admission webhook can remove the answer from the update. If that ended the try, each event would start it over.
       if (answer.ok) return retry('ApiRejected', 'the API server did not store the status');
       const refused = refusedByApi(answer);
       if (refused.kind === 'done' || !rereadAfter.has(refused.cause)) return refused;
