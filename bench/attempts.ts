@@ -1,4 +1,4 @@
-/** A part of a run that fails is reported, and the other parts are still measured. */
+/** Reports the parts of a run that fail, so that the others are still measured. */
 import type { Missing } from './results.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 
@@ -8,7 +8,7 @@ export interface Report {
   readonly say: (what: string) => void;
 }
 
-export async function attempted<T>(
+export async function tryAndReport<T>(
   { failed, say }: Report,
   what: string,
   work: () => Promise<T>,
@@ -23,7 +23,7 @@ export async function attempted<T>(
   }
 }
 
-/** Not a failure: this machine lacks what it needs. */
+/** Reports what is not measured because this machine lacks what it needs. */
 export function leaveOut({ leftOut, say }: Report, what: string, why: string): void {
   if (leftOut.some((known) => known.what === what && known.why === why)) return; // reported before
   say(`${what}: left out, ${why}`);

@@ -36,21 +36,21 @@ const quickSections: readonly SectionName[] = ['approval', 'steps'];
 const names: readonly string[] = [...contenderNames, ...sectionNames];
 
 export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, approved and
-pending requests, at once, at a steady rate and one by one; what the relay takes in a large cluster; each step of signing
-by itself; the functions' bundles beside the bare libraries they need; and kubelet-authenticator beside a Node that does
+pending requests, at once, at a steady rate and one by one; the relay's time and memory in a large cluster; each step of
+signing by itself; the functions' bundles beside the bare libraries they need; and kubelet-authenticator beside a Node that does
 nothing.
 
-Contenders take turns of a few seconds (A B, B A, …), each on a real control plane of its own. What is reported is the
+Contenders take turns of a few seconds (A B, B A, …), each on a real control plane of its own. The report gives the
 median of the ratios of all pairs, with the interval that holds it with a probability of 95 %. Other work on the machine
-slows down both sides of a pair, so it widens the interval rather than moving the median. What fails is reported with
-its reason, and the rest is still measured and written.
+slows down both sides of a pair, so it widens the interval rather than moving the median. A part that fails is
+reported with its reason, and the rest is still measured and written.
 
 Usage: npm run bench -- [options]
 
   --quick            about five minutes, with at least six pairs for each comparison: 200 requests at once, 50 a second,
-                     one by one, 100 pending ones with proof; the steps. Without the one process, LocalStack, backlogs,
-                     the relay's memory, bundles and authenticator; --only measures these, with fewer repetitions.
-                     All of it takes about half an hour
+                     one by one, 100 pending ones with proof; the steps. It leaves out the one process, LocalStack,
+                     backlogs, the relay's memory, bundles and authenticator; --only measures these, with fewer
+                     repetitions. Without --quick, a run takes about half an hour
   --requests N       requests of a burst, 100 to 5000 (default: 500; 200 with --quick)
   --only NAME        this contender or section only; repeat it for more
                      (contenders: ${contenderNames.join(', ')};

@@ -1,11 +1,11 @@
-/** How much is measured, and who is compared with whom. Each phase is bounded in rounds and in time. */
+/** How much is measured, and which contenders are compared. Each phase is bounded in rounds and in time. */
 import { approverOf, approvers } from './contenders/approvers.ts';
 import type { Contender } from './contenders/contender.ts';
 import type { BenchOptions } from './options.ts';
 import type { RoundsPlan } from './measure/rounds.ts';
 import { signerOf, signers } from './contenders/signers.ts';
 
-/** What a phase repeats: so many requests in each turn. */
+/** How often a phase repeats its turn, and the requests in each. */
 export interface PhasePlan extends RoundsPlan {
   readonly requests: number;
 }
@@ -15,7 +15,7 @@ export interface SignerPlan {
   readonly burst: PhasePlan;
   readonly steady: PhasePlan & { readonly perSecond: number };
   readonly oneByOne: PhasePlan;
-  /** Starts the contender in each turn; absent where that is not measured. */
+  /** Starts the contender in each turn; absent if that is not measured. */
   readonly backlog?: PhasePlan;
 }
 
@@ -31,7 +31,7 @@ export interface Lineup {
   /** The default kube-controller-manager, whose turns last long, takes turns with Countersign only. */
   readonly throttled: readonly Contender[];
   readonly approvers: readonly Contender[];
-  /** An emulator is measured by itself: its figures are compared with no contender's. */
+  /** An emulator is measured by itself: its figures are not compared with those of others. */
   readonly emulated: { readonly signers: readonly Contender[]; readonly approvers: readonly Contender[] };
 }
 
@@ -39,12 +39,12 @@ export function lineup({ contenders, sections, chosen, quick, against }: BenchOp
   const wanted = signers.filter(({ name }) => contenders.some((each) => each === name));
   const competing = wanted.filter(({ name }) => name !== 'kcm-default' && name !== 'localstack');
   const throttled = wanted.filter(({ name }) => name === 'kcm-default');
-  const beside = competing.filter(({ name }) => name === 'countersign');
+  const countersign = competing.filter(({ name }) => name === 'countersign');
   const approving = sections.has('approval') ? approversFor(contenders, chosen, quick) : [];
   const others = approving.filter(({ name }) => name !== 'localstack');
   return {
     signers: withCheckout(competing, against, signerOf),
-    throttled: throttled.length === 0 ? [] : [...beside, ...throttled],
+    throttled: throttled.length === 0 ? [] : [...countersign, ...throttled],
     approvers: withCheckout(others, against, approverOf),
     emulated: {
       signers: wanted.filter(({ name }) => name === 'localstack'),
@@ -60,7 +60,7 @@ function approversFor(contenders: BenchOptions['contenders'], chosen: boolean, q
   return quick ? approvers.filter(({ name }) => name === 'countersign' || name === 'kcm-unthrottled') : approvers;
 }
 
-/** Right after Countersign as this checkout has it. */
+/** Adds Countersign of the other checkout right after that of this one. */
 function withCheckout(
   contenders: readonly Contender[],
   against: string | undefined,
@@ -89,7 +89,7 @@ export function signerPlan({ quick, requests }: BenchOptions): SignerPlan {
   };
 }
 
-/** At 20 a second a turn takes as many seconds as its requests divided by 20. */
+/** The default kube-controller-manager signs 20 requests a second, so a turn takes requests / 20 seconds. */
 export function throttledPlan({ quick, requests }: BenchOptions): PhasePlan {
   return { requests, rounds: quick ? 6 : 8, milliseconds: (quick ? 90 : 300) * second };
 }
@@ -108,7 +108,7 @@ export function approverPlan({ quick, requests }: BenchOptions): ApproverPlan {
       };
 }
 
-/** Of an emulator, each of whose answers takes a tenth of a second of CPU time. */
+/** For an emulator, whose answers take a tenth of a second of CPU time each. */
 export const emulatedPlan: { readonly signer: SignerPlan; readonly approver: ApproverPlan } = {
   signer: {
     warmUp: 50,

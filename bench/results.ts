@@ -14,7 +14,7 @@ export interface Results {
   readonly memory?: RelayMemoryResult;
   readonly bundles?: BundlesResult;
   readonly authenticator?: AuthenticatorResult;
-  /** What this machine has no means for, and what went wrong. */
+  /** What this machine lacks the tools for, and what failed. */
   readonly leftOut: readonly Missing[];
   readonly failed: readonly Missing[];
 }
@@ -64,20 +64,20 @@ export interface Turn {
   readonly p99: number;
   /** From the first t0 until the last certificate was seen. */
   readonly all: number;
-  /** The contender's, from t0 on; for a backlog since the start of its processes. */
+  /** The contender's processes, from t0 on; for a backlog since their start. */
   readonly processes: readonly ProcessResult[];
-  /** Of what takes the place of AWS, on the same processors. */
+  /** The processes that stand in for AWS, on the same processors. */
   readonly besides: readonly ProcessResult[];
-  /** What the API server spent, without etcd: the work that each contender causes. */
+  /** CPU time of the API server, without etcd, which the contender caused. */
   readonly apiServerSeconds: number;
-  /** The share of all processors that went to anything but the bench and what it started. */
+  /** The share of all processors that other programs than the bench and its children used. */
   readonly othersShare: number;
-  /** One by one, where the signature is a call of KMS: the median of that call, and of everything else. */
+  /** Only one by one and with KMS: the median of the KMS call, and of everything else. */
   readonly kms?: number;
   readonly withoutKms?: number;
 }
 
-/** Of one process, or of several of one kind together. */
+/** One process, or the sum of several of one kind. */
 export interface ProcessResult {
   readonly name: string;
   readonly processes: number;

@@ -1,7 +1,7 @@
-/** Measures everything that the options ask for. What fails is reported with its reason, and the rest goes on. */
+/** Measures everything that the options name. A part that fails is reported with its reason; the rest continues. */
 import { execFileSync } from 'node:child_process';
 import { cpus, release, totalmem, type } from 'node:os';
-import { attempted, leaveOut } from './attempts.ts';
+import { tryAndReport, leaveOut } from './attempts.ts';
 import type { Report } from './attempts.ts';
 import { measureAuthenticator } from './programs/authenticator.ts';
 import { measureBundles } from './programs/bundles.ts';
@@ -16,23 +16,23 @@ export async function run(options: BenchOptions, say: (what: string) => void): P
   const { sections, quick } = options;
 
   const bundles = sections.has('bundles')
-    ? await attempted(report, 'bundles', () => {
+    ? await tryAndReport(report, 'bundles', () => {
         const plan = { imports: quick ? 7 : 21, answers: quick ? 7 : 15 };
         return measureBundles(plan, say, (why) => leaveOut(report, 'bundles', why));
       })
     : undefined;
   const authenticator = sections.has('authenticator')
-    ? await attempted(report, 'authenticator', () =>
+    ? await tryAndReport(report, 'authenticator', () =>
         measureAuthenticator({ rounds: quick ? 11 : 41 }, say, (why) => leaveOut(report, 'the single executable', why)),
       )
     : undefined;
   const steps = sections.has('steps')
-    ? await attempted(report, 'steps', () => {
+    ? await tryAndReport(report, 'steps', () => {
         say('steps');
         return measureSteps(quick ? 40 : 200);
       })
     : undefined;
-  const onControlPlane = await attempted(report, 'control plane', () => measureContests(options, report));
+  const onControlPlane = await tryAndReport(report, 'control plane', () => measureContests(options, report));
   const { kubernetes, ...measured } = onControlPlane ?? { phases: [] };
   return {
     schema,

@@ -1,8 +1,7 @@
 /**
- * The whole way of a node that joins: its pending request is reviewed, approved and signed. Countersign's machines prove
- * which machine they are: each has evidence of its own, which the attest function verifies against the strict fakes of
- * STS and EC2. Beside it runs the reference's approver and signer in one process, as kube-controller-manager runs them,
- * which knows no proof.
+ * Contenders that approve and sign the pending request of a node that joins. With Countersign each machine sends its own
+ * evidence, which the attest function verifies against the strict fakes of STS and EC2. The reference is
+ * kube-controller-manager, with approver and signer in one process, which demands no evidence.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -18,20 +17,20 @@ export const approvers: readonly Contender[] = [
   {
     name: 'countersign',
     label: 'Countersign: relay + sign server, with proof',
-    provedTo: 'bench',
-    start: (surroundings, options) => startWithProof(surroundings, options),
+    evidenceCluster: 'bench',
+    start: (surroundings, options) => startWithAttestation(surroundings, options),
   },
   {
     name: 'localstack',
     label: 'Countersign: relay + LocalStack (an emulator), with proof',
-    provedTo: deployedCluster,
+    evidenceCluster: deployedCluster,
     start: (surroundings, options) => startBesideLocalStack(surroundings, options, 'approver'),
   },
   {
     name: 'countersign-unproved',
     label: 'Countersign: relay + sign server, no proof',
     start({ controlPlane }, options) {
-      const configuration = written(controlPlane, configurationFor(signerName));
+      const configuration = writeConfiguration(controlPlane, configurationFor(signerName));
       return startTwoProcesses(controlPlane, options, { configuration });
     },
   },
@@ -43,23 +42,23 @@ export const approvers: readonly Contender[] = [
   },
 ];
 
-/** Countersign as another checkout has it. */
+/** Countersign of another checkout. */
 export function approverOf(checkout: string): Contender {
   return {
     name: 'against',
     label: `Countersign of ${basename(checkout)}, with proof`,
-    provedTo: 'bench',
-    start: (surroundings, options) => startWithProof(surroundings, options, checkout),
+    evidenceCluster: 'bench',
+    start: (surroundings, options) => startWithAttestation(surroundings, options, checkout),
   };
 }
 
-function startWithProof(
+function startWithAttestation(
   { controlPlane, aws }: Surroundings,
   options: StartOptions,
   root?: string,
 ): Promise<RunningContender> {
   if (aws === undefined) throw new Error('there is no AWS that knows the machines');
-  const configuration = written(controlPlane, configurationFor(attestedSigner, attestationOf(aws, 'bench')));
+  const configuration = writeConfiguration(controlPlane, configurationFor(attestedSigner, attestationOf(aws, 'bench')));
   return startTwoProcesses(controlPlane, options, { configuration, aws, ...(root === undefined ? {} : { root }) });
 }
 
@@ -74,7 +73,7 @@ clusters:
 ${attestation}`;
 }
 
-function written({ dir }: ControlPlane, configuration: string): string {
+function writeConfiguration({ dir }: ControlPlane, configuration: string): string {
   const file = join(dir, `countersign-${randomBytes(4).toString('hex')}.yaml`);
   writeFileSync(file, configuration);
   return file;

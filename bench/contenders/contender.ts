@@ -12,15 +12,15 @@ export type ContenderName = (typeof contenderNames)[number];
 export interface Contender {
   readonly name: ContenderName | 'countersign-unproved' | 'against';
   readonly label: string;
-  /** Of an approver that demands a proof from each machine: the cluster that the proof must name. */
-  readonly provedTo?: string;
+  /** Only for an approver that demands evidence: the cluster that the evidence must name. */
+  readonly evidenceCluster?: string;
   start(surroundings: Surroundings, options: StartOptions): Promise<RunningContender>;
 }
 
 /** What exists before a contender is started. */
 export interface Surroundings {
   readonly controlPlane: ControlPlane;
-  /** Present when a contender demands proofs from machines. */
+  /** Present if a contender demands evidence. */
   readonly aws?: FakeAws;
   /** Present when LocalStack is measured. */
   readonly localStack?: LocalStackDeployment;
@@ -40,7 +40,7 @@ export interface RunningContender {
   readonly besides: readonly ProcessGroup[];
   /** The CA that must have signed its certificates. */
   readonly caPem: string;
-  /** Of a contender that signs with KMS: how long KMS took between two moments of performance.now(). */
+  /** Only for a contender that signs with KMS: how long KMS took between two moments of performance.now(). */
   readonly kmsMilliseconds?: (from: number, to: number) => number;
   stop(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import type { FakeInstance } from '../../test/harness/fake-aws/machine/instance.
 import { makeNodeEvidence } from '../../test/harness/fake-aws/machine/node-evidence.ts';
 import { startFakeSts } from '../../test/harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../test/harness/fake-aws/world.ts';
-import type { EvidenceOrder, FakeAwsFacts } from './fake-aws.ts';
+import type { EvidenceSpec, FakeAwsFacts } from './fake-aws.ts';
 import type { NodeRequest } from '../requests/requests.ts';
 
 const [file] = process.argv.slice(2);
@@ -36,7 +36,7 @@ function instanceOf(name: string, cluster: string): FakeInstance {
 }
 
 /** A new key and new evidence each time. */
-function evidenceOf(nodeName: string, { cluster, signerName }: EvidenceOrder): NodeRequest {
+function evidenceOf(nodeName: string, { cluster, signerName }: EvidenceSpec): NodeRequest {
   const { instanceId, availabilityZone } = instanceOf(nodeName, cluster);
   const { request, key } = makeNodeEvidence(aws, instanceId, {
     clusterName: cluster,
@@ -48,14 +48,14 @@ function evidenceOf(nodeName: string, { cluster, signerName }: EvidenceOrder): N
   return { name: nodeName, request, key: Buffer.from(key.spki).toString('base64') };
 }
 
-const orders = await startLoopbackServer(async (incoming, outgoing) => {
-  const order = JSON.parse((await readAll(incoming)).toString('utf8')) as EvidenceOrder;
+const evidenceServer = await startLoopbackServer(async (incoming, outgoing) => {
+  const spec = JSON.parse((await readAll(incoming)).toString('utf8')) as EvidenceSpec;
   outgoing.writeHead(200, { 'content-type': 'application/json' });
-  outgoing.end(JSON.stringify(order.names.map((name) => evidenceOf(name, order))));
+  outgoing.end(JSON.stringify(spec.names.map((name) => evidenceOf(name, spec))));
 });
 
 const facts: FakeAwsFacts = {
-  ordersUrl: orders.url,
+  evidenceUrl: evidenceServer.url,
   account,
   region: emulatedRegion,
   environment: {

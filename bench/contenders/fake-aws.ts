@@ -1,4 +1,4 @@
-/** The client of fake-aws-server.ts, and the configuration of a cluster that demands proofs from these machines. */
+/** The client of fake-aws-server.ts, and the configuration of a cluster that demands evidence from these machines. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startProcess, temporaryFolder, waitUntilReady } from '../../test/harness/processes/processes.ts';
@@ -7,14 +7,14 @@ import type { NodeRequest } from '../requests/requests.ts';
 
 /** What a deployment needs to know about this AWS. */
 export interface FakeAwsFacts {
-  readonly ordersUrl: string;
+  readonly evidenceUrl: string;
   readonly account: string;
   readonly region: string;
   /** Endpoints and credentials for the attest function. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-export interface EvidenceOrder {
+export interface EvidenceSpec {
   readonly names: readonly string[];
   readonly cluster: string;
   readonly signerName: string;
@@ -23,7 +23,7 @@ export interface EvidenceOrder {
 export interface FakeAws extends FakeAwsFacts {
   readonly process: RunningProcess;
   /** Requests with evidence as the authenticators on these machines make it; it expires after five minutes. */
-  evidence(order: EvidenceOrder): Promise<readonly NodeRequest[]>;
+  evidence(spec: EvidenceSpec): Promise<readonly NodeRequest[]>;
   stop(): Promise<void>;
 }
 
@@ -45,13 +45,13 @@ export async function startFakeAws(): Promise<FakeAws> {
   };
   const read = (): FakeAwsFacts => JSON.parse(readFileSync(file, 'utf8')) as FakeAwsFacts;
   try {
-    await waitUntilReady(server, () => read().ordersUrl !== '');
+    await waitUntilReady(server, () => read().evidenceUrl !== '');
     const facts = read();
     return {
       ...facts,
       process: server,
-      async evidence(order) {
-        const answer = await fetch(facts.ordersUrl, { method: 'POST', body: JSON.stringify(order) });
+      async evidence(spec) {
+        const answer = await fetch(facts.evidenceUrl, { method: 'POST', body: JSON.stringify(spec) });
         return (await answer.json()) as readonly NodeRequest[];
       },
       stop,

@@ -1,7 +1,7 @@
 /**
  * Countersign as `cdk deploy` makes it, in a LocalStack on this machine: the real functions behind a Function URL, their
  * tables and keys emulated, and the relay that calls them. This measures an emulator, which runs on the same processors
- * as everything else: docs/performance.md says what these numbers are good for.
+ * as everything else: docs/performance.md says what these numbers show.
  */
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -21,8 +21,8 @@ export interface LocalStackDeployment {
   /** The relay's arguments: the sign function's URL; and its environment: the caller's credentials. */
   readonly relayArgs: readonly string[];
   readonly relayEnvironment: Readonly<Record<string, string>>;
-  /** Deploys once more, the first time it is called, with attestation; gives the further arguments of a relay that approves. */
-  readonly demandProof: () => Promise<readonly string[]>;
+  /** The first call deploys again with attestation. Returns the further arguments of a relay that approves. */
+  readonly requireAttestation: () => Promise<readonly string[]>;
   readonly caPem: string;
   /** The processes of the Lambda functions, and those of LocalStack itself. */
   readonly handlers: ProcessGroup;
@@ -48,7 +48,7 @@ export async function missingForLocalStack(): Promise<string | undefined> {
 /** Takes half a minute. LocalStack starts a process for each concurrent call, hence the relay's low concurrency. */
 export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployment> {
   const deployment = await deployOnLocalStack({ functions: aws.environment });
-  let proved: Promise<readonly string[]> | undefined;
+  let attested: Promise<readonly string[]> | undefined;
   try {
     const { url, attestUrl, configurationFile, kms } = deployment;
     const answer = await deployment.fetch(`${url}${clusterPath}/trust-bundle`, {
@@ -63,11 +63,11 @@ export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployme
     return {
       relayArgs,
       relayEnvironment: deployment.relayEnvironment,
-      demandProof() {
-        proved ??= deployment
+      requireAttestation() {
+        attested ??= deployment
           .deployAgain((configuration) => withAttestation(configuration, aws))
           .then(() => [`--config=${configurationFile}`, `--attest-url=${attestUrl}`]);
-        return proved;
+        return attested;
       },
       caPem,
       handlers: { name: 'functions', pids: () => processes().handlers },

@@ -19,7 +19,7 @@ export interface TwoProcessesSetup {
   readonly root?: string;
   /** Path of a countersign.yaml for both. */
   readonly configuration?: string;
-  /** Answers what attest asks about machines. */
+  /** The STS and EC2 that attest calls. */
   readonly aws?: FakeAws;
 }
 
@@ -29,17 +29,17 @@ export async function startTwoProcesses(
   options: StartOptions,
   { root = ownRoot, configuration, aws }: TwoProcessesSetup = {},
 ): Promise<RunningContender> {
-  const configured = configuration === undefined ? [] : [`--config=${configuration}`];
-  const running = await starting(async (folder, processes) => {
+  const configArgs = configuration === undefined ? [] : [`--config=${configuration}`];
+  const running = await startAll(async (folder, processes) => {
     const kubeconfig = await relayKubeconfig(controlPlane);
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/v1/clusters/bench`;
     const data = join(folder, 'data');
-    const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`, ...configured];
+    const args = [`--port=${port}`, '--cluster=bench', `--data=${data}`, ...configArgs];
     const server = startNode('sign-server', join(root, 'dev/serve.ts'), args, folder, options, aws?.environment);
     processes.push(server);
     await waitUntilReady(server, async () => (await fetch(`${url}/healthz`)).ok);
-    const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0', ...configured];
+    const relayArgs = [`--url=${url}`, `--kubeconfig=${kubeconfig}`, '--metrics-address=127.0.0.1:0', ...configArgs];
     processes.push(startNode('relay', relayProgram(root), relayArgs, folder, options));
     return (await fetch(`${url}/trust-bundle`)).text();
   });
@@ -53,11 +53,11 @@ export async function startBesideLocalStack(
   as: 'signer' | 'approver',
 ): Promise<RunningContender> {
   if (localStack === undefined) throw new Error('there is no LocalStack');
-  const { relayArgs, relayEnvironment, demandProof, caPem, handlers, emulator, kmsMilliseconds } = localStack;
-  const running = await starting(async (folder, processes) => {
+  const { relayArgs, relayEnvironment, requireAttestation, caPem, handlers, emulator, kmsMilliseconds } = localStack;
+  const running = await startAll(async (folder, processes) => {
     const args = [
       ...relayArgs,
-      ...(as === 'approver' ? await demandProof() : []),
+      ...(as === 'approver' ? await requireAttestation() : []),
       `--kubeconfig=${await relayKubeconfig(controlPlane)}`,
       '--metrics-address=127.0.0.1:0',
     ];
@@ -69,7 +69,7 @@ export async function startBesideLocalStack(
 
 /** The same code in one process, without HTTP between relay and rules: the difference is what HTTP costs. */
 export async function startOneProcess(controlPlane: ControlPlane, options: StartOptions): Promise<RunningContender> {
-  return starting(async (folder, processes) => {
+  return startAll(async (folder, processes) => {
     const args = [await relayKubeconfig(controlPlane), join(folder, 'data')];
     const server = startNode('one-process', join(import.meta.dirname, 'one-process.ts'), args, folder, options);
     processes.push(server);
@@ -102,8 +102,8 @@ export async function startReference(
   };
 }
 
-/** Stops what was started when a later part fails. */
-async function starting(
+/** Runs `start`. If it fails, the processes that it started are stopped. */
+async function startAll(
   start: (folder: string, processes: RunningProcess[]) => Promise<string>,
 ): Promise<RunningContender> {
   const folder = temporaryFolder('bench');

@@ -31,7 +31,7 @@ export const signers: readonly Contender[] = [
   },
 ];
 
-/** Countersign as another checkout has it. */
+/** Countersign of another checkout. */
 export function signerOf(checkout: string): Contender {
   return {
     name: 'against',

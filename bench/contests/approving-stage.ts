@@ -1,18 +1,18 @@
-/** Approvers compared with each other: they approve and sign requests that are pending. */
+/** Compares approvers, which approve and sign pending requests. */
 import type { ApiClient } from '../../test/harness/kubernetes/api-client.ts';
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { Contender } from '../contenders/contender.ts';
 import type { FakeAws } from '../contenders/fake-aws.ts';
-import { joiningRequests, shelfOf, toCreate } from './joining.ts';
+import { joiningRequests, snapshotOf, creationsOf } from './joining.ts';
 import type { ApproverPlan } from '../plans.ts';
 import type { NodeRequest } from '../requests/requests.ts';
-import type { Shelf } from '../requests/shelf.ts';
+import type { Snapshot } from '../requests/request-snapshot.ts';
 import type { Stage } from './stage.ts';
 import { burst, oneByOne } from './turns.ts';
 
 export interface JoiningSetting {
   /** A control plane on which no contender works. */
-  readonly workshop: ControlPlane;
+  readonly preparation: ControlPlane;
   /** The bootstrap token's client of each control plane. */
   readonly tokens: ReadonlyMap<ControlPlane, ApiClient>;
   readonly aws: FakeAws | undefined;
@@ -22,25 +22,25 @@ export function approvingStage(
   name: string,
   contenders: readonly Contender[],
   { warmUp, burst: together, oneByOne: single }: ApproverPlan,
-  { workshop, tokens, aws }: JoiningSetting,
+  { preparation, tokens, aws }: JoiningSetting,
 ): Stage {
   const tokenOf = (controlPlane: ControlPlane): ApiClient => {
     const token = tokens.get(controlPlane);
     if (token === undefined) throw new Error('this control plane has no bootstrap token');
     return token;
   };
-  const made = async (
+  const prepare = async (
     contender: Contender,
     count: number,
-  ): Promise<{ shelf: Shelf; given: readonly NodeRequest[] }> => {
+  ): Promise<{ snapshot: Snapshot; given: readonly NodeRequest[] }> => {
     const given = await joiningRequests(contender, count, aws);
-    const place = { controlPlane: workshop, token: tokenOf(workshop) };
-    return { shelf: await shelfOf(given, contender, place), given };
+    const place = { controlPlane: preparation, token: tokenOf(preparation) };
+    return { snapshot: await snapshotOf(given, contender, place), given };
   };
   return {
     name,
     contenders,
-    warmUp: (contender) => made(contender, warmUp),
+    warmUp: (contender) => prepare(contender, warmUp),
     phases: [
       {
         ...together,
@@ -48,8 +48,8 @@ export function approvingStage(
         description: `Pending: ${together.requests} requests of one bootstrap token appear at once before a warm approver and signer. t0: their release`,
         compared: 'all',
         async turn(site) {
-          const { shelf, given } = await made(site.contender, together.requests);
-          return burst(site, shelf, given);
+          const { snapshot, given } = await prepare(site.contender, together.requests);
+          return burst(site, snapshot, given);
         },
       },
       {
@@ -60,7 +60,7 @@ export function approvingStage(
         async turn(site) {
           const given = await joiningRequests(site.contender, single.requests, aws);
           const token = tokenOf(site.surroundings.controlPlane);
-          return oneByOne(site, toCreate(given, site.contender, token), given);
+          return oneByOne(site, creationsOf(given, site.contender, token), given);
         },
       },
     ],

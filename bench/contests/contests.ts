@@ -4,7 +4,7 @@ import type { ApiClient } from '../../test/harness/kubernetes/api-client.ts';
 import { startControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { approvingStage } from './approving-stage.ts';
-import { attempted, leaveOut } from '../attempts.ts';
+import { tryAndReport, leaveOut } from '../attempts.ts';
 import type { Report } from '../attempts.ts';
 import type { Surroundings } from '../contenders/contender.ts';
 import { startFakeAws } from '../contenders/fake-aws.ts';
@@ -17,32 +17,32 @@ import { approverPlan, emulatedPlan, lineup, signerPlan, throttledPlan } from '.
 import type { Lineup } from '../plans.ts';
 import { measureRelayMemory } from '../programs/relay-memory.ts';
 import type { PhaseResult, Results } from '../results.ts';
-import { approvedShelf, requestsIn, signingStage, throttledStage } from './signing-stage.ts';
+import { approvedSnapshot, requestsIn, signingStage, throttledStage } from './signing-stage.ts';
 import { measureStage } from './stage.ts';
 import type { Stage } from './stage.ts';
 
 export type Contests = Pick<Results, 'phases' | 'memory'> & { readonly kubernetes?: string };
 
 export async function measureContests(options: BenchOptions, report: Report): Promise<Contests> {
-  const line = lineup(options);
+  const groups = lineup(options);
   const memory = options.sections.has('memory');
-  const atOnce = mostAtOnce(line);
-  if (atOnce === 0 && !memory) return { phases: [] };
+  const contenderCount = mostContenders(groups);
+  if (contenderCount === 0 && !memory) return { phases: [] };
   const planes: ControlPlane[] = [];
   const stopFrom = async (first: number): Promise<void> => {
     for (const plane of planes.splice(first)) await plane.stop();
   };
   try {
-    // One for each contender of a stage, and the workshop, where requests are made.
-    report.say(`${atOnce + 1} control planes`);
-    for (let index = 0; index <= atOnce; index++) planes.push(await startControlPlane());
-    const [workshop, ...ofContenders] = planes as [ControlPlane, ...ControlPlane[]];
-    const version = await workshop.admin.expectOk<{ gitVersion: string }>('/version');
-    const phases = atOnce === 0 ? [] : await measureStages(line, options, report, workshop, ofContenders);
+    // One for each contender of a stage, and one where requests are prepared.
+    report.say(`${contenderCount + 1} control planes`);
+    for (let index = 0; index <= contenderCount; index++) planes.push(await startControlPlane());
+    const [preparation, ...others] = planes as [ControlPlane, ...ControlPlane[]];
+    const version = await preparation.admin.expectOk<{ gitVersion: string }>('/version');
+    const phases = contenderCount === 0 ? [] : await measureStages(groups, options, report, preparation, others);
     await stopFrom(1); // the relay's memory is measured by itself
     const counts = options.quick ? [10_000] : [10_000, 50_000];
     const relay = memory
-      ? await attempted(report, 'memory', () => measureRelayMemory(workshop, { counts }, report.say))
+      ? await tryAndReport(report, 'memory', () => measureRelayMemory(preparation, { counts }, report.say))
       : undefined;
     return { phases, kubernetes: version.gitVersion, ...(relay === undefined ? {} : { memory: relay }) };
   } finally {
@@ -50,7 +50,7 @@ export async function measureContests(options: BenchOptions, report: Report): Pr
   }
 }
 
-function mostAtOnce({ signers, throttled, approvers, emulated }: Lineup): number {
+function mostContenders({ signers, throttled, approvers, emulated }: Lineup): number {
   const stages = [signers, throttled, approvers, emulated.signers, emulated.approvers];
   return Math.max(...stages.map(({ length }) => length));
 }
@@ -59,7 +59,7 @@ async function measureStages(
   { signers, throttled, approvers, emulated }: Lineup,
   options: BenchOptions,
   report: Report,
-  workshop: ControlPlane,
+  preparation: ControlPlane,
   planes: readonly ControlPlane[],
 ): Promise<readonly PhaseResult[]> {
   const { profile } = options;
@@ -70,7 +70,7 @@ async function measureStages(
   let localStack: LocalStackDeployment | undefined;
   const phases: PhaseResult[] = [];
   const measureNext = async (what: string, make: () => Promise<Stage>): Promise<void> => {
-    const stage = await attempted(report, what, make);
+    const stage = await tryAndReport(report, what, make);
     if (stage === undefined || stage.contenders.length === 0) return;
     const setting = {
       planes: planes.map((controlPlane): Surroundings => ({
@@ -81,27 +81,27 @@ async function measureStages(
       profile,
       report,
     };
-    phases.push(...((await attempted(report, what, () => measureStage(stage, setting))) ?? []));
+    phases.push(...((await tryAndReport(report, what, () => measureStage(stage, setting))) ?? []));
   };
   const plan = signerPlan(options);
   const throttle = throttledPlan(options);
   try {
     if (approvers.length > 0 || needsLocalStack) {
-      aws = await attempted(report, 'fake AWS', startFakeAws);
-      for (const plane of [workshop, ...planes]) tokens.set(plane, await bootstrapToken(plane));
+      aws = await tryAndReport(report, 'fake AWS', startFakeAws);
+      for (const plane of [preparation, ...planes]) tokens.set(plane, await bootstrapToken(plane));
     }
     report.say('requests');
-    const shelf = await approvedShelf(workshop, Math.max(requestsIn(plan), throttle.requests));
-    const joining = { workshop, tokens, aws };
+    const snapshot = await approvedSnapshot(preparation, Math.max(requestsIn(plan), throttle.requests));
+    const joining = { preparation, tokens, aws };
 
-    await measureNext('signers', async () => signingStage('signers', signers, plan, shelf));
-    await measureNext('throttle', async () => throttledStage(throttled, throttle, shelf));
+    await measureNext('signers', async () => signingStage('signers', signers, plan, snapshot));
+    await measureNext('throttle', async () => throttledStage(throttled, throttle, snapshot));
     await measureNext('approvers', async () => approvingStage('approvers', approvers, approverPlan(options), joining));
     // Last, because an emulator that idles takes CPU time from the others.
     if (needsLocalStack) localStack = await openLocalStack(aws, report);
     if (localStack !== undefined) {
       const { signer, approver } = emulatedPlan;
-      await measureNext('LocalStack', async () => signingStage('LocalStack', emulated.signers, signer, shelf));
+      await measureNext('LocalStack', async () => signingStage('LocalStack', emulated.signers, signer, snapshot));
       await measureNext('LocalStack, approval', async () =>
         approvingStage('LocalStack, approval', emulated.approvers, approver, joining),
       );
@@ -121,7 +121,7 @@ async function openLocalStack(aws: FakeAws | undefined, report: Report): Promise
     leaveOut(report, what, why);
     return undefined;
   }
-  return attempted(report, what, () => {
+  return tryAndReport(report, what, () => {
     if (aws === undefined) throw new Error('there is no fake AWS for its functions');
     report.say('LocalStack, deploying');
     return deployLocalStack(aws);

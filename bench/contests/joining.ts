@@ -9,39 +9,43 @@ import type { FakeAws } from '../contenders/fake-aws.ts';
 import { requestsPath } from '../requests/observer.ts';
 import { createGiven, kubeletRequests, requestObject, signerName } from '../requests/requests.ts';
 import type { NodeRequest } from '../requests/requests.ts';
-import { shelve } from '../requests/shelf.ts';
-import type { Shelf } from '../requests/shelf.ts';
-import type { Waiting } from './turns.ts';
+import { removeAll } from '../requests/request-snapshot.ts';
+import type { Snapshot } from '../requests/request-snapshot.ts';
+import type { PendingCall } from './turns.ts';
 
 /**
- * Requests of machines that are unknown so far: a machine that is known is another case. Where the contender demands
- * proofs, each request carries evidence, which is made just before because it expires after five minutes.
+ * Requests of machines that join for the first time. If the contender demands evidence, each request carries it. Evidence
+ * is made just before the turn, because it expires after five minutes.
  */
 export async function joiningRequests(
   contender: Contender,
   count: number,
   aws: FakeAws | undefined,
 ): Promise<readonly NodeRequest[]> {
-  const { provedTo } = contender;
+  const { evidenceCluster } = contender;
   const batch = randomBytes(4).toString('hex');
   const names = Array.from({ length: count }, (_, index) => `join-${batch}-${String(index).padStart(5, '0')}`);
-  if (provedTo === undefined) return kubeletRequests(names);
+  if (evidenceCluster === undefined) return kubeletRequests(names);
   if (aws === undefined) throw new Error('there is no AWS that knows the machines');
-  return aws.evidence({ names, cluster: provedTo, signerName: attestedSigner });
+  return aws.evidence({ names, cluster: evidenceCluster, signerName: attestedSigner });
 }
 
-/** Creates them on a control plane on which no contender works, and takes them off it for a burst elsewhere. */
-export async function shelfOf(
+/** Creates the requests on a control plane on which no contender works, and removes them from it for a burst elsewhere. */
+export async function snapshotOf(
   requests: readonly NodeRequest[],
   contender: Contender,
-  workshop: { readonly controlPlane: ControlPlane; readonly token: ApiClient },
-): Promise<Shelf> {
-  await createGiven(workshop.token, requests, signerFor(contender));
-  return shelve(workshop.controlPlane);
+  preparation: { readonly controlPlane: ControlPlane; readonly token: ApiClient },
+): Promise<Snapshot> {
+  await createGiven(preparation.token, requests, signerFor(contender));
+  return removeAll(preparation.controlPlane);
 }
 
-/** To be created one by one. */
-export function toCreate(requests: readonly NodeRequest[], contender: Contender, token: ApiClient): readonly Waiting[] {
+/** The calls that create the requests one by one. */
+export function creationsOf(
+  requests: readonly NodeRequest[],
+  contender: Contender,
+  token: ApiClient,
+): readonly PendingCall[] {
   return requests.map(({ name, request }) => ({
     name,
     send: () => {
@@ -52,8 +56,8 @@ export function toCreate(requests: readonly NodeRequest[], contender: Contender,
 }
 
 /** kube-controller-manager approves for its own signer only, and would issue there without a proof. */
-function signerFor({ provedTo }: Contender): string {
-  return provedTo === undefined ? signerName : attestedSigner;
+function signerFor({ evidenceCluster }: Contender): string {
+  return evidenceCluster === undefined ? signerName : attestedSigner;
 }
 
 /** With the rights that kubeadm gives its tokens: it may create requests, and they may be approved. */

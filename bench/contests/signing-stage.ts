@@ -1,17 +1,17 @@
-/** Signers compared with each other: their requests are approved already. */
+/** Compares signers. Their requests are approved already. */
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { Contender } from '../contenders/contender.ts';
 import type { PhasePlan, SignerPlan } from '../plans.ts';
 import { approve, createApproved, createRequests } from '../requests/requests.ts';
-import { firstOf, renewed, shelve } from '../requests/shelf.ts';
-import type { Shelf } from '../requests/shelf.ts';
+import { firstOf, withNewUids, removeAll } from '../requests/request-snapshot.ts';
+import type { Snapshot } from '../requests/request-snapshot.ts';
 import type { Phase, Stage } from './stage.ts';
 import { backlog, burst, oneByOne, steady } from './turns.ts';
 
 /** Approved requests for every turn of every signer. */
-export async function approvedShelf(workshop: ControlPlane, count: number): Promise<Shelf> {
-  await createApproved(workshop, 'approved', count);
-  return shelve(workshop);
+export async function approvedSnapshot(preparation: ControlPlane, count: number): Promise<Snapshot> {
+  await createApproved(preparation, 'approved', count);
+  return removeAll(preparation);
 }
 
 /** The most requests that a turn of this plan needs. */
@@ -19,18 +19,23 @@ export function requestsIn({ warmUp, ...phases }: SignerPlan): number {
   return Math.max(warmUp, ...Object.values(phases).map(({ requests }: PhasePlan) => requests));
 }
 
-export function signingStage(name: string, contenders: readonly Contender[], plan: SignerPlan, shelf: Shelf): Stage {
+export function signingStage(
+  name: string,
+  contenders: readonly Contender[],
+  plan: SignerPlan,
+  snapshot: Snapshot,
+): Stage {
   const { warmUp, steady: steadyPlan, oneByOne: single } = plan;
-  const some = (count: number): Shelf => renewed(firstOf(shelf, count));
+  const freshRequests = (count: number): Snapshot => withNewUids(firstOf(snapshot, count));
   let sequences = 0;
   const phases: Phase[] = [
-    burstPhase('', plan.burst, shelf),
+    burstPhase('', plan.burst, snapshot),
     {
       ...steadyPlan,
       name: `${steadyPlan.perSecond} a second`,
       description: `Steady: ${steadyPlan.requests} approved requests appear, ${steadyPlan.perSecond} a second. t0: each one's appearance`,
       compared: 'p50',
-      turn: (site) => steady(site, some(steadyPlan.requests), steadyPlan.perSecond),
+      turn: (site) => steady(site, freshRequests(steadyPlan.requests), steadyPlan.perSecond),
     },
     {
       ...single,
@@ -48,31 +53,31 @@ export function signingStage(name: string, contenders: readonly Contender[], pla
       },
     },
   ];
-  if (plan.backlog !== undefined) phases.push(backlogPhase(plan.backlog, some));
-  return { name, contenders, phases, warmUp: async () => ({ shelf: some(warmUp) }) };
+  if (plan.backlog !== undefined) phases.push(backlogPhase(plan.backlog, freshRequests));
+  return { name, contenders, phases, warmUp: async () => ({ snapshot: freshRequests(warmUp) }) };
 }
 
-export function throttledStage(contenders: readonly Contender[], plan: PhasePlan, shelf: Shelf): Stage {
+export function throttledStage(contenders: readonly Contender[], plan: PhasePlan, snapshot: Snapshot): Stage {
   const warmUp = Math.min(50, plan.requests);
   return {
     name: 'beside the default throttle',
     contenders,
-    phases: [burstPhase(', beside the default throttle', plan, shelf)],
-    warmUp: async () => ({ shelf: renewed(firstOf(shelf, warmUp)) }),
+    phases: [burstPhase(', beside the default throttle', plan, snapshot)],
+    warmUp: async () => ({ snapshot: withNewUids(firstOf(snapshot, warmUp)) }),
   };
 }
 
-function burstPhase(beside: string, plan: PhasePlan, shelf: Shelf): Phase {
+function burstPhase(beside: string, plan: PhasePlan, snapshot: Snapshot): Phase {
   return {
     ...plan,
     name: `burst of ${plan.requests}${beside}`,
     description: `Burst: ${plan.requests} approved requests appear at once before a warm signer. t0: their release`,
     compared: 'all',
-    turn: (site) => burst(site, renewed(firstOf(shelf, plan.requests))),
+    turn: (site) => burst(site, withNewUids(firstOf(snapshot, plan.requests))),
   };
 }
 
-function backlogPhase(plan: PhasePlan, some: (count: number) => Shelf): Phase {
+function backlogPhase(plan: PhasePlan, freshRequests: (count: number) => Snapshot): Phase {
   return {
     ...plan,
     name: `backlog of ${plan.requests}`,
@@ -80,7 +85,7 @@ function backlogPhase(plan: PhasePlan, some: (count: number) => Shelf): Phase {
     compared: 'all',
     async turn(site) {
       await site.running.stop();
-      return backlog(site, some(plan.requests), () => site.restart());
+      return backlog(site, freshRequests(plan.requests), () => site.restart());
     },
   };
 }

@@ -1,10 +1,10 @@
 /**
- * Contenders that are compared with each other, started together, each on a control plane of its own, and measured in
- * turns: while one works, the others are idle. Halfway all are started anew, each on the next control plane, so that an
- * API server or a process that happens to be slower than its like is not counted against one contender.
+ * Compares contenders. They are started together, each on its own control plane, and measured in turns: while one works,
+ * the others are idle. Halfway all are restarted, each on the next control plane, so that an API server or a process that
+ * happens to be slow does not count against one contender.
  */
-import { shelve } from '../requests/shelf.ts';
-import type { Shelf } from '../requests/shelf.ts';
+import { removeAll } from '../requests/request-snapshot.ts';
+import type { Snapshot } from '../requests/request-snapshot.ts';
 import type { Report } from '../attempts.ts';
 import type { Contender, RunningContender, StartOptions, Surroundings } from '../contenders/contender.ts';
 import { observeRequests } from '../requests/observer.ts';
@@ -16,7 +16,7 @@ import { warmUp } from './turns.ts';
 import type { Measured, Site } from './turns.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** A contender at work, which a phase may start anew. */
+/** A running contender, which a phase may restart. */
 export interface StartedSite extends Site {
   running: RunningContender;
   restart(): Promise<RunningContender>;
@@ -34,11 +34,11 @@ export interface Stage {
   /** The requests of a warm-up. */
   readonly warmUp: (
     contender: Contender,
-  ) => Promise<{ readonly shelf: Shelf; readonly given?: readonly NodeRequest[] }>;
+  ) => Promise<{ readonly snapshot: Snapshot; readonly given?: readonly NodeRequest[] }>;
 }
 
 export interface StageSetting {
-  /** As many as the stage has contenders, or more. */
+  /** At least one for each contender. */
   readonly planes: readonly Surroundings[];
   /** The folder for CPU profiles. */
   readonly profile: string | undefined;
@@ -72,7 +72,7 @@ async function measureBlock(
   failed: Set<Contender>,
 ): Promise<void> {
   const open: StartedSite[] = [];
-  /** A contender that fails is reported with the end of its logs; the others go on. */
+  /** Reports a contender that fails, with the end of its logs; the others continue. */
   const attempt = async <T>(contender: Contender, work: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await work();
@@ -94,8 +94,8 @@ async function measureBlock(
       await attempt(contender, async () => {
         const site = await openSite(contender, surroundings, startOptions(profile, `${name}-${contender.name}`));
         open.push(site);
-        const { shelf, given } = await warmUpOf(contender);
-        await warmUp(site, shelf, given);
+        const { snapshot, given } = await warmUpOf(contender);
+        await warmUp(site, snapshot, given);
       });
     }
     for (const [index, { name: what, rounds, milliseconds, turn }] of phases.entries()) {
@@ -138,9 +138,9 @@ async function openSite(contender: Contender, surroundings: Surroundings, option
   }
 }
 
-/** The next contender finds the control plane empty. */
+/** Stops the contender and empties its control plane. */
 async function closeSite({ surroundings, observer, running }: StartedSite): Promise<void> {
   observer.close();
   await running.stop();
-  await shelve(surroundings.controlPlane);
+  await removeAll(surroundings.controlPlane);
 }

@@ -1,4 +1,4 @@
-/** One turn of one contender: a few seconds of work, from which its certificates and its CPU time are taken. */
+/** One turn of one contender: a few seconds of work, with the times of its certificates and its CPU time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Contender, RunningContender, Surroundings } from '../contenders/contender.ts';
 import type { Observer } from '../requests/observer.ts';
@@ -6,8 +6,8 @@ import { countFromNow, startedAt, usageOf, usageOfGroups, watchForOthers } from 
 import { checkCertificates } from '../requests/requests.ts';
 import type { NodeRequest } from '../requests/requests.ts';
 import type { Turn } from '../results.ts';
-import { release, releaseSteadily, shelve } from '../requests/shelf.ts';
-import type { Shelf } from '../requests/shelf.ts';
+import { restore, restoreSteadily, removeAll } from '../requests/request-snapshot.ts';
+import type { Snapshot } from '../requests/request-snapshot.ts';
 import { percentile } from '../measure/statistics.ts';
 
 /** A contender and the control plane that it has to itself. */
@@ -22,40 +22,40 @@ export type Measured = Omit<Turn, 'round'>;
 
 /** How long a turn may go on without a further certificate. */
 const stalledMilliseconds = 60_000;
-/** Between turns: what the contender still does about requests that are gone must not fall into another's turn. */
+/** The pause between turns, in which the contender finishes its work on removed requests. */
 const restMilliseconds = 300;
 
-/** All requests of the shelf appear at once before a contender that is warm and idle. t0 is their release. */
-export async function burst(site: Site, shelf: Shelf, given: readonly NodeRequest[] = []): Promise<Measured> {
+/** All requests appear at once before a contender that is warm and idle. t0 is the start of writing them. */
+export async function burst(site: Site, snapshot: Snapshot, given: readonly NodeRequest[] = []): Promise<Measured> {
   const before = begin(site);
   const t0 = performance.now();
-  await put(site, shelf);
-  return finish(site, shelf.names, () => t0, before, given);
+  await restoreAll(site, snapshot);
+  return finish(site, snapshot.names, () => t0, before, given);
 }
 
-/** The requests of the shelf wait, and then the contender is started. t0 is the start of its first process. */
+/** The requests exist before the contender is started. t0 is the start of its first process. */
 export async function backlog(
   site: Omit<Site, 'running'>,
-  shelf: Shelf,
+  snapshot: Snapshot,
   start: () => Promise<RunningContender>,
 ): Promise<Measured> {
-  await put(site, shelf);
+  await restoreAll(site, snapshot);
   await sleep(restMilliseconds);
   const before = begin(site);
   const running = await start();
   const t0 = Math.min(...running.processes.map(({ pid }) => startedAt(pid)));
-  return finish({ ...site, running }, shelf.names, () => t0, before);
+  return finish({ ...site, running }, snapshot.names, () => t0, before);
 }
 
-/** So many requests of the shelf appear each second, whether they are signed or not. */
-export async function steady(site: Site, shelf: Shelf, perSecond: number): Promise<Measured> {
+/** `perSecond` requests appear each second, even if earlier ones are not signed yet. */
+export async function steady(site: Site, snapshot: Snapshot, perSecond: number): Promise<Measured> {
   const before = begin(site);
-  const releasedAt = await releaseSteadily(site.surroundings.controlPlane, shelf, perSecond);
-  return finish(site, shelf.names, (name) => releasedAt.get(name) ?? Number.NaN, before);
+  const restoredAt = await restoreSteadily(site.surroundings.controlPlane, snapshot, perSecond);
+  return finish(site, snapshot.names, (name) => restoredAt.get(name) ?? Number.NaN, before);
 }
 
 /** A request that waits for one call: its creation, or its approval. */
-export interface Waiting {
+export interface PendingCall {
   readonly name: string;
   readonly send: () => Promise<unknown>;
 }
@@ -63,7 +63,7 @@ export interface Waiting {
 /** Each request is sent when the one before has its certificate. */
 export async function oneByOne(
   site: Site,
-  requests: readonly Waiting[],
+  requests: readonly PendingCall[],
   given: readonly NodeRequest[] = [],
 ): Promise<Measured> {
   const { observer, running } = site;
@@ -87,18 +87,18 @@ export async function oneByOne(
   return kms.length === 0 ? measured : { ...measured, kms: percentile(kms, 0.5), withoutKms: percentile(rest, 0.5) };
 }
 
-/** Without measuring anything: programs and libraries are loaded, and the compiler has seen the code. */
-export async function warmUp(site: Site, shelf: Shelf, given: readonly NodeRequest[] = []): Promise<void> {
-  await burst(site, shelf, given);
+/** A burst that is not measured, so that programs and libraries are loaded and the compiler has seen the code. */
+export async function warmUp(site: Site, snapshot: Snapshot, given: readonly NodeRequest[] = []): Promise<void> {
+  await burst(site, snapshot, given);
 }
 
-interface Before {
+interface Baseline {
   readonly apiServer: number;
   readonly own: ReadonlyMap<number, number>;
   readonly others: () => number;
 }
 
-function begin(site: Omit<Site, 'running'> & { readonly running?: RunningContender }): Before {
+function begin(site: Omit<Site, 'running'> & { readonly running?: RunningContender }): Baseline {
   const { running, surroundings, observer } = site;
   observer.forget();
   return {
@@ -109,12 +109,12 @@ function begin(site: Omit<Site, 'running'> & { readonly running?: RunningContend
   };
 }
 
-/** Waits until all have their certificates, checks these, and takes the requests away. `beganAt` gives each one's t0. */
+/** Waits until all requests have certificates, checks these, and removes the requests. `beganAt` gives each one's t0. */
 async function finish(
   { surroundings, observer, running }: Site,
   names: readonly string[],
   beganAt: (name: string) => number,
-  before: Before,
+  before: Baseline,
   given: readonly NodeRequest[] = [],
 ): Promise<Measured> {
   await observer.allCertified(names, stalledMilliseconds, running.processes);
@@ -126,7 +126,7 @@ async function finish(
   const first = Math.min(...names.map(beganAt));
   const last = Math.max(...names.map((name) => observer.certifiedAt.get(name) ?? Number.NaN));
   await checkCertificates(surroundings.controlPlane, names, running.caPem, given);
-  await shelve(surroundings.controlPlane);
+  await removeAll(surroundings.controlPlane);
   await sleep(restMilliseconds);
   return {
     requests: names.length,
@@ -141,8 +141,8 @@ async function finish(
   };
 }
 
-function put({ surroundings, observer }: Omit<Site, 'running'>, shelf: Shelf): Promise<void> {
-  return release(surroundings.controlPlane, shelf, () => observer.added());
+function restoreAll({ surroundings, observer }: Omit<Site, 'running'>, snapshot: Snapshot): Promise<void> {
+  return restore(surroundings.controlPlane, snapshot, () => observer.added());
 }
 
 function apiServerSeconds({ controlPlane }: Surroundings): number {

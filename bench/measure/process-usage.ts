@@ -25,7 +25,7 @@ export interface ProcessGroup {
   readonly pids: () => readonly number[];
 }
 
-/** Of all processes of a group together. */
+/** The sum over all processes of a group. */
 export interface GroupUsage extends Usage {
   readonly name: string;
   readonly processes: number;
@@ -43,7 +43,7 @@ export function countFromNow(groups: readonly ProcessGroup[]): ReadonlyMap<numbe
   return before;
 }
 
-/** What each group took since then; a process that started later is counted from its start. One that has ended is missing. */
+/** What each group used since `before`; a process that started later is counted from its start, an ended one is missing. */
 export function usageOfGroups(
   groups: readonly ProcessGroup[],
   before: ReadonlyMap<number, number> = new Map(),
@@ -53,7 +53,7 @@ export function usageOfGroups(
       const usage = usageIfAlive(pid);
       return usage === undefined ? [] : [{ ...usage, cpuSeconds: usage.cpuSeconds - (before.get(pid) ?? 0) }];
     });
-    // Of several, those without CPU time are left out: functions of an earlier deployment linger.
+    // In a group of several, those without CPU time are left out: functions of an earlier deployment linger.
     const usages = alive.length > 1 ? alive.filter(({ cpuSeconds }) => cpuSeconds > 0) : alive;
     return {
       name,
@@ -95,7 +95,7 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-/** From here on the peak is counted anew (proc(5), clear_refs). */
+/** Resets the peak of a process (proc(5), clear_refs). */
 export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
@@ -113,8 +113,8 @@ export function startedAt(pid: number): number {
 }
 
 /**
- * Begins to watch what other work the machine does. The function that it returns gives the share of all processors that was
- * spent meanwhile on anything but this process and its children.
+ * Returns a function that returns the share of all processors that other processes than this one and its children have
+ * used since.
  */
 export function watchForOthers(): () => number {
   const begin = { at: performance.now(), machine: machineSeconds(), family: familySeconds() };
@@ -131,7 +131,7 @@ function machineSeconds(): number {
   return [0, 1, 2, 5, 6, 7].reduce((sum, index) => sum + Number(ticks[index]), 0) / ticksPerSecond;
 }
 
-/** CPU time of this process and its descendants. That of a process that has ended is in its parent's account. */
+/** CPU time of this process and its descendants. The kernel adds the time of an ended process to its parent's. */
 function familySeconds(pid = process.pid): number {
   try {
     const children = childrenOf(pid);
@@ -142,7 +142,7 @@ function familySeconds(pid = process.pid): number {
   }
 }
 
-/** Fields are counted from 1, as in proc(5). The name in field 2 may hold spaces and brackets: read on behind it. */
+/** Fields are counted from 1, as in proc(5). The name in field 2 may hold spaces and brackets, so the fields are read from behind it. */
 function statField(pid: number, field: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -6,7 +6,7 @@
 
 export interface RoundsPlan {
   readonly rounds: number;
-  /** No new round begins after this time, whatever is left of the plan. */
+  /** No new round begins after this time, even if rounds are left. */
   readonly milliseconds: number;
 }
 

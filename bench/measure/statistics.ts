@@ -44,7 +44,7 @@ export function pairedRatio(dividends: readonly number[], divisors: readonly num
   };
 }
 
-/** Without an interval nothing is known, and an interval that contains 1 allows either side to be the larger. */
+/** Whether one side is larger: there is an interval, and it does not contain 1. */
 export function isDifference({ interval }: PairedRatio): boolean {
   return interval !== undefined && (interval[0] > 1 || interval[1] < 1);
 }
@@ -58,7 +58,7 @@ const confidence = 0.95;
 export function medianInterval(sample: readonly number[]): readonly [number, number] | undefined {
   const sorted = sample.toSorted((a, b) => a - b);
   const count = sorted.length;
-  // Of `count` values so many lie below the true median with this probability: tosses of a coin.
+  // The number of values below the true median is distributed like heads in `count` tosses of a coin.
   let probability = 0.5 ** count;
   let below = 0;
   let rank = -1;

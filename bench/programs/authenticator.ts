@@ -19,16 +19,16 @@ export interface AuthenticatorMeasure {
   readonly label: string;
   readonly kilobytes: number;
   /** With `--version`; the bare Node runs an empty program. */
-  readonly started: Taken;
+  readonly started: RunTime;
   /** `exec` with a certificate in the cache that needs no renewal. */
-  readonly cached?: Taken;
+  readonly cached?: RunTime;
 }
 
 /** In milliseconds. */
-export interface Taken {
-  /** The median. */
+export interface RunTime {
+  /** The median of the elapsed time. */
   readonly passed: number;
-  /** The mean CPU time of all threads: what other work the machine does changes it least. */
+  /** The mean CPU time of all threads, which other work on the machine changes least. */
   readonly cpu: number;
   /** Round by round, how much longer than the bare Node: the median and its interval of 95 %. Absent for the bare Node. */
   readonly more?: { readonly median: number; readonly interval?: readonly [number, number] };
@@ -88,9 +88,9 @@ export async function measureAuthenticator(
     // In turns, so that a slow moment of the machine slows down all; the first round only warms the page cache.
     for (let round = -1; round < rounds; round++)
       for (const { subject, started, cached } of samples) {
-        const start = await take(subject.start, environment);
+        const start = await measureRun(subject.start, environment);
         const answer =
-          subject.cached === undefined ? undefined : await take(subject.cached, environment, 'ExecCredential');
+          subject.cached === undefined ? undefined : await measureRun(subject.cached, environment, 'ExecCredential');
         if (round < 0) continue;
         started.push(start);
         if (answer !== undefined) cached.push(answer);
@@ -120,7 +120,7 @@ function executableIn(folder: string, leaveOut: (why: string) => void): string |
   }
 }
 
-function summary(sample: readonly Sample[], bare: readonly Sample[] | undefined): Taken {
+function summary(sample: readonly Sample[], bare: readonly Sample[] | undefined): RunTime {
   const differences = bare?.map(({ passed }, round) => (sample[round]?.passed ?? Number.NaN) - passed);
   const interval = differences === undefined ? undefined : medianInterval(differences);
   return {
@@ -133,7 +133,7 @@ function summary(sample: readonly Sample[], bare: readonly Sample[] | undefined)
 }
 
 /** A program that gives no answer is an error: it would be counted as a fast one. */
-async function take(
+async function measureRun(
   [file, ...args]: readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,
   expected = '',

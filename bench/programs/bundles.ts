@@ -85,22 +85,23 @@ export async function measureBundles(
     const pairs = services.map((service) => {
       const own = deployed.functions[service];
       const { event, bare } = subjects[service];
-      const beside = { ...own, folder: written(bare.entry, join(folder.path, service)) };
+      const beside = { ...own, folder: writeBundle(bare.entry, join(folder.path, service)) };
       return { service, own: sampleOf(own, event), bare: sampleOf(beside, bare.event) };
     });
-    const empty = written('bench/programs/bare/nothing.ts', join(folder.path, 'nothing'));
+    const empty = writeBundle('bench/programs/bare/nothing.ts', join(folder.path, 'nothing'));
     const nothing = sampleOf({ ...deployed.functions.authorizer, folder: empty }, () => ({}));
     const samples = [nothing, ...pairs.flatMap(({ own, bare }) => [own, bare])];
 
     const others = watchForOthers();
     // In turns, so that a slow moment of the machine slows down all; the first round only warms the page cache.
-    const inTurn = (round: number): readonly Sample[] => (round % 2 === 0 ? samples : samples.toReversed());
+    const ordered = (round: number): readonly Sample[] => (round % 2 === 0 ? samples : samples.toReversed());
     for (let round = -1; round < plan.imports; round++)
-      for (const { function: of, imported } of inTurn(round)) keep(round, imported, await importMilliseconds(of));
+      for (const { function: of, imported } of ordered(round)) record(round, imported, await importMilliseconds(of));
     say(`bundles: first answers`);
     const answer = runtime === 'lambda' ? firstUnderLambda : firstInProcess;
     for (let round = -1; round < plan.answers; round++)
-      for (const { function: of, event, answered } of inTurn(round)) keep(round, answered, await answer(of, event()));
+      for (const { function: of, event, answered } of ordered(round))
+        record(round, answered, await answer(of, event()));
     return {
       runtime,
       imports: plan.imports,
@@ -133,7 +134,7 @@ function sampleOf(of: DeployedFunction, event: () => unknown): Sample {
   return { function: of, event, imported: [], answered: [] };
 }
 
-function keep(round: number, sample: number[], value: number): void {
+function record(round: number, sample: number[], value: number): void {
   if (round >= 0) sample.push(value);
 }
 
@@ -146,7 +147,7 @@ function measured({ function: { folder }, imported, answered }: Sample): BundleM
 }
 
 /** Writes the bundle of `entry`, made by the same bundler with the same settings. */
-function written(entry: string, folder: string): string {
+function writeBundle(entry: string, folder: string): string {
   mkdirSync(folder);
   for (const [name, content] of bundle({ root, entry, constants: {} }).files)
     writeFileSync(join(folder, name), content);
@@ -162,7 +163,7 @@ async function importMilliseconds(of: DeployedFunction): Promise<number> {
 async function firstUnderLambda({ name, ...rest }: DeployedFunction, event: unknown): Promise<number> {
   const environment = await startLambda({ functionName: name, ...rest });
   try {
-    return checked(name, await environment.invoke(event));
+    return timeOfSuccess(name, await environment.invoke(event));
   } finally {
     await environment.stop();
   }
@@ -172,11 +173,11 @@ async function firstUnderLambda({ name, ...rest }: DeployedFunction, event: unkn
 async function firstInProcess(of: DeployedFunction, event: unknown): Promise<number> {
   const context = JSON.stringify(contextIn(runtimeAccount));
   const script = `require('./index.js').handler(JSON.parse(process.argv[1]), ${context}).then(done);`;
-  return checked(of.name, await inProcess(of, script, JSON.stringify(event)));
+  return timeOfSuccess(of.name, await inProcess(of, script, JSON.stringify(event)));
 }
 
 /** Throws when the answer is an error, which would count as a fast answer. */
-function checked(name: string, { payload, milliseconds }: LambdaAnswer): number {
+function timeOfSuccess(name: string, { payload, milliseconds }: LambdaAnswer): number {
   const { errorType, statusCode = 200, isAuthorized = true } = payload as Readonly<Record<string, unknown>>;
   if (errorType !== undefined || statusCode !== 200 || isAuthorized !== true)
     throw new Error(`${name}: ${JSON.stringify(payload)}`);

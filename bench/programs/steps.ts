@@ -27,13 +27,13 @@ export interface StepResult {
   readonly step: string;
   /** By elapsed time. */
   readonly perSecond: number;
-  /** CPU time of all threads for one run: it hardly changes with the other work of the machine. */
+  /** CPU time of all threads for one run, which other work on the machine hardly changes. */
   readonly cpuMicroseconds: number;
 }
 
 /** Rounds per step; the best one counts, because other work can only make a round slower. */
 const rounds = 5;
-/** A round reads the clock after so many runs. */
+/** The clock is read after this many runs. */
 const batch = 10;
 
 export async function measureSteps(roundMilliseconds: number): Promise<StepResult[]> {
@@ -77,12 +77,12 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
     if (outcome.kind !== 'issued') throw new Error(`the sample request was ${outcome.kind}`);
     return outcome.certificatePem;
   };
-  const another = (): RequestObject => ({ ...object, uid: randomUUID() });
+  const withNewUid = (): RequestObject => ({ ...object, uid: randomUUID() });
   const certificatePem = await issueWith(memory, object);
 
   // A profile with as many patterns as a profile may have, and requests that are compared with all of them.
   const strict = worstCluster();
-  const judgeAndIssue = async (text: string, expected: 'issued' | 'refused'): Promise<void> => {
+  const checkAndIssue = async (text: string, expected: 'issued' | 'refused'): Promise<void> => {
     const delivered = { ...decodeObject(text), uid: randomUUID() };
     const ports = { ledger: memory, locks, authority: async () => authority, now: () => Date.now(), randomBytes };
     const { kind } = await issue(delivered, strict, ports);
@@ -90,7 +90,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
   };
   const ordinary = JSON.stringify(ordinaryRequest());
   const worst = JSON.stringify(worstRequest());
-  const crowd = JSON.stringify(worstRequest({ attributes: 2, groups: 2, addresses: 9_500 }));
+  const manyNames = JSON.stringify(worstRequest({ attributes: 2, groups: 2, addresses: 9_500 }));
 
   return [
     ['JSON.parse + decodeRequestObject', () => decodeObject(text)],
@@ -103,12 +103,12 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
       'assembleCertificate + checkCertificate',
       () => checkCertificate(assembleCertificate(tbs, signature, signer.algorithm), tbs, authority, request),
     ],
-    ['issue(), ledger in memory', () => issueWith(memory, another())],
-    ['issue(), ledger on disk, each write synced', () => issueWith(disk, another())],
+    ['issue(), ledger in memory', () => issueWith(memory, withNewUid())],
+    ['issue(), ledger on disk, each write synced', () => issueWith(disk, withNewUid())],
     ['issue(), delivered again', () => issueWith(memory, object)],
-    ['issue(), 256 patterns in each list, an ordinary request', () => judgeAndIssue(ordinary, 'issued')],
-    ['issue(), 256 patterns in each list, the worst allowed request', () => judgeAndIssue(worst, 'issued')],
-    ['issue(), 9 500 names: refused', () => judgeAndIssue(crowd, 'refused')],
+    ['issue(), 256 patterns in each list, an ordinary request', () => checkAndIssue(ordinary, 'issued')],
+    ['issue(), 256 patterns in each list, the worst allowed request', () => checkAndIssue(worst, 'issued')],
+    ['issue(), 9 500 names: refused', () => checkAndIssue(manyNames, 'refused')],
     ['relay: certificateProblem', () => certificateProblem(certificatePem, object.request)],
   ];
 }

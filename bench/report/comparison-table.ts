@@ -1,4 +1,4 @@
-/** Comparisons in words and numbers. */
+/** The lines of a table of comparisons. */
 import type { Comparison } from './comparisons.ts';
 import { isDifference } from '../measure/statistics.ts';
 import type { PairedRatio } from '../measure/statistics.ts';
@@ -26,11 +26,11 @@ export function comparisonCells({ phase, label, than, speed }: Comparison): read
     digits(speed.median),
     speed.quartiles.map(digits).join('–'),
     speed.interval?.map(digits).join('–') ?? '–',
-    verdict(speed),
+    conclusion(speed),
   ];
 }
 
-function verdict(ratio: PairedRatio): string {
+function conclusion(ratio: PairedRatio): string {
   if (ratio.interval === undefined) return 'too few pairs';
   if (!isDifference(ratio)) return 'no difference measured';
   return ratio.median > 1 ? 'faster' : 'slower';

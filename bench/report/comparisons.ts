@@ -1,4 +1,4 @@
-/** Who is how many times as fast as whom, from the turns of the same rounds. */
+/** How many times as fast one contender is as another, from the turns of the same rounds. */
 import type { PhaseResult, PhaseRow } from '../results.ts';
 import { pairedRatio } from '../measure/statistics.ts';
 import type { PairedRatio } from '../measure/statistics.ts';
@@ -7,11 +7,11 @@ export interface Comparison {
   readonly phase: string;
   readonly label: string;
   readonly than: string;
-  /** Of speeds: above 1 the first is faster. */
+  /** The ratio of speeds: above 1, `label` is faster. */
   readonly speed: PairedRatio;
 }
 
-/** Each contender with each that comes after it. A round in which only one of the two had a turn counts for nothing. */
+/** Compares each contender with each later one. A round in which only one of the two had a turn does not count. */
 export function comparisonsOf({ name, compared, rows }: PhaseResult): readonly Comparison[] {
   return rows.flatMap((row, index) =>
     rows.slice(index + 1).map((other) => {

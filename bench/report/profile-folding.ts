@@ -18,16 +18,19 @@ export interface CpuProfile {
 }
 
 /** Frames that stand for no work. */
-const leftOut = new Set(['(idle)', '(root)']);
+const idleFrames = new Set(['(idle)', '(root)']);
 
-/** Counts are samples, a millisecond each. Paths are relative to `root`; of a file outside only its name is kept. */
+/** Counts are samples, a millisecond each. Paths are relative to `root`; a file outside is shown by its name only. */
 export function foldProfile({ nodes }: CpuProfile, root: string): string {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const called = new Set(nodes.flatMap(({ children = [] }) => children));
   const counts = new Map<string, number>();
   const waiting = nodes
     .filter(({ id }) => !called.has(id))
-    .map((node) => ({ node, stack: leftOut.has(node.callFrame.functionName) ? [] : [frameOf(node.callFrame, root)] }));
+    .map((node) => ({
+      node,
+      stack: idleFrames.has(node.callFrame.functionName) ? [] : [frameOf(node.callFrame, root)],
+    }));
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { node, stack } = next;
     const { hitCount = 0, children = [] } = node;
@@ -37,7 +40,7 @@ export function foldProfile({ nodes }: CpuProfile, root: string): string {
     }
     for (const id of children) {
       const child = byId.get(id);
-      if (child === undefined || leftOut.has(child.callFrame.functionName)) continue;
+      if (child === undefined || idleFrames.has(child.callFrame.functionName)) continue;
       waiting.push({ node: child, stack: [...stack, frameOf(child.callFrame, root)] });
     }
   }
@@ -59,7 +62,7 @@ export function foldProfilesIn(folder: string, root: string): string[] {
     });
 }
 
-/** A semicolon would begin another frame, and the last blank the count. */
+/** Without semicolons, which separate frames. */
 function frameOf({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame'], root: string): string {
   const name = functionName === '' ? '(anonymous)' : functionName;
   const place = placeOf(url, root);

@@ -1,5 +1,5 @@
 /** The tables of the functions' bundles and of the program on the node. */
-import type { AuthenticatorResult, Taken } from '../programs/authenticator.ts';
+import type { AuthenticatorResult, RunTime } from '../programs/authenticator.ts';
 import type { BundleMeasure, BundlesResult } from '../programs/bundles.ts';
 import { intervalText, ratioText } from './comparison-table.ts';
 import { ratio, table } from './table.ts';
@@ -34,16 +34,16 @@ function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
 
 /** What the kubelet waits for, and how much of it is more than the start of Node itself. */
 export function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
-  const cells = (taken: Taken | undefined): string[] =>
-    taken === undefined
+  const cells = (time: RunTime | undefined): string[] =>
+    time === undefined
       ? ['', '', '', '']
       : [
-          taken.passed.toFixed(1),
-          taken.more === undefined
+          time.passed.toFixed(1),
+          time.more === undefined
             ? ''
-            : `${signed(taken.more.median)}${intervalText(taken.more.interval, (value) => signed(value))}`,
-          taken.cpu.toFixed(1),
-          taken.more === undefined ? '' : signed(taken.cpu - bare.started.cpu),
+            : `${signed(time.more.median)}${intervalText(time.more.interval, (value) => signed(value))}`,
+          time.cpu.toFixed(1),
+          time.more === undefined ? '' : signed(time.cpu - bare.started.cpu),
         ];
   return [
     '',

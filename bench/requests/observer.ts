@@ -3,22 +3,22 @@ import { request } from 'node:https';
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import type { RunningProcess } from '../../test/harness/processes/processes.ts';
 
-/** Sees in a watch of its own when each request appeared and when it got its certificate, by performance.now(). */
+/** Records, from its own watch, which requests appeared and when each got its certificate, by performance.now(). */
 export interface Observer {
   readonly certifiedAt: ReadonlyMap<string, number>;
   /** How many requests have appeared so far. Throws when a request failed or the watch is lost. */
   added(): number;
   /**
-   * Resolves when each request has its certificate. Rejects when no certificate came for so long, when any request fails,
-   * or when one of the processes that issue them has ended.
+   * Resolves when each request has its certificate. Rejects when no certificate came for `stalledMilliseconds`, when any
+   * request fails, or when one of the processes that issue them has ended.
    */
   allCertified(names: readonly string[], stalledMilliseconds: number, by?: readonly RunningProcess[]): Promise<void>;
-  /** Requests that are about to appear may have the names of earlier ones. */
+  /** Forgets the certificates seen so far, since new requests may have the names of earlier ones. */
   forget(): void;
   close(): void;
 }
 
-/** What to look for in an event. `managedFields` writes these words with `f:` before them. */
+/** The texts to find in an event. In `managedFields` these names have the prefix `f:`. */
 const certificateField = '"certificate":"';
 const failedCondition = '"type":"Failed"';
 const addedEvent = '{"type":"ADDED"';
@@ -26,7 +26,7 @@ const deletedEvent = '{"type":"DELETED"';
 
 /**
  * Scans each event for the fields that matter rather than parsing it, since the observer runs on the same processors
- * as those it watches. Not the project's own client: the instrument must not share faults with what it measures.
+ * as those it watches. It does not use the project's client, so that it shares no faults with what it measures.
  */
 export async function observeRequests(controlPlane: ControlPlane): Promise<Observer> {
   const certifiedAt = new Map<string, number>();
@@ -69,15 +69,15 @@ export async function observeRequests(controlPlane: ControlPlane): Promise<Obser
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiting.add({ missing, resolve, reject });
       let [left, since] = [missing.size, performance.now()];
-      const late = (): void => {
-        const gone = by.find((process) => process.ended() !== undefined);
-        if (gone !== undefined) reject(new Error(`${gone.name} ended (${gone.ended()})`));
+      const checkProgress = (): void => {
+        const ended = by.find((process) => process.ended() !== undefined);
+        if (ended !== undefined) reject(new Error(`${ended.name} ended (${ended.ended()})`));
         if (missing.size < left) [left, since] = [missing.size, performance.now()];
         if (performance.now() - since < stalledMilliseconds) return;
         const stalled = `and no other for ${stalledMilliseconds / 1_000} s`;
         reject(new Error(`${names.length - left} of ${names.length} have a certificate, ${stalled}`));
       };
-      const limit = setInterval(late, Math.min(1_000, stalledMilliseconds));
+      const limit = setInterval(checkProgress, Math.min(1_000, stalledMilliseconds));
       await promise.finally(() => clearInterval(limit));
     },
     forget: () => certifiedAt.clear(),

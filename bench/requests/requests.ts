@@ -1,4 +1,4 @@
-/** The work: kubelet client requests in a real API server, as nodes make them when they join. */
+/** The requests to sign: kubelet client requests in a real API server, as nodes make them when they join. */
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.ts';
 import { makeRequest, newKey } from '../../test/harness/x509/requests.ts';
@@ -44,7 +44,7 @@ export function requestObject(name: string, request: Buffer, signer: string = si
   };
 }
 
-/** Creates so many pending requests, and returns them as they are stored. */
+/** Creates `count` pending requests, and returns them as they are stored. */
 export async function createRequests(
   { admin }: Pick<ControlPlane, 'admin'>,
   prefix: string,

@@ -1,5 +1,5 @@
 /**
- * Writes as many requests into an API server's storage as a large cluster gathers, in seconds.
+ * Writes tens of thousands of requests, as a large cluster has, into an API server's storage within seconds.
  *
  * Creating 50 000 requests through the API takes longer than the measurements on them. So one request of each kind is
  * created through the API, and the bytes that the API server stored for it are written to etcd again and again, each copy
@@ -13,7 +13,7 @@ import type { ControlPlane } from '../../test/harness/kubernetes/control-plane.t
 import { createTestAuthority } from '../../test/harness/x509/test-certificates.ts';
 import { requestsPath } from './observer.ts';
 import { kubeletRequest, requestObject } from './requests.ts';
-import { etcd } from './shelf.ts';
+import { etcd } from './request-snapshot.ts';
 
 /**
  * `issued`: signed long ago, as nearly all requests in a cluster. `approved`: waiting for their certificates, each of
@@ -40,7 +40,7 @@ interface Stored {
   readonly status?: object;
 }
 
-/** Adds so many requests, and waits until the API server has them. */
+/** Adds `count` requests, and waits until the API server has them. */
 export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind, count: number): Promise<void> {
   const name = nameOf(kind, 0);
   const original = await create(controlPlane, kind, name);

@@ -21,9 +21,9 @@ const tableName = process.env[environmentNames.attestationsTable] ?? '';
 /** In the order in which the function makes them. */
 export async function handler({ once }: { readonly once: string }): Promise<{ readonly once: string }> {
   await dynamodb.send(new GetItemCommand({ TableName: tableName, Key: key(`verdict#${once}`), ConsistentRead: true }));
-  const looked = ['id', 'once', 'node'].map((kind) => ({ Get: { TableName: tableName, Key: key(`${kind}#${once}`) } }));
-  await dynamodb.send(new TransactGetItemsCommand({ TransactItems: looked }));
-  await askSts();
+  const reads = ['id', 'once', 'node'].map((kind) => ({ Get: { TableName: tableName, Key: key(`${kind}#${once}`) } }));
+  await dynamodb.send(new TransactGetItemsCommand({ TransactItems: reads }));
+  await callSts();
   await ec2.send(new DescribeInstancesCommand({ Filters: [{ Name: 'instance-state-name', Values: ['stopped'] }] }));
   const written = ['verdict', 'once', 'id', 'node'].map((kind) => ({
     Put: {
@@ -40,12 +40,12 @@ function key(pk: string) {
   return { pk: { S: pk } };
 }
 
-function askSts(): Promise<void> {
+function callSts(): Promise<void> {
   return new Promise((resolve, reject) => {
     const url = `${process.env['AWS_ENDPOINT_URL_STS']}/?Action=GetCallerIdentity&Version=2011-06-15`;
-    const asked = request(url, { agent: false }, (answer) => {
+    const outgoing = request(url, { agent: false }, (answer) => {
       answer.on('end', () => resolve()).resume();
     });
-    asked.on('error', reject).end();
+    outgoing.on('error', reject).end();
   });
 }

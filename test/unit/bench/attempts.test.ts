@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { attempted, leaveOut } from '../../../bench/attempts.ts';
+import { tryAndReport, leaveOut } from '../../../bench/attempts.ts';
 import type { Report } from '../../../bench/attempts.ts';
 import { descendants, countFromNow, usageOfGroups } from '../../../bench/measure/process-usage.ts';
 
@@ -10,8 +10,8 @@ const newReport = (): Report & { readonly lines: string[] } => {
 
 test('what fails is written down with its reason, and the next goes on', async () => {
   const report = newReport();
-  const broken = await attempted(report, 'one', () => Promise.reject(new Error('no such tool')));
-  const fine = await attempted(report, 'other', () => Promise.resolve(7));
+  const broken = await tryAndReport(report, 'one', () => Promise.reject(new Error('no such tool')));
+  const fine = await tryAndReport(report, 'other', () => Promise.resolve(7));
   expect([broken, fine]).toEqual([undefined, 7]);
   expect(report.failed).toEqual([{ what: 'one', why: 'no such tool' }]);
   expect(report.lines).toEqual(['one FAILED: no such tool']);

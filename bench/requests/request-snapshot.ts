@@ -1,9 +1,9 @@
 /**
- * Requests taken out of an API server's storage, and put into one all at once.
+ * Removes requests from the storage of an API server, and writes them into the storage of another one all at once.
  *
  * Approving a thousand requests keeps an API server and this machine busy for seconds; a signer that is measured
  * meanwhile is measured beside the approver. So the requests are created and approved through the API of a control plane
- * on which no contender works, and the bytes that its API server stored are lifted out of etcd. For a burst they are
+ * on which no contender works, and the bytes that its API server stored are read from etcd. For a burst they are
  * written into the etcd of a contender's control plane, in a few transactions. Watchers there see a thousand approved
  * requests appear within a moment.
  */
@@ -24,7 +24,7 @@ const deletedAtOnce = 50;
 const limitMilliseconds = 30_000;
 
 /** Requests as etcd had them. */
-export interface Shelf {
+export interface Snapshot {
   readonly names: readonly string[];
   readonly entries: readonly KeyValue[];
 }
@@ -34,8 +34,8 @@ interface KeyValue {
   readonly value: string;
 }
 
-/** Takes all requests off the API server. Watchers see them deleted. */
-export async function shelve(controlPlane: ControlPlane): Promise<Shelf> {
+/** Deletes all requests from etcd and returns them. Watchers see them deleted. */
+export async function removeAll(controlPlane: ControlPlane): Promise<Snapshot> {
   const entries: KeyValue[] = [];
   for (;;) {
     const { kvs = [] } = (await etcd(controlPlane, 'kv/range', { ...range, limit: String(deletedAtOnce) })) as {
@@ -51,10 +51,10 @@ export async function shelve(controlPlane: ControlPlane): Promise<Shelf> {
 }
 
 /**
- * The same requests with new UIDs. A signer recognizes a UID that it has issued for, and would repeat its answer. As
- * latin1 each byte is one character; a UID is as long as any other, so every length in the stored protobuf stays right.
+ * The same requests with new UIDs. A signer would repeat its answer for a UID that it has issued for. In latin1 each
+ * byte is one character; all UIDs are equally long, so every length in the stored protobuf stays right.
  */
-export function renewed({ names, entries }: Shelf): Shelf {
+export function withNewUids({ names, entries }: Snapshot): Snapshot {
   return {
     names,
     entries: entries.map(({ key, value }) => {
@@ -66,49 +66,48 @@ export function renewed({ names, entries }: Shelf): Shelf {
   };
 }
 
-/** The first in a stored object is that of its metadata. */
+/** The first UID in a stored object is the one in its metadata. */
 const uidPattern = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-/** The first requests of a shelf. */
-export function firstOf({ names, entries }: Shelf, count: number): Shelf {
-  if (names.length < count) throw new Error(`a shelf of ${names.length} requests has not ${count}`);
+export function firstOf({ names, entries }: Snapshot, count: number): Snapshot {
+  if (names.length < count) throw new Error(`a snapshot has ${names.length} requests and not ${count}`);
   return { names: names.slice(0, count), entries: entries.slice(0, count) };
 }
 
-/** Writes them as fast as the API server announces them. `added` counts the requests that a watch has seen appear. */
-export async function release(controlPlane: ControlPlane, shelf: Shelf, added: () => number): Promise<void> {
+/** Writes the requests as fast as the API server announces them. `added` counts the requests that a watch has seen appear. */
+export async function restore(controlPlane: ControlPlane, snapshot: Snapshot, added: () => number): Promise<void> {
   let expected = added();
-  for (let begin = 0; begin < shelf.entries.length; begin += portion) {
-    const entries = shelf.entries.slice(begin, begin + portion);
+  for (let begin = 0; begin < snapshot.entries.length; begin += portion) {
+    const entries = snapshot.entries.slice(begin, begin + portion);
     const success = entries.map(({ key, value }) => ({ requestPut: { key, value } }));
     await etcd(controlPlane, 'kv/txn', { success });
     expected += entries.length;
     const limit = performance.now() + limitMilliseconds;
     while (added() < expected) {
-      if (performance.now() > limit) throw new Error(`${expected - added()} released requests did not appear`);
+      if (performance.now() > limit) throw new Error(`${expected - added()} restored requests did not appear`);
       await sleep(1);
     }
   }
 }
 
-/** Writes them one by one at a steady rate, whether they are signed or not. Gives the moment of each, by performance.now(). */
-export async function releaseSteadily(
+/** Writes the requests one by one at a steady rate, signed or not. Returns when each was written, by performance.now(). */
+export async function restoreSteadily(
   controlPlane: ControlPlane,
-  { names, entries }: Shelf,
+  { names, entries }: Snapshot,
   perSecond: number,
 ): Promise<ReadonlyMap<string, number>> {
-  const releasedAt = new Map<string, number>();
+  const restoredAt = new Map<string, number>();
   const puts: Promise<unknown>[] = [];
   const begin = performance.now();
   for (const [index, { key, value }] of entries.entries()) {
     await sleep(Math.max(0, begin + (index * 1_000) / perSecond - performance.now()));
-    releasedAt.set(names[index]!, performance.now());
+    restoredAt.set(names[index]!, performance.now());
     const put = etcd(controlPlane, 'kv/put', { key, value });
     put.catch(() => {}); // reported below, when all have been sent
     puts.push(put);
   }
   await Promise.all(puts);
-  return releasedAt;
+  return restoredAt;
 }
 
 const range = { key: base64(prefix), range_end: base64(prefix.replace(/\/$/, '0')) }; // '0' follows '/'
