@@ -1,5 +1,5 @@
 /**
- * Serves a Lambda handler on loopback with node:http. Like API Gateway in AWS, it limits size and time before it buffers a
+ * Serves a Lambda handler on loopback with node:http. Like an HTTP API or function URL, it limits size and time before it buffers a
  * request, and it refuses requests for other host names.
  */
 import { createServer } from 'node:http';
@@ -121,7 +121,7 @@ function eventOf(request: IncomingMessage, body: Buffer): HttpEvent {
     rawQueryString: query,
     headers: Object.fromEntries(headers),
     requestContext: { http: { method: request.method ?? '', path } },
-    // Always base64, as API Gateway encodes binary bodies, so that the handler gets the bytes that were sent.
+    // Always base64, as AWS encodes binary bodies, so that the handler gets the bytes that were sent.
     body: body.toString('base64'),
     isBase64Encoded: true,
   };

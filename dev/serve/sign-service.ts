@@ -104,7 +104,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
       return { ...attestations.store, attest: ask };
     },
   });
-  // One server serves both functions, like API Gateway.
+  // One server serves both functions, like an HTTP API.
   const handler: HttpHandler = (event) => (event.rawPath.endsWith('/attest') ? attest.http(event) : sign(event));
   return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
 }

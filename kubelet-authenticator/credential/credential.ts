@@ -63,11 +63,7 @@ export async function presentCredential(
   const progress = await work(obtainNext, credential, until, dependencies);
   if (progress.kind === 'issued') {
     const { renewAt } = progress.credential;
-    return {
-      kind: 'credential',
-      credential: progress.credential,
-      askAgainAt: notInPast(renewAt, dependencies.now()),
-    };
+    return { kind: 'credential', credential: progress.credential, askAgainAt: notInPast(renewAt, dependencies.now()) };
   }
   dependencies.log(progress.message);
   if (credential === undefined || dependencies.now() >= credential.notAfter) return progress;
