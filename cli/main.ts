@@ -3,7 +3,7 @@ import { CommanderError } from 'commander';
 import { caCommands } from './commands/ca.ts';
 import { configCommands } from './commands/config.ts';
 import { csrCommands } from './commands/csr.ts';
-import { withoutHidden } from '../core/outcome/printable-text.ts';
+import { escapeHidden } from '../core/outcome/printable-text.ts';
 import { version } from '../core/version.ts';
 import { CliCommand } from './runtime/command.ts';
 import { CommandFailure, exitCodes } from './runtime/exit.ts';
@@ -29,8 +29,8 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
   // Output may hold text from cluster objects, files and servers. No control character may reach the terminal, even if a command does not escape it.
   const io: Io = {
     ...unescaped,
-    out: (text) => unescaped.out(withoutHidden(text)),
-    err: (text) => unescaped.err(withoutHidden(text)),
+    out: (text) => unescaped.out(escapeHidden(text)),
+    err: (text) => unescaped.err(escapeHidden(text)),
   };
   let code: ExitCode = exitCodes.ok;
   const program = new CliCommand('countersign', (given) => {

@@ -1,8 +1,9 @@
 /**
- * The story of an attestation, top to bottom: which machine asks, may it be this node, and the verdict.
+ * The path of an attestation, top to bottom: which machine sent the request, may it be this node, and the verdict.
  *
- * The verdict is about these very bytes and is stored longer than a request lives. Sign trusts that record and not the
- * answer of this function. The freshness of evidence is judged here, once: the same bytes get the same verdict again.
+ * The verdict applies only to the exact bytes of the request and is stored longer than a request lives. Sign reads the stored
+ * verdict, not the answer of this function. Evidence must be fresh when attest decides; a later delivery of the same bytes gets
+ * the stored verdict.
  */
 import { admit } from './attestation/admission.ts';
 import type { Admission } from './attestation/admission.ts';
@@ -11,7 +12,7 @@ import type { AttestationProvider } from './attestation/evidence/provider.ts';
 import { examineEvidence } from './attestation/examine-evidence.ts';
 import type { EvidenceResult } from './attestation/examine-evidence.ts';
 import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
-import { refusalCountOf, refusedTooOften } from './attestation/request-limits.ts';
+import { refusalWindowOf, refusedTooOften } from './attestation/request-limits.ts';
 import type { ClusterConfiguration } from './configuration/model/cluster.ts';
 import { sha256 } from './encoding/digest.ts';
 import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
@@ -21,14 +22,14 @@ import { uidReused } from './outcome/outcome.ts';
 import type { IgnoredWhy, Violations } from './outcome/outcome.ts';
 import { nodeUserPrefix } from './policy/in-tree-rules.ts';
 import type { ProfileAttestation } from './policy/profile.ts';
-import type { AttestationStore, RefusalCount, Verdict } from './ports/attestation-store.ts';
+import type { AttestationStore, RefusalWindow, Verdict } from './ports/attestation-store.ts';
 import { LaterError, MisconfigurationError, ThrottledError } from './ports/errors.ts';
 import type { Instant } from './ports/instant.ts';
 import { readAndCheckRequest } from './read-and-check-request.ts';
 
 export interface AttestPorts {
   readonly store: AttestationStore;
-  /** By name, those of the cluster's configuration. */
+  /** The providers in the cluster's configuration, by name. */
   readonly providers: ReadonlyMap<string, AttestationProvider>;
   now(): Instant;
   /** Cryptographically strong. */
@@ -42,7 +43,7 @@ export type AttestOutcome =
       readonly identity?: string;
       readonly annotations: Readonly<Record<string, string>>;
       readonly repeat: boolean;
-      /** Audit mode: what would have been refused, or that it could not be judged. */
+      /** In audit mode: the violations that `enforce` would refuse; `unjudged` after a temporary failure. */
       readonly audit?: Violations | 'unjudged';
     }
   | {
@@ -53,41 +54,41 @@ export type AttestOutcome =
     }
   | { readonly kind: 'ignore'; readonly why: IgnoredWhy };
 
-/** Longer than the in-tree cleaner keeps a pending request (24 h). */
+/** Longer than kube-controller-manager keeps a pending request (24 h). */
 const verdictMilliseconds = 25 * 3_600_000;
-/** Another request may claim between lookup and write; after this many tries the client must try again later. */
+/** If another request changes the records between lookup and write, attest decides again, at most this often. */
 const maxTries = 4;
 
-/** The answer about one request, pending or approved. Throwing means: temporary, no verdict, ask again. */
+/** Decides about one request, pending or approved. Throws if the failure is temporary: try again. */
 export async function attest(
   object: RequestObject,
   context: AttestContext,
   cluster: ClusterConfiguration,
   ports: AttestPorts,
 ): Promise<AttestOutcome> {
-  // Is it ours, can it be read, and would it be signed? Checked at each delivery, as sign does, and not recorded.
+  // Is it for this endpoint, can it be read, and does its profile permit it? As in sign, not recorded but checked again.
   const checked = readAndCheckRequest(object, cluster.profiles, triagePending(object));
   if (checked.kind === 'ignored') return { kind: 'ignore', why: checked.why };
   if (checked.kind === 'unreadable') return deny(checked.violations);
   const { request, signerName, profile, violations } = checked;
   if (violations !== undefined) return deny(violations);
 
-  // Has an operator locked its node? Is there a verdict? Locks are not part of a verdict: an operator may remove them.
+  // Has an operator locked its node? Is a verdict stored? A lock is not recorded in a verdict: an operator may remove it.
   const { attestation } = profile;
   const digest = requestDigest(cluster.name, object, signerName);
   const now = ports.now();
-  const count = refusalCountOf(object.username, now);
+  const window = refusalWindowOf(object.username, now);
   const [locked, recalled] = await Promise.all([
     checkNodeLocks(nodesConcerned(object, request), ports.store),
-    attestation === undefined ? undefined : ports.store.recall(object.uid, count, now),
+    attestation === undefined ? undefined : ports.store.recall(object.uid, window, now),
   ]);
   if (locked !== undefined) return deny([locked]);
 
-  // Does this signer demand attestation at all?
+  // Does this profile demand attestation?
   if (attestation === undefined || recalled === undefined) return approved;
   if (cluster.attestation === undefined) throw new MisconfigurationError('the cluster has no attestation configured');
 
-  // A stored verdict stands, however old its evidence is by now.
+  // A stored verdict applies even if its evidence is no longer fresh.
   const { verdict, refusals } = recalled;
   if (verdict !== undefined) return answerFromVerdict(verdict, digest, attestation.mode);
 
@@ -107,46 +108,46 @@ export async function attest(
     now,
   };
   try {
-    return await conclude(question, digest, { count, refusals }, ports);
+    return await decideAndRecord(question, digest, { window, refusals }, ports);
   } catch (error) {
-    // Auditing must not block a request, whatever is down. A throttle is passed on: it protects enforced requests too.
+    // In audit mode a failure must not block a request. Throttling is passed on, because it protects enforced requests too.
     if (attestation.mode === 'audit' && !(error instanceof ThrottledError)) return unjudged;
     throw error;
   }
 }
 
-/** Which machine asks, may it be this node, and the one write that records the verdict. */
-async function conclude(
+/** Examines the evidence, decides, and records the decision and the verdict in one write. */
+async function decideAndRecord(
   question: AttestQuestion,
   digest: string,
-  { count, refusals }: { readonly count: RefusalCount; readonly refusals: number },
+  { window, refusals }: { readonly window: RefusalWindow; readonly refusals: number },
   ports: AttestPorts,
 ): Promise<AttestOutcome> {
   const evidence = examineEvidence(question, ports.providers);
   if (evidence.kind === 'unattested') return approved;
-  const limited = refusedTooOften(refusals, count, question.now);
+  const limited = refusedTooOften(refusals, window, question.now);
   if (limited !== undefined)
     throw new LaterError('Limited', 'too many requests of this requester are refused', limited);
   for (let tries = 0; tries < maxTries; tries += 1) {
     const admission = await admit(question, evidence, ports);
-    // An observation is durable before it counts. If the record has changed since it was read, decide again.
+    // An observation is stored before anything depends on it. If the record has changed since it was read, decide again.
     const observed = admission.kind === 'admitted' ? undefined : admission.observed;
     if (observed !== undefined && !(await ports.store.observe(observed))) continue;
     if (admission.kind === 'later') throw admission.error;
     const verdict = verdictOf(question, digest, evidence, admission);
     const claim = admission.kind === 'admitted' ? admission.claim : nothingClaimed;
     const write = await ports.store.claim({ ...claim, verdict }, question.now);
-    // Irreversible: the evidence is spent, name and machine belong together, and the verdict is stored; all or nothing.
-    // A crash before the write leaves nothing; a crash after it leaves the verdict, which the next delivery finds.
+    // Irreversible: the evidence is spent, the machine has the node name, and the verdict is stored; all or nothing.
+    // If attest crashes before the write, nothing is stored; if after it, the next delivery finds the verdict.
     if (write.kind === 'written') {
       // A crash here leaves one refusal uncounted.
-      if (admission.kind === 'refused') await ports.store.countRefusal(count);
+      if (admission.kind === 'refused') await ports.store.countRefusal(window);
       return answer(verdict, question.wanted.mode, false);
     }
     if (write.kind === 'verdict') return answerFromVerdict(write.found, digest, question.wanted.mode);
     // Another claim changed the records in between: read them again and decide again.
   }
-  // Only this machine, name or address is contended: a throttle would also slow down all other requests.
+  // Not a ThrottledError, which would slow down requests of other machines too.
   throw new LaterError('Limited', 'others claim the same machine, name or address at once', contendedMilliseconds);
 }
 
@@ -154,7 +155,7 @@ async function conclude(
 const contendedMilliseconds = 1_000;
 const nothingClaimed = { once: [], identity: { kind: 'none' }, newAddresses: [], audit: [] } as const;
 
-/** The version of evidence that proved a request: operators see from it when an older version can be dropped. */
+/** The version of the evidence. Operators see from it when no node uses an old version any more. */
 export const evidenceAnnotation = 'countersign.dev/evidence';
 
 function verdictOf(
@@ -185,14 +186,14 @@ function verdictOf(
   };
 }
 
-/** A verdict about other bytes says nothing about these, and nothing of it is disclosed. */
+/** A verdict about another request with this UID does not apply, and nothing of it is disclosed. */
 function answerFromVerdict(verdict: Verdict, digest: string, mode: ProfileAttestation['mode']): AttestOutcome {
   return verdict.requestDigest === digest ? answer(verdict, mode, true) : deny([uidReused]);
 }
 
 /**
- * The answer of a verdict by today's rules. A refusal that was only audited is a refusal once attestation is enforced,
- * as in sign: it names no machine, so that an approval would leave its request approved and never signed.
+ * What a verdict means in today's mode. A denial recorded in audit mode counts once attestation is enforced: it names no
+ * machine, so sign would refuse the request, and an approval would be useless.
  */
 function answer(
   { decision, violations, annotations, identity }: Verdict,

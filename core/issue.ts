@@ -1,12 +1,11 @@
 /**
- * The story of one certificate, top to bottom: from the request object to the certificate or the reason for a refusal.
+ * The path of one certificate, top to bottom: from the request object to the certificate or the reason for a refusal.
  *
- * A UID gets one certificate, even if the request is delivered twice, concurrently or again after a crash: the ledger
- * record is written before the key is asked and decides every race; the certificate is disclosed only after it is
- * recorded.
+ * A UID gets one certificate, even if the request is delivered twice, concurrently or again after a crash. The ledger
+ * record is written before the key signs, and it decides every race. A certificate is returned only after it is recorded.
  */
 import { checkVerdict } from './attestation/check-verdict.ts';
-import type { AttestationReader, Standing } from './attestation/check-verdict.ts';
+import type { AttestationReader, VerdictCheck } from './attestation/check-verdict.ts';
 import { checkNodeLocks, nodesConcerned } from './attestation/locks.ts';
 import type { ClusterConfiguration } from './configuration/model/cluster.ts';
 import { sha256 } from './encoding/digest.ts';
@@ -31,7 +30,7 @@ import { serialFrom, serialOctets, validity } from './x509/validity.ts';
 export interface IssuePorts {
   readonly ledger: CertificateLedger;
   readonly locks: LockReader;
-  /** The CA of that name, its certificate checked against its key. Throws if the CA cannot be loaded. */
+  /** The CA of that name; its certificate and key are known to match. Throws if the CA cannot be loaded. */
   authority(name: string): Promise<Authority>;
   now(): Instant;
   /** Cryptographically strong. */
@@ -42,18 +41,18 @@ export interface IssuePorts {
 
 /** Longer than the function may run (25 s), so that a lease never ends while its worker is alive. */
 export const leaseMilliseconds = 30_000;
-/** How much earlier a corrected clock may make a new notAfter without making the recorded one stale. */
+/** After a clock correction, a new notAfter may be earlier than the recorded one by this much before the intent is stale. */
 const clockLeewayMilliseconds = 300_000;
-/** A signature takes tens of milliseconds: after this time the worker that holds the lease has answered. */
+/** A signature takes tens of milliseconds, so by then the delivery that holds the lease has normally answered. */
 const inProgressRetrySeconds = 1;
 
-/** The answer to one request. Throwing means: temporary, nothing disclosed, deliver the request again. */
+/** Answers one request. Throws if the failure is temporary: no certificate was disclosed, deliver the request again. */
 export async function issue(
   object: RequestObject,
   cluster: ClusterConfiguration,
   ports: IssuePorts,
 ): Promise<SignOutcome> {
-  // Is it ours, can it be read, and does its profile permit it? A corrected policy applies to the next delivery.
+  // Is it for this endpoint, can it be read, and does its profile permit it? A corrected profile applies to the next delivery.
   const checked = readAndCheckRequest(object, cluster.profiles, triage(object));
   if (checked.kind === 'ignored') return checked;
   if (checked.kind === 'unreadable') return { kind: 'refused', violations: checked.violations };
@@ -66,27 +65,27 @@ export async function issue(
   ]);
   if (locked !== undefined) return refused(locked);
 
-  // Which machine asks? A profile that demands attestation needs a stored verdict about these very bytes.
+  // Which machine sent it? A profile that demands attestation needs a stored verdict about exactly this request.
   const digest = requestDigest(cluster.name, object, signerName);
   const question = { profile, request, uid: object.uid, digest, now: ports.now() };
-  const standing: Standing =
+  const verdictCheck: VerdictCheck =
     violations === undefined ? await checkVerdict(question, ports.attestations) : { kind: 'refused', violations };
-  if (standing.kind === 'refused')
-    return answerRefused(standing.violations, object.uid, digest, authority, ports.ledger);
+  if (verdictCheck.kind === 'refused')
+    return answerRefused(verdictCheck.violations, object.uid, digest, authority, ports.ledger);
 
-  // Begin it, unless this UID was begun before; then sign exactly the bytes that were recorded.
-  const permitted: Permitted = { object, request, profile, digest, standing, authority };
+  // Record an intent, or find the record of an earlier delivery. Then sign exactly the recorded bytes.
+  const permitted: Permitted = { object, request, profile, digest, verdictCheck, authority };
   const begun = await begin(permitted, ports);
   return begun.kind === 'sign' ? signIntent(begun.record, permitted, ports.ledger) : begun;
 }
 
-/** A request that is to have a certificate. */
+/** A request that passed all checks, with what they found. */
 interface Permitted {
   readonly object: RequestObject;
   readonly request: CertificateRequest;
   readonly profile: Profile;
   readonly digest: string;
-  readonly standing: Exclude<Standing, { readonly kind: 'refused' }>;
+  readonly verdictCheck: Exclude<VerdictCheck, { readonly kind: 'refused' }>;
   readonly authority: Authority;
 }
 
@@ -101,16 +100,16 @@ async function answerRefused(
   authority: Authority,
   ledger: CertificateLedger,
 ): Promise<SignOutcome> {
-  // A locked machine does not even get its earlier certificate again.
+  // A locked machine does not get even a stored certificate.
   if (violations.some(({ code }) => code === 'Locked')) return { kind: 'refused', violations };
   const record = await ledger.find(uid);
   if (record !== undefined && record.requestDigest !== digest) return refused(uidReused);
   return record?.state === 'issued' ? answerFromLedger(record, authority) : { kind: 'refused', violations };
 }
 
-/** Decides everything the certificate will say. The bytes are final: a retry after a crash signs these again. */
+/** The intent, with all contents of the certificate. The bytes are final: a retry after a crash signs them again. */
 function planCertificate(
-  { object, request, profile, digest, standing, authority }: Permitted,
+  { object, request, profile, digest, verdictCheck, authority }: Permitted,
   ports: IssuePorts,
 ): Intent {
   const now = ports.now();
@@ -128,29 +127,29 @@ function planCertificate(
     notAfter: span.notAfter,
     openedAt: now,
     leaseUntil: now + leaseMilliseconds,
-    ...(standing.kind === 'attested' ? { identity: standing.identity } : {}),
+    ...(verdictCheck.kind === 'attested' ? { identity: verdictCheck.identity } : {}),
   };
 }
 
-/** If the profile wants fresh keys: the key, and the machine that may use it again. */
-function freshKey({ object, request, profile, standing }: Permitted): FreshKey | undefined {
+/** The key to mark as used, if the profile demands fresh keys, and the machine that may use it again. */
+function freshKey({ object, request, profile, verdictCheck }: Permitted): FreshKey | undefined {
   if (profile.freshKeys !== true) return undefined;
   return {
     spkiSha256: sha256(request.publicKey.spki).toString('hex'),
     requestSha256: sha256(object.request).toString('hex'),
-    ...(standing.kind === 'attested' && standing.firstKey ? { identity: standing.identity } : {}),
+    ...(verdictCheck.kind === 'attested' && verdictCheck.firstKey ? { identity: verdictCheck.identity } : {}),
   };
 }
 
 type Begun = { readonly kind: 'sign'; readonly record: IssuingRecord } | SignOutcome;
 
-/** Takes the UID for this worker, or answers from the record of this UID. */
+/** Gives this delivery the lease of the UID, or answers from the record of this UID. */
 async function begin(permitted: Permitted, ports: IssuePorts): Promise<Begun> {
   const { authority } = permitted;
   const plan = planCertificate(permitted, ports);
   const opened = await ports.ledger.open(plan, freshKey(permitted));
-  // Now the intent is on record and no key has been asked. A crash here leaves a lease that expires; the next delivery
-  // takes the intent over and signs the same bytes.
+  // Now the intent is recorded and nothing is signed. After a crash here the lease expires, and the next delivery takes
+  // the intent over and signs the same bytes.
   if (opened.kind === 'written') return { kind: 'sign', record: { ...plan, state: 'intent', attempt: 1 } };
   if (opened.kind === 'keyUsed') return keyReused;
 
@@ -169,8 +168,8 @@ async function begin(permitted: Permitted, ports: IssuePorts): Promise<Begun> {
 }
 
 /**
- * May a recorded intent no longer be signed? If its CA was replaced, if less than half of its life is left, or if
- * today's policy would give less than the recorded bytes promise.
+ * Whether a recorded intent must not be signed any more: its CA was replaced, less than half of its lifetime is left, or
+ * today's profile permits only a shorter lifetime.
  */
 function isStale(found: IssuingRecord, plan: Intent): boolean {
   const halfLife = found.openedAt + (found.notAfter - found.openedAt) / 2;
@@ -181,7 +180,7 @@ function isStale(found: IssuingRecord, plan: Intent): boolean {
   );
 }
 
-/** Asks the key to sign the recorded bytes, checks the certificate as a relying party would, records and discloses it. */
+/** Has the key sign the recorded bytes, checks the certificate as a relying party would, records and returns it. */
 async function signIntent(
   record: IssuingRecord,
   { request, authority }: Permitted,
@@ -189,35 +188,35 @@ async function signIntent(
 ): Promise<SignOutcome> {
   try {
     const signature = await authority.signer.sign(record.tbs);
-    // Now a signature exists that only this worker knows. A crash here loses it: the next delivery signs the same
-    // bytes, so there is still one content for this UID, and none was disclosed.
+    // Now a signature exists that only this delivery knows. A crash here loses it, and the next delivery signs the same
+    // bytes, so certificates of this UID have one content, and none was disclosed.
     const certificate = assembleCertificate(record.tbs, signature.bytes, authority.signer.algorithm);
     const defects = checkCertificate(certificate, record.tbs, authority, request);
     if (defects.length > 0) throw new CertificateDefectError(defects.join('; '));
 
     const completed = await ledger.complete(record.uid, certificate, signature.requestId);
-    // If another worker finished first, its certificate counts; this one is discarded, undisclosed.
+    // If another delivery recorded its certificate first, that one is returned and this one is discarded.
     if (completed.kind === 'found') return answerFromLedger(completed.found, authority);
-    // Now the certificate is on record. A crash here loses the answer only: the next delivery reads it.
+    // Now the certificate is recorded. A crash here loses only the answer: the next delivery returns the certificate.
     return answerFromLedger({ ...record, state: 'issued', certificate }, authority, false);
   } catch (error) {
-    // The next delivery can start at once. If this fails too, the lease expires on its own; the first error says more.
+    // So the next delivery need not wait. If this fails too, the lease expires, and the first error is the one to report.
     await ledger.release(record.uid, record.attempt).catch(() => undefined);
     throw error;
   }
 }
 
-/** What the record of this UID answers. Certificates: the leaf, then the intermediates, never the root. */
+/** The outcome by the record of this UID. An issued certificate is followed by its intermediates, without the root. */
 function answerFromLedger(
   { state, certificate, caKeyId, serial }: IssuingRecord,
   { signer, intermediates }: Authority,
   repeat = true,
 ): SignOutcome {
-  // Another worker has the lease.
+  // Another delivery has the lease.
   if (state === 'intent') return { kind: 'busy', why: 'InProgress', retryAfterSeconds: inProgressRetrySeconds };
   if (state === 'expired') return intentExpired;
   if (certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
-  // Intermediates of another CA than the record's would mislead a TLS peer.
+  // If the CA has another key by now, its intermediates do not belong to this certificate.
   const chain = [certificate, ...(signer.keyId === caKeyId ? intermediates : [])];
   return { kind: 'issued', certificatePem: chain.map((der) => toPem('CERTIFICATE', der)).join(''), serial, repeat };
 }

@@ -1,5 +1,5 @@
 import { bytes, integer, object, oneOf, optional, text } from './encoding/stored-fields.ts';
-import type { Plain } from './encoding/stored-fields.ts';
+import type { StoredFields } from './encoding/stored-fields.ts';
 import type { IssuingRecord } from './ports/certificate-ledger.ts';
 
 // A function, so that the bundler leaves it out of the attest function, which reads no ledger.
@@ -20,8 +20,8 @@ const issuingRecord = () =>
     kmsRequestId: optional(text),
   });
 
-/** Decodes a record of the ledger, as both ledgers keep it. Throws if it is not the record of this UID. */
-export function issuingRecordFrom(plain: Plain, uid: string): IssuingRecord {
+/** Decodes a ledger record, in the form that both ledgers store. Throws if it is not the record of this UID. */
+export function issuingRecordFrom(plain: StoredFields, uid: string): IssuingRecord {
   const record = issuingRecord()(plain);
   if (record.uid !== uid) throw new TypeError(`the ledger holds another record under the key of ${uid}`);
   return record;

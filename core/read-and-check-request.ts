@@ -1,5 +1,5 @@
 /**
- * The first questions about a request, the same for sign, attest, the relay and `countersign csr explain`: is it ours,
+ * The first checks of a request, the same for sign, attest, the relay and `countersign csr explain`: is it for this endpoint,
  * can it be read in exactly one way, which signer is it for, and does the profile of that signer permit it?
  */
 import type { RequestObject } from './kubernetes/certificate-signing-request.ts';
@@ -20,11 +20,11 @@ export type RequestCheck =
       readonly request: CertificateRequest;
       readonly signerName: string;
       readonly profile: Profile;
-      /** Of the profile's rules; `undefined` if it permits the request. */
+      /** The broken rules of the profile; `undefined` if it permits the request. */
       readonly violations: Violations | undefined;
     };
 
-/** `ignored`: what triage.ts says about the object's status. Everything is checked again at each delivery. */
+/** `ignored`: the result of triage.ts. */
 export function readAndCheckRequest(
   object: RequestObject,
   profiles: Profiles,
@@ -49,7 +49,7 @@ export interface ReadRequest {
   readonly profile: Profile | undefined;
 }
 
-/** The parts by themselves: `csr explain` shows each of them, also for a request that is ignored or unreadable. */
+/** Without the checks: `csr explain` shows each part even of a request that is ignored or unreadable. */
 export function readRequest(object: RequestObject, profiles: Profiles): ReadRequest {
   const decoded = decodeRequest(object.request);
   const signerName = object.signerName ?? (decoded.ok ? defaultSignerName(object, decoded.value) : undefined);

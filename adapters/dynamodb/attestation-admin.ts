@@ -8,8 +8,8 @@ import {
   machineEntryFrom,
   verdictFrom,
 } from '../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../core/encoding/stored-fields.ts';
-import type { AttestationAdmin, AuditItem, ChangeWrite, MachineEntry } from '../../core/ports/attestation-store.ts';
+import type { StoredFields } from '../../core/encoding/stored-fields.ts';
+import type { AttestationAdmin, AuditItem, ChangeResult, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import { isAbsent, belongsTo, isUnchanged, keys, patternPrefix, writesOf } from './attestation-items.ts';
@@ -41,12 +41,12 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     } while (from !== undefined);
   }
 
-  async function* list<T>(kind: string, read: (plain: Plain) => T): AsyncGenerator<T> {
+  async function* list<T>(kind: string, read: (plain: StoredFields) => T): AsyncGenerator<T> {
     for await (const item of scan(kind)) yield read(plainFrom(item));
   }
 
   /** `items[0]` is the item that the change depends on: `missing` if it does not exist, `changed` if it differs. */
-  async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeWrite> {
+  async function change(audit: AuditItem, ...items: readonly TransactWriteItem[]): Promise<ChangeResult> {
     const token = newToken(randomBytes);
     const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
     if (answer.kind === 'written') return answer;
@@ -141,7 +141,7 @@ function entriesIn(item: Item): readonly MachineEntry[] {
     return [machineEntryFrom(plainFrom(item))];
   return Object.entries(plainFrom(item)).flatMap(([name, about]) =>
     name.startsWith(patternPrefix)
-      ? [machineEntryFrom({ ...(about as Plain), name: name.slice(patternPrefix.length) })]
+      ? [machineEntryFrom({ ...(about as StoredFields), name: name.slice(patternPrefix.length) })]
       : [],
   );
 }

@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto';
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { addressKind, providerAndName } from '../../core/attestation/records/stored-records.ts';
-import type { AuditItem, IdentityRecord, RefusalCount } from '../../core/ports/attestation-store.ts';
+import type { AuditItem, IdentityRecord, RefusalWindow } from '../../core/ports/attestation-store.ts';
 import type { LockSubject } from '../../core/ports/locks.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { attestationsTable, itemKey } from './table.ts';
@@ -30,7 +30,7 @@ export const keys = {
   machine: (name: string) => keyOf(itemKey('machine', ...providerAndName(name))),
   /** No exact name has this key: names with `*` are patterns. */
   patterns: keyOf(itemKey('machine', '*')),
-  refused: ({ requester, from }: RefusalCount) =>
+  refused: ({ requester, from }: RefusalWindow) =>
     keyOf(itemKey('refused', createHash('sha256').update(requester).digest('hex'), String(from))),
   audit: (id: string) => keyOf(itemKey('audit', id)),
 };

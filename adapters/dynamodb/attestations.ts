@@ -8,7 +8,7 @@ import { identityRecordFrom, lockFrom, verdictFrom } from '../../core/attestatio
 import type {
   AttestationStore,
   Claim,
-  ClaimWrite,
+  ClaimResult,
   IdentityRecord,
   Lookup,
   Verdict,
@@ -117,7 +117,7 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       if (existing === undefined) return { kind: 'changed' };
       // This call has written earlier, and its answer was lost.
       if (existing['writer']?.S === token) return { kind: 'written' };
-      return { kind: 'verdict', found: verdictFrom(plainFrom(existing)) } satisfies ClaimWrite;
+      return { kind: 'verdict', found: verdictFrom(plainFrom(existing)) } satisfies ClaimResult;
     },
   };
 

@@ -12,8 +12,8 @@ import type {
   FreshKey,
   Intent,
   IssuingRecord,
-  LedgerWrite,
-  OpenWrite,
+  LedgerResult,
+  OpenResult,
 } from '../../core/ports/certificate-ledger.ts';
 import { issuingRecordFrom } from '../../core/issuing-record.ts';
 import { certificatesTable, expiryPartition, itemKey, mapTableErrors } from './table.ts';
@@ -36,7 +36,7 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
 
   /** Changes a record that is still an intent, and whose current attempt is `attempt` if that is given. */
-  function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerWrite> {
+  function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerResult> {
     const token = newToken(randomBytes);
     const command = new UpdateItemCommand({
       TableName: tableName,
@@ -55,9 +55,9 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
     return write(uid, token, () => client.send(command));
   }
 
-  function open(intent: Intent): Promise<LedgerWrite>;
-  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
-  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+  function open(intent: Intent): Promise<LedgerResult>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenResult> {
     const { uid, notAfter, serial } = intent;
     const token = newToken(randomBytes);
     const initial = { state: 'intent', attempt: 1, expiry: expiryPartition(notAfter, serial) };
@@ -131,7 +131,7 @@ class NoRecordError extends Error {
   override readonly name = 'NoRecordError';
 }
 
-async function write(uid: string, token: string, send: () => Promise<unknown>): Promise<LedgerWrite> {
+async function write(uid: string, token: string, send: () => Promise<unknown>): Promise<LedgerResult> {
   try {
     await mapTableErrors(send);
     return { kind: 'written' };

@@ -7,8 +7,8 @@ import {
   machineEntryFrom,
   verdictFrom,
 } from '../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../core/encoding/stored-fields.ts';
-import type { AttestationAdmin, AuditItem, ChangeWrite } from '../../core/ports/attestation-store.ts';
+import type { StoredFields } from '../../core/encoding/stored-fields.ts';
+import type { AttestationAdmin, AuditItem, ChangeResult } from '../../core/ports/attestation-store.ts';
 import { oldestFirst, subjectsOf } from '../../core/attestation/records/lock-subjects.ts';
 import { checkAdoption } from '../../core/attestation/records/claim-check.ts';
 import type { IdentityStatements } from './identity-statements.ts';
@@ -29,12 +29,12 @@ export function embeddedAttestationAdmin(
   const deleteLock = database.prepare('DELETE FROM lock WHERE subject = ?');
 
   /** Reads all rows at the first item. */
-  async function* list<T>(sql: string, from: (plain: Plain) => T, ...values: SqlValue[]): AsyncIterable<T> {
+  async function* list<T>(sql: string, from: (plain: StoredFields) => T, ...values: SqlValue[]): AsyncIterable<T> {
     for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
   }
 
   /** Runs `work`, and writes the audit item unless `work` returns why the change cannot be made. */
-  const change = (audit: AuditItem, work: () => 'missing' | 'changed' | undefined): Promise<ChangeWrite> =>
+  const change = (audit: AuditItem, work: () => 'missing' | 'changed' | undefined): Promise<ChangeResult> =>
     transact(() => {
       const obstacle = work();
       if (obstacle !== undefined) return { kind: obstacle };
@@ -108,6 +108,6 @@ export function embeddedAttestationAdmin(
   };
 }
 
-function recordOf<T>(row: Row, from: (plain: Plain) => T): T {
-  return from(JSON.parse(String(row['json'])) as Plain);
+function recordOf<T>(row: Row, from: (plain: StoredFields) => T): T {
+  return from(JSON.parse(String(row['json'])) as StoredFields);
 }

@@ -9,7 +9,7 @@ import type { IdentityStatements } from './identity-statements.ts';
 import type { Transact, DatabaseKind } from './database.ts';
 import type { DatabaseSync } from 'node:sqlite';
 import { lockFrom, verdictFrom } from '../../core/attestation/records/stored-records.ts';
-import type { AttestationAdmin, AttestationStore, Claim, ClaimWrite } from '../../core/ports/attestation-store.ts';
+import type { AttestationAdmin, AttestationStore, Claim, ClaimResult } from '../../core/ports/attestation-store.ts';
 import { checkClaim, checkLookup, checkObservation } from '../../core/attestation/records/claim-check.ts';
 import { holderOf, lookUp } from '../../core/attestation/records/look-up.ts';
 import type { StoredItems } from '../../core/attestation/records/look-up.ts';
@@ -221,7 +221,7 @@ function storeOver(database: DatabaseSync, records: IdentityStatements, transact
     },
     async claim(claim, now) {
       checkClaim(claim);
-      return transact((): ClaimWrite => {
+      return transact((): ClaimResult => {
         // no-verdict
         const found = findVerdict(claim.verdict.uid, now);
         if (found !== undefined) return { kind: 'verdict', found };

@@ -5,7 +5,7 @@
  * current state, even if several processes share the file. With WAL and synchronous=FULL the commit is on the disk before
  * the method returns. Concurrent writes share one commit, and so one wait for the disk.
  */
-import type { Plain } from '../../core/encoding/stored-fields.ts';
+import type { StoredFields } from '../../core/encoding/stored-fields.ts';
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue } from 'node:sqlite';
@@ -154,6 +154,6 @@ export function textIn(row: Row | undefined, column: string): string | undefined
   return value;
 }
 
-export function jsonIn(row: Row, column: string): Plain {
-  return JSON.parse(textIn(row, column) ?? '') as Plain;
+export function jsonIn(row: Row, column: string): StoredFields {
+  return JSON.parse(textIn(row, column) ?? '') as StoredFields;
 }

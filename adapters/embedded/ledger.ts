@@ -8,8 +8,8 @@ import type {
   FreshKey,
   Intent,
   IssuingRecord,
-  LedgerWrite,
-  OpenWrite,
+  LedgerResult,
+  OpenResult,
 } from '../../core/ports/certificate-ledger.ts';
 import { issuingRecordFrom } from '../../core/issuing-record.ts';
 import { refuseInsideLambda } from './refuse-in-lambda.ts';
@@ -110,13 +110,13 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   const transact = groupCommits(database);
 
   /** Runs one conditional statement. If its condition does not hold, it reads the record under the same lock. */
-  function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerWrite {
+  function writeNow(uid: string, statement: StatementSync, ...values: SqlValue[]): LedgerResult {
     if (statement.run(...values).changes === 1) return { kind: 'written' };
     const row = select.get(uid);
     if (row === undefined) throw new Error(`the ledger has no record of ${uid}`);
     return { kind: 'found', found: recordFrom(row, uid) };
   }
-  function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerWrite> {
+  function write(uid: string, statement: StatementSync, ...values: SqlValue[]): Promise<LedgerResult> {
     return transact(() => writeNow(uid, statement, ...values));
   }
 
@@ -130,12 +130,12 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
     return mark['request_sha256'] === requestSha256 || (identity !== undefined && mark['identity'] === identity);
   }
 
-  function open(intent: Intent): Promise<LedgerWrite>;
-  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
-  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+  function open(intent: Intent): Promise<LedgerResult>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenResult> {
     const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
     const values = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
-    return transact((): OpenWrite => {
+    return transact((): OpenResult => {
       if (freshKey !== undefined) {
         // Read first: a UID that has a record keeps its answer and marks no key.
         const row = select.get(uid);

@@ -1,6 +1,6 @@
 /** Output formats: tables for people, JSON and YAML for programs. */
 import { stringify } from 'yaml';
-import { withoutHidden } from '../../core/outcome/printable-text.ts';
+import { escapeHidden } from '../../core/outcome/printable-text.ts';
 
 /** Each column is as wide as its widest cell, with two blanks between columns; the last column is not padded. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -23,15 +23,15 @@ export function formatOutput(format: string, value: unknown, text: () => string)
 
 /** Control and invisible characters are written as JSON escapes, so that programs read the same value and no text controls the terminal. */
 export function json(value: unknown): string {
-  return `${withoutHidden(JSON.stringify(value, null, 2), escaped)}\n`;
+  return `${escapeHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
 /** With the same escapes as `json`. YAML allows escapes only in double quotes. */
 function yaml(value: unknown): string {
   const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
   const text = stringify(value, options);
-  if (withoutHidden(text) === text) return text;
-  return withoutHidden(stringify(value, { ...options, defaultStringType: 'QUOTE_DOUBLE' }), escaped);
+  if (escapeHidden(text) === text) return text;
+  return escapeHidden(stringify(value, { ...options, defaultStringType: 'QUOTE_DOUBLE' }), escaped);
 }
 
 function escaped(character: string): string {

@@ -20,7 +20,7 @@ export interface AttestationReader extends Pick<AttestationStore, 'findVerdict' 
   attest(): Promise<void>;
 }
 
-export type Standing =
+export type VerdictCheck =
   /** The profile does not demand attestation of this request. */
   | { readonly kind: 'unattested' }
   | { readonly kind: 'attested'; readonly identity: string; readonly firstKey: boolean }
@@ -29,7 +29,7 @@ export type Standing =
 export async function checkVerdict(
   { profile, request, uid, digest, now }: VerdictQuestion,
   reader: AttestationReader | undefined,
-): Promise<Standing> {
+): Promise<VerdictCheck> {
   const { attestation } = profile;
   if (attestation === undefined || attestation.mode === 'audit') return unattested;
   if (!attestation.required && request.evidence.length === 0) return unattested;
@@ -82,5 +82,5 @@ function checkActive(record: IdentityRecord | undefined, { nodeName, registeredA
   return undefined;
 }
 
-const unattested: Standing = { kind: 'unattested' };
+const unattested: VerdictCheck = { kind: 'unattested' };
 const noIdentity = violation('AttestationMissing', 'no machine was proved for this request');

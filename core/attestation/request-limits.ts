@@ -2,7 +2,7 @@
  * How many requests of one machine, and of one requester, attest works on in a time window. A request over a limit is answered
  * `busy` (`Limited`) before STS or EC2 is asked; it is not refused. docs/attestation.md, Limits.
  */
-import type { RecentUses, RefusalCount, IdentityRecord } from '../ports/attestation-store.ts';
+import type { RecentUses, RefusalWindow, IdentityRecord } from '../ports/attestation-store.ts';
 import type { Instant } from '../ports/instant.ts';
 
 const minute = 60_000;
@@ -35,11 +35,11 @@ function isCurrent(recent: RecentUses | undefined, now: Instant): recent is Rece
   return recent !== undefined && Math.abs(now - recent.since) < mostUses.milliseconds;
 }
 
-export function refusalCountOf(requester: string, now: Instant): RefusalCount {
+export function refusalWindowOf(requester: string, now: Instant): RefusalWindow {
   return { requester, from: now - (now % mostRefusals.milliseconds) };
 }
 
 /** Milliseconds until this requester's requests are examined again; `undefined` = they are now. */
-export function refusedTooOften(refusals: number, { from }: RefusalCount, now: Instant): number | undefined {
+export function refusedTooOften(refusals: number, { from }: RefusalWindow, now: Instant): number | undefined {
   return refusals < mostRefusals.refusals ? undefined : from + mostRefusals.milliseconds - now;
 }

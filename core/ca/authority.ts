@@ -1,4 +1,4 @@
-/** A CA whose key is in a key store: it is used only while its certificate and key match. */
+/** Loads a CA whose key is in KMS or a file, and checks that its certificate and key match. */
 import { checkCaCertificate } from '../x509/ca-certificate.ts';
 import type { Authority } from '../x509/leaf-certificate.ts';
 import { failure, success } from '../outcome/result.ts';
@@ -8,7 +8,7 @@ import type { SignatureAlgorithm, Signer } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 
 export interface CaRecord {
-  /** As in countersign.yaml. */
+  /** The name in countersign.yaml. */
   readonly name: string;
   /** `Signer.keyId` of its key. */
   readonly keyId: string;
@@ -38,18 +38,18 @@ export interface CaKey {
   signer(algorithm: SignatureAlgorithm): Signer;
 }
 
-/** `Missing`: it was not made yet. The others: the stored CA must not be used before an operator has looked at it. */
+/** `Missing`: the CA was not created yet. With any other fault the stored CA must not be used until an operator has checked it. */
 export type CaFault = 'Missing' | 'OtherKey' | 'AlgorithmMismatch' | 'CertificateMismatch';
 export type LoadedCa = Result<Authority, { readonly why: CaFault; readonly message: string }>;
 
-/** The stored CA, checked against its key. Throws when the store or the key cannot be asked. */
+/** The stored CA, checked against its key. Throws if the store or the key does not answer. */
 export async function loadAuthority(ca: CaConfiguration, key: CaKey, store: CaStore): Promise<LoadedCa> {
   const [record, publicKey] = await Promise.all([store.find(ca.name), key.publicKey()]);
   if (record === undefined) return fault('Missing', `there is no CA ${ca.name} yet`);
   return authorityFrom(record, ca, key, publicKey);
 }
 
-/** The CA of this record, if record, key and configuration belong together. */
+/** The CA of this record, if record, key and configuration match. */
 export function authorityFrom(
   record: CaRecord,
   ca: CaConfiguration,

@@ -1,4 +1,4 @@
-/** Makes the CA of a cluster: once, with a key in a key store. */
+/** Creates a CA of a cluster, once. Its key is in KMS or a file. */
 import { algorithmFault, authorityFrom } from './authority.ts';
 import type { CaKey, CaRecord, CaStore, LoadedCa } from './authority.ts';
 import { issueCaCertificate } from './issue-ca-certificate.ts';
@@ -16,8 +16,8 @@ export interface CaOrigin {
 export type CreatedCa = LoadedCa & { readonly created: boolean };
 
 /**
- * Makes the CA if it does not exist. An existing CA is returned unchanged, even if the configuration has changed since.
- * Safe to repeat after any failure and to run concurrently: exactly one CA results.
+ * Creates the CA if it does not exist. An existing CA is returned unchanged, even if the configuration has changed since.
+ * It can be repeated after any failure and run concurrently: only one CA is created.
  */
 export async function createAuthority(
   ca: CaConfiguration,
@@ -40,10 +40,10 @@ export async function createAuthority(
   };
   const certificate = await issueCaCertificate(template, key.signer(ca.signatureAlgorithm));
   const record: CaRecord = { name: ca.name, keyId: key.keyId, certificate, createdAt: now };
-  // A crash before this write loses a certificate that only this process knew, so no client can trust it. The write makes
-  // the CA exist; of concurrent writers the first one wins.
+  // This write creates the CA; of concurrent writers the first one wins. After a crash before it, the certificate is lost, but
+  // only this process knew it, so no client trusts it.
   const created = await store.add(record);
   const kept = created ? record : await store.find(ca.name);
-  if (kept === undefined) throw new Error(`CA ${ca.name} was there and is gone`);
+  if (kept === undefined) throw new Error(`CA ${ca.name} was deleted while it was created`);
   return { created, ...authorityFrom(kept, ca, key, publicKey) };
 }

@@ -4,14 +4,14 @@ import { buildCaTbs, checkCaCertificate } from '../x509/ca-certificate.ts';
 import type { CaTemplate } from '../x509/ca-certificate.ts';
 import { assembleCertificate } from '../x509/leaf-certificate.ts';
 
-/** Throws if the signer's key is not the key of the template, or if a reader finds anything else than the template. */
+/** Throws if the signer's key is not the template's key, or if a reader finds a difference to the template. */
 export async function issueCaCertificate(template: Omit<CaTemplate, 'algorithm'>, signer: Signer): Promise<Uint8Array> {
   const tbs = buildCaTbs({ ...template, algorithm: signer.algorithm });
   const { bytes: signature } = await signer.sign(tbs);
   const certificate = assembleCertificate(tbs, signature, signer.algorithm);
   const faults = checkCaCertificate(certificate, template.spki);
   if (faults.length === 0) {
-    // Loaded on demand: it takes longer to load than the rest of the command line.
+    // Imported only here, because it takes longer to load than the rest of the command line.
     const { certificateDifferences } = await import('./second-reader.ts');
     faults.push(...(await certificateDifferences(certificate, template)));
   }

@@ -15,7 +15,7 @@ import { keyIdentifier } from '../x509/tbs-certificate.ts';
 
 const caUsages: KeyUsageFlags = KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;
 
-/** What the second reader finds that the template does not say; empty if they agree. */
+/** The differences between the certificate, as the second reader reads it, and the template. */
 export async function certificateDifferences(
   der: Uint8Array,
   template: Omit<CaTemplate, 'algorithm'>,
@@ -53,7 +53,7 @@ async function compare(read: X509Certificate, template: Omit<CaTemplate, 'algori
   return checks.flatMap(([agrees, field]) => (agrees ? [] : [`the second reader disagrees about its ${field}`]));
 }
 
-/** Certificates have no fractions of a second. */
+/** Without the milliseconds, which a certificate cannot hold. */
 function seconds(instant: number): number {
   return Math.floor(instant / 1000) * 1000;
 }

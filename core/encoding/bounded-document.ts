@@ -1,10 +1,9 @@
 /**
- * Untrusted JSON or YAML: a requester's object, a cluster-info ConfigMap, a kubeconfig. For any text, reading takes time
- * proportional to its length:
+ * Reads untrusted JSON or YAML: a requester's object, a cluster-info ConfigMap, a kubeconfig. The time is proportional to the length:
  *
- *   JSON first        JSON.parse is linear; the caller caps the bytes it reads
- *   YAML, capped      at 64 KiB, without the library's check for duplicate keys, which compares each key with all others
- *   no aliases        a short text could unfold to gigabytes
+ *   JSON       tried first, because JSON.parse takes linear time; the caller limits the length
+ *   YAML       at most 64 KiB; without the library's check for duplicate keys, which takes quadratic time
+ *   aliases    refused, because a short text with aliases could expand to gigabytes
  */
 import { parseDocument } from 'yaml';
 import { printable } from '../outcome/printable-text.ts';
@@ -14,7 +13,7 @@ import type { Result } from '../outcome/result.ts';
 
 export const maxYamlCharacters = 65_536;
 
-/** The value, or what is wrong with the text: one line that quotes at most 80 characters of it. */
+/** The value, or the problem: one line that quotes at most 80 characters of the text. */
 export function readBoundedDocument(text: string): Result<unknown, string> {
   try {
     return success(JSON.parse(text) as unknown);

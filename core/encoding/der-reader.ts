@@ -1,9 +1,9 @@
 /**
- * Reads DER (X.690) into a tree and refuses other BER.
+ * Reads DER (X.690) into a tree and refuses BER that is not DER.
  *
  * BER can encode one value in many ways, and readers disagree about the unusual ones, so the policy could see another request
- * than the signer. DER has one encoding per value. This reader accepts only DER at every level, in one pass without recursion,
- * and all rules use its tree.
+ * than the signer. DER has one encoding per value. This reader accepts only DER at every level, in one pass without recursion.
+ * All rules use its tree.
  */
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
@@ -12,11 +12,11 @@ export interface DerElement {
   /** The identifier octet: class, constructed bit and number in one (X.690 §8.1.2). */
   readonly tag: number;
   readonly source: Uint8Array;
-  /** Of the identifier octet. */
+  /** Offset of the identifier octet in `source`. */
   readonly start: number;
   readonly contentStart: number;
   readonly end: number;
-  /** Of a constructed element; empty for a primitive one. */
+  /** Empty for a primitive element. */
   readonly children: readonly DerElement[];
 }
 
@@ -40,10 +40,10 @@ export const derTag = {
   set: 0x31,
 } as const;
 
-/** A normal request nests about ten deep; the limits bound the cost of a hostile one. */
+/** A normal request is nested about ten levels deep. The limits bound the cost of a hostile request. */
 const maxDepth = 32;
 export const maxElements = 10_000;
-/** The longest OIDs in use take some 20 octets; Go allows 31-bit arcs, any number of them. */
+/** The longest OIDs in use take about 20 octets. Go does not limit the number of arcs. */
 const maxOidOctets = 64;
 
 interface OpenElement {
@@ -51,17 +51,17 @@ interface OpenElement {
   readonly end: number;
 }
 
-/** One list for all primitive elements, which are most of them. */
+/** The `children` of all primitive elements, shared to save memory. */
 const none: readonly never[] = Object.freeze([]);
 
-/** Exactly one element that fills `source`. The problem names the place and never repeats content. */
-export function readDer(source: Uint8Array, most = maxElements): Result<DerElement, string> {
+/** Reads exactly one element that fills `source`. A problem names the byte offset and never quotes content. */
+export function readDer(source: Uint8Array, limit = maxElements): Result<DerElement, string> {
   const top: OpenElement = { children: [], end: source.length };
   const open: OpenElement[] = [top];
   let innermost = top;
   let offset = 0;
   for (let count = 0; ; count++) {
-    if (count === most) return failure(`has more than ${most} elements`);
+    if (count === limit) return failure(`has more than ${limit} elements`);
     const header = readHeader(source, offset, innermost.end);
     if (!header.ok) return header;
     const { tag, contentStart, end } = header.value;
@@ -81,7 +81,7 @@ export function readDer(source: Uint8Array, most = maxElements): Result<DerEleme
     }
     if (open.length === 1) break;
   }
-  // Trailing bytes are not covered by the signature, and only some readers see them.
+  // The signature does not cover trailing bytes, and only some readers see them.
   if (offset !== source.length) return failure(`has ${source.length - offset} trailing bytes`);
   const [root] = top.children;
   return root === undefined ? failure('is empty') : success(root);
@@ -89,17 +89,17 @@ export function readDer(source: Uint8Array, most = maxElements): Result<DerEleme
 
 type Header = Pick<DerElement, 'tag' | 'contentStart' | 'end'>;
 
-/** One header between `start` and `limit`, the end of the parent. The content of a primitive element is checked. */
+/** Reads the header at `start` and checks the content of a primitive element. `limit` is the end of the parent. */
 function readHeader(source: Uint8Array, start: number, limit: number): Result<Header, string> {
   const tag = source[start];
   const first = source[start + 1];
   if (tag === undefined || first === undefined || start + 2 > limit) return at(start, 'ends inside an element');
-  const shape = checkTag(tag);
-  if (shape !== undefined) return at(start, shape);
+  const tagFault = checkTag(tag);
+  if (tagFault !== undefined) return at(start, tagFault);
   let length = first;
   let contentStart = start + 2;
   if (first >= 0x80) {
-    // X.690 §10.1: definite, and in the fewest octets. Three of them reach beyond every cap.
+    // X.690 §10.1: definite, and in the fewest octets. Three octets can express every length that callers accept.
     const octets = first - 0x80;
     if (octets === 0) return at(start, 'has an indefinite length');
     if (octets > 3) return at(start, 'has a length beyond its end');
@@ -127,11 +127,11 @@ const constructedTypes: ReadonlySet<number> = new Set([8, 11, 16, 17]);
 
 function checkTag(tag: number): string | undefined {
   const number = tag & 0x1f;
-  // Long tag numbers can be written with padding; nothing in a request or certificate needs them.
+  // Tag numbers above 30 have more than one encoding in BER, and requests and certificates do not use them.
   if (number === 0x1f) return 'has a tag number above 30';
   if (tag >= 0x40) return undefined;
   if (number === 0) return 'has the reserved tag 0';
-  // X.690 §10.2: strings in pieces are BER only.
+  // X.690 §10.2: DER does not allow strings in segments (the constructed form).
   if (constructedTypes.has(number) !== isConstructed(tag)) return 'has a tag of the wrong form';
   return undefined;
 }
@@ -161,7 +161,7 @@ function checkPrimitive(tag: number, source: Uint8Array, start: number, end: num
   }
 }
 
-/** §8.6.2, §11.2.1: up to seven unused bits, all zero. */
+/** X.690 §8.6.2, §11.2.1: up to seven unused bits, all zero. */
 function isBitString(source: Uint8Array, start: number, end: number): boolean {
   const unused = source[start];
   if (unused === undefined || start === end || unused > 7) return false;
@@ -169,7 +169,7 @@ function isBitString(source: Uint8Array, start: number, end: number): boolean {
   return ((source[end - 1] ?? 0) & ((1 << unused) - 1)) === 0;
 }
 
-/** §8.19: minimal arcs, the last one complete. Arcs end at 2³¹−1, as in Go: larger ones alias in 32-bit readers. */
+/** X.690 §8.19: minimal arcs, the last one complete. At most 2³¹−1, as in Go: 32-bit readers would truncate a larger arc. */
 function checkOid(source: Uint8Array, start: number, end: number): string | undefined {
   if (start === end) return 'is an empty OBJECT IDENTIFIER';
   if (end - start > maxOidOctets) return `is an OBJECT IDENTIFIER of more than ${maxOidOctets} octets`;
@@ -184,25 +184,25 @@ function checkOid(source: Uint8Array, start: number, end: number): string | unde
   return (source[end - 1] ?? 0) < 0x80 ? undefined : 'is a truncated OBJECT IDENTIFIER';
 }
 
-/** DER inside an OCTET STRING or BIT STRING; `undefined` for absent or other bytes. */
+/** The element that the content of an OCTET STRING or BIT STRING encodes; `undefined` if it is absent or not DER. */
 export function elementIn(bytes: Uint8Array | undefined): DerElement | undefined {
   const read = bytes === undefined ? undefined : readDer(bytes);
   return read?.ok === true ? read.value : undefined;
 }
 
-/** DER of an empty SEQUENCE: empty basicConstraints, or an empty Name. */
+/** DER of an empty SEQUENCE, such as the basicConstraints of a leaf or an empty Name. */
 export const emptySequence = Uint8Array.of(0x30, 0x00);
 
 export function contentOf({ source, contentStart, end }: DerElement): Uint8Array {
   return source.subarray(contentStart, end);
 }
 
-/** With identifier and length. */
+/** The whole element: identifier, length and content. */
 export function encodingOf({ source, start, end }: DerElement): Uint8Array {
   return source.subarray(start, end);
 }
 
-/** The elements inside a SEQUENCE, SET or explicit tag, if that is what it is. */
+/** The children of an element with this tag; `undefined` for any other element. */
 export function childrenOf(element: DerElement | undefined, tag: number): readonly DerElement[] | undefined {
   return element?.tag === tag ? element.children : undefined;
 }
@@ -215,7 +215,7 @@ export function oidOf(element: DerElement | undefined): string | undefined {
   for (const octet of contentOf(element)) {
     arc = arc * 128 + (octet & 0x7f);
     if (octet >= 0x80) continue;
-    // §8.19.4: the first number holds two arcs, the second below 40 unless the first is 2.
+    // X.690 §8.19.4: the first number holds two arcs; the second arc is below 40 unless the first is 2.
     if (arcs.length === 0) arcs.push(Math.min(Math.floor(arc / 40), 2), arc - 40 * Math.min(Math.floor(arc / 40), 2));
     else arcs.push(arc);
     arc = 0;
@@ -223,7 +223,7 @@ export function oidOf(element: DerElement | undefined): string | undefined {
   return arcs.join('.');
 }
 
-/** The octets of a BIT STRING that is made of whole octets, as keys and signatures are. */
+/** The octets of a BIT STRING without unused bits, as in keys and signatures. */
 export function bitsOf(element: DerElement | undefined): Uint8Array | undefined {
   if (element?.tag !== derTag.bitString) return undefined;
   const content = contentOf(element);

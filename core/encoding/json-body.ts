@@ -1,7 +1,7 @@
 import { failure, success } from '../outcome/result.ts';
 import type { Result } from '../outcome/result.ts';
 
-/** Checked before parsing. An etcd object is at most 1.5 MiB; a request with evidence stays far below 128 KiB. */
+/** The limit of etcd for one object. A request with evidence stays far below 128 KiB. */
 export const maxObjectBytes = 1_572_864;
 /** Kubernetes objects are some ten levels deep; managedFields adds a few. */
 const maxDepth = 100;
@@ -14,17 +14,17 @@ export interface BodyProblem {
 
 export const objectTooLarge: BodyProblem = { message: 'the request object is larger than 1.5 MiB', tooLarge: true };
 
-/** Bytes to JSON. JSON.parse's own messages quote the body and are not passed on. */
+/** Decodes JSON. The messages of JSON.parse are not used, because they quote the body. */
 export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): Result<unknown, BodyProblem> {
   if (body.length > maxBytes) return failure(objectTooLarge);
   let text: string;
   try {
-    // Strict: a replacement character would be treated as if the requester had sent it. A byte order mark is not JSON.
+    // fatal: without it, invalid bytes would become U+FFFD, which the requester did not send. ignoreBOM: JSON.parse refuses a BOM.
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
     return failure({ message: 'body is not UTF-8' });
   }
-  // JSON.parse takes any depth; JSON.stringify of its result would overflow the stack, after signing.
+  // JSON.parse accepts any depth, but a later JSON.stringify of the object, after signing, would overflow the stack.
   if (nestedDeeperThan(maxDepth, text)) return failure({ message: `body is nested deeper than ${maxDepth} levels` });
   try {
     return success(JSON.parse(text) as unknown);
@@ -43,7 +43,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Brackets outside strings, counted in one pass; the parser reports text that is not JSON. */
+/** Counts brackets outside strings in one pass. JSON.parse refuses text that is not JSON. */
 function nestedDeeperThan(limit: number, text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {

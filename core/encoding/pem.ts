@@ -22,7 +22,7 @@ export function decodePem(text: Uint8Array, labels: readonly string[]): Result<r
   const blocks: PemBlock[] = [];
   let open: { readonly label: string; readonly lines: string[] } | undefined;
   let remaining = labels;
-  // One byte is one character: what is not ASCII matches no pattern below.
+  // Latin-1: each byte is one character. Characters outside ASCII match no pattern below.
   for (const ended of Buffer.from(text).toString('latin1').split('\n')) {
     const line = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
     const [, edge, label] = boundary.exec(line) ?? [];
@@ -61,16 +61,16 @@ function unexpected(label: string, labels: readonly string[], blocks: readonly P
   return failure(`has a block of another kind than ${labels.join(', ')}`);
 }
 
-/** Whole lines of base64, padding only at the end, unused bits zero (RFC 4648 §3.5). Line lengths are free. */
+/** Base64 without empty lines, padded only at the end, unused bits zero (RFC 4648 §3.5). Lines may have any length. */
 function decodeBase64(lines: readonly string[]): Uint8Array | undefined {
-  // Buffer's decoder skips unknown characters, so its result is encoded again and compared.
   if (lines.includes('')) return undefined;
   const text = lines.join('');
+  // Buffer's decoder skips unknown characters, so its result is encoded again and compared.
   const content = Buffer.from(text, 'base64');
   return content.toString('base64') === text ? new Uint8Array(content) : undefined;
 }
 
-/** The text of each block of this label, as it stands. Its content is not checked. */
+/** The unchanged text of each block of this label. The content is not checked. */
 export function pemBlocks(text: string, label: string): readonly string[] {
   return text.match(new RegExp(`-----BEGIN ${label}-----[^-]+-----END ${label}-----\\r?\\n?`, 'g')) ?? [];
 }

@@ -1,13 +1,14 @@
-/** Fields of stored records, and records made of them. */
+/** Readers that check the fields of stored records. */
 import { isObject } from './json-object.ts';
 import type { JsonObject } from './json-object.ts';
 
-export type Plain = JsonObject;
+/** The fields of a record before they are checked. */
+export type StoredFields = JsonObject;
 
-/** Throws if the value is not what this program writes. */
+/** Returns the checked value. Throws if this program does not write such a value. */
 export type Reader<T> = (value: unknown, name: string) => T;
 
-/** An object with these fields; further ones are left out, absent ones stay absent. */
+/** Reads an object with these fields. Other fields are dropped; absent optional fields stay absent. */
 export function object<T>(readers: { readonly [Name in keyof T]-?: Reader<T[Name]> }): (
   value: unknown,
   name?: string,
@@ -30,20 +31,20 @@ export function listOf<T>(read: Reader<T>): Reader<readonly T[]> {
   };
 }
 
-export function that<T>(holds: (value: unknown) => value is T): Reader<T> {
+export function checkedBy<T>(holds: (value: unknown) => value is T): Reader<T> {
   return (value, name) => {
     if (!holds(value)) throw unreadable(name);
     return value;
   };
 }
 
-export const text = that((value) => typeof value === 'string');
-export const flag = that((value) => typeof value === 'boolean');
-export const integer = that((value): value is number => Number.isSafeInteger(value));
-export const bytes = that((value) => value instanceof Uint8Array);
+export const text = checkedBy((value) => typeof value === 'string');
+export const flag = checkedBy((value) => typeof value === 'boolean');
+export const integer = checkedBy((value): value is number => Number.isSafeInteger(value));
+export const bytes = checkedBy((value) => value instanceof Uint8Array);
 
 export function oneOf<const T extends string>(...values: readonly T[]): Reader<T> {
-  return that((value): value is T => values.some((known) => known === value));
+  return checkedBy((value): value is T => values.some((known) => known === value));
 }
 
 export function unreadable(name: string): TypeError {

@@ -1,6 +1,6 @@
 /**
- * JSON with exactly one meaning. Of two equal keys JSON.parse takes the last one and other readers the first (RFC 8259 §4), so
- * one reader could check a value and another one use a different value.
+ * JSON with exactly one meaning. If a key occurs twice, JSON.parse takes the last value and other readers the first (RFC 8259 §4),
+ * so one program could check a value and another one use a different value.
  */
 import { decodeBody } from './json-body.ts';
 import { isObject } from './json-object.ts';
@@ -17,7 +17,7 @@ export function readJsonObject(bytes: Uint8Array): Result<JsonObject, string> {
   return success(body.value);
 }
 
-/** An evidence block with a closed schema. An unknown key is refused because the sender may rely on it. */
+/** An evidence block. An unknown key is refused, because the sender may rely on its effect. */
 export function readEvidence<Required extends string, Optional extends string = never>(
   data: Uint8Array,
   schema: { readonly required: readonly Required[]; readonly optional?: readonly Optional[] },
@@ -31,7 +31,7 @@ export function readEvidence<Required extends string, Optional extends string = 
   return success(read.value as Record<Required, unknown> & Partial<Record<Optional, unknown>>);
 }
 
-/** `text` must be valid JSON: then a string that a colon follows is a key of the innermost object. */
+/** `text` must be valid JSON, in which a string before a colon is a key of the innermost object. */
 export function hasDuplicateKeys(text: string): boolean {
   const open: Set<unknown>[] = [];
   for (const [token, colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/g)) {

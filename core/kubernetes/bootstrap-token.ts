@@ -1,7 +1,7 @@
 /**
  * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret in kube-system
- * that holds both. Messages are kubeadm's where it has one, because those can be searched for. Unlike kubeadm's, they never
- * repeat the token.
+ * that holds both. Messages are kubeadm's where it has one, because operators search for them. Unlike kubeadm's, they never
+ * quote the token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Instant } from '../ports/instant.ts';
@@ -20,11 +20,11 @@ export interface BootstrapToken {
 export const bootstrapTokenForm = String.raw`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`;
 export const bootstrapTokenIdForm = String.raw`\A([a-z0-9]{6})\z`;
 export const tokenSecretType = 'bootstrap.kubernetes.io/token';
-/** The group kubeadm's bindings are for. */
+/** The group in kubeadm's ClusterRoleBindings. */
 export const defaultTokenGroup = 'system:bootstrappers:kubeadm:default-node-token';
 export const tokenUsages = ['signing', 'authentication'] as const;
 
-/** The object for which a token was made, if it decides the token's lifetime (Cluster API's proposal, "Changes to token rotation"). */
+/** The object for which the token was created and on which its lifetime depends (Cluster API's proposal, "Changes to token rotation"). */
 export interface TokenOwner {
   readonly kind: 'machine' | 'pool';
   readonly namespace: string;
@@ -34,15 +34,15 @@ export interface TokenOwner {
 export interface TokenRecord {
   readonly token: BootstrapToken;
   readonly description: string;
-  /** Absent: it never expires. */
+  /** Absent if the token never expires. */
   readonly expires?: Instant;
   readonly usages: readonly string[];
-  /** Beside `system:bootstrappers`, which every token has. */
+  /** Without `system:bootstrappers`, which every token has. */
   readonly groups: readonly string[];
   readonly owner?: TokenOwner;
 }
 
-/** On the Secret: a label, because reconciling lists by it; annotations, because a name may be longer than a label. */
+/** The owner on the Secret. Its kind is a label, to list by; its name is an annotation, because it may be too long for a label. */
 export const ownerLabel = 'countersign.dev/token-for';
 const ownerNamespaceAnnotation = 'countersign.dev/token-for-namespace';
 const ownerNameAnnotation = 'countersign.dev/token-for-name';
@@ -72,7 +72,7 @@ export function generateBootstrapToken(randomBytes: (count: number) => Uint8Arra
   const characters: string[] = [];
   while (characters.length < 22)
     for (const byte of randomBytes(32)) {
-      // 252 is 7 times 36: larger bytes would make the first four characters likelier than the others.
+      // 252 is 7 times 36: with the bytes 252 to 255 the first four characters would be more likely than the others.
       const character = byte < 252 ? alphabet[byte % 36] : undefined;
       if (character !== undefined && characters.length < 22) characters.push(character);
     }
@@ -122,7 +122,7 @@ export function secretOfToken({ token, description, expires, usages, groups, own
   };
 }
 
-/** Read as kubeadm and the API server read it. What one of them would refuse is a problem. */
+/** Reads the Secret as kubeadm and the API server do. A Secret that one of them would refuse is a problem. */
 export function tokenOfSecret(object: object): Result<TokenRecord, string> {
   const secret = objectOf(object);
   const metadata = objectOf(secret['metadata']);
@@ -172,14 +172,14 @@ export function detachedSignature(content: string, { id, secret }: BootstrapToke
   return `${header}..${signature}`;
 }
 
-/** In constant time: otherwise an attacker could find a valid signature byte by byte by measuring the time. */
+/** Compares in constant time: otherwise an attacker could measure the time and find a valid signature byte by byte. */
 export function isSignedBy(token: BootstrapToken, content: string, signature: string): boolean {
   const expected = Buffer.from(detachedSignature(content, token));
   const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Whole seconds, as kubeadm writes it. */
+/** In whole seconds, as kubeadm writes times. */
 export function rfc3339(instant: Instant): string {
   return new Date(instant).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }

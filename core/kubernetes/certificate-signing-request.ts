@@ -5,17 +5,16 @@ import type { Result } from '../outcome/result.ts';
 import { maxRequestBytes } from '../x509/certificate-request.ts';
 
 /**
- * The CertificateSigningRequest object as a caller posted it. Only the few fields that the rules use are decoded; the others
- * are neither read nor trusted.
+ * Decodes the CertificateSigningRequest object that a caller posted. Only the fields that the rules use are read.
  * Source: k8s.io/api/certificates/{v1,v1beta1}, Kubernetes' CSR documentation.
  */
 
-/** Of groups and of usages. Windows directories, which have the most groups, put at most 1 024 into a token. */
+/** Limit of groups and of usages. Active Directory, which has the most groups, puts at most 1 024 into a token. */
 const maxListEntries = 1_024;
 /**
- * The relay works on objects up to this size and refuses larger ones itself (docs/watch-relay.md). Honest objects have a
- * few KB; the largest spec.request has 171 KiB in base64. What the relay adds still fits into the API server's limits:
- * 256 KiB of annotations, 1.5 MiB in etcd.
+ * The relay refuses larger objects itself (docs/watch-relay.md). A normal object has a few KB; the largest spec.request has
+ * 171 KiB in base64. With what the relay adds, the object stays within the API server's limits: 256 KiB of annotations,
+ * 1.5 MiB in etcd.
  */
 export const maxRelayedBytes = 196_608;
 
@@ -30,15 +29,15 @@ export interface RequestObject {
   readonly apiVersion: 'certificates.k8s.io/v1' | 'certificates.k8s.io/v1beta1';
   readonly name: string;
   readonly uid: string;
-  /** Absent only in v1beta1, where it is defaulted from the request (Kubernetes' CSR documentation). */
+  /** Absent only in v1beta1, which has a default that depends on the request (Kubernetes' CSR documentation). */
   readonly signerName?: string;
-  /** spec.request after base64: PEM text as sent. */
+  /** spec.request after base64 decoding: the PEM text as sent. */
   readonly request: Uint8Array;
   readonly usages: readonly string[];
   readonly expirationSeconds?: number;
   readonly username: string;
   readonly groups: readonly string[];
-  /** spec.extra: the node on which the requester's pod runs, where the requester is a pod (Kubernetes 1.30 and later). */
+  /** From spec.extra, if the requester is a pod: the node on which it runs (Kubernetes 1.30 and later). */
   readonly requesterNodes: readonly string[];
   readonly conditions: readonly Condition[];
   readonly hasCertificate: boolean;
@@ -50,16 +49,16 @@ export interface RequestObject {
  */
 const maxNameBytes = 4_096;
 
-/** Whether the API server can be asked for the object of that name. */
+/** Whether a URL can hold the name, so that a client can read the object from the API server. */
 export function isAddressable(name: string): boolean {
-  // Half of a surrogate pair has no encoding.
+  // encodeURIComponent throws for a lone surrogate.
   return name.length <= maxNameBytes && name.isWellFormed() && encodeURIComponent(name).length <= maxNameBytes;
 }
 
-/** Written by the API server from the token of a pod. KEP-4193; k8s.io/apiserver/pkg/authentication/serviceaccount. */
+/** The API server copies it from the pod's token. KEP-4193; k8s.io/apiserver/pkg/authentication/serviceaccount. */
 const nodeNameExtra = 'authentication.kubernetes.io/node-name';
 
-/** Default usages of a v1beta1 request (pkg/apis/certificates/v1beta1/defaults.go); an empty list is not defaulted. */
+/** Usages of a v1beta1 request without the field (pkg/apis/certificates/v1beta1/defaults.go); an empty list stays empty. */
 const betaUsages: readonly string[] = ['digital signature', 'key encipherment'];
 
 export function decodeRequestObject(json: unknown): Result<RequestObject, BodyProblem> {
@@ -134,14 +133,14 @@ function wrong(message: string, size?: { readonly tooLarge: true }): Result<neve
 }
 
 /**
- * The names that the API server accepts (ValidatePathSegmentName): one path segment, spaces included. A stricter rule would
- * leave an approved request without an answer.
+ * Accepts the names that the API server accepts (ValidatePathSegmentName): one path segment, which may have spaces. With a
+ * stricter rule an approved request would get no answer.
  */
 function isObjectName(value: unknown): value is string {
   return typeof value === 'string' && /^[^/%]{1,1024}$/s.test(value) && value !== '.' && value !== '..';
 }
 
-/** The API server makes UIDs. They must be printable and short, because they are keys of the ledger and appear in logs. */
+/** The API server creates UIDs. They must be printable and short, because they are keys of the ledger and appear in logs. */
 function isUid(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?$/.test(value);
 }
@@ -175,7 +174,7 @@ function decodeConditions(value: unknown): readonly Condition[] | undefined {
   return conditions;
 }
 
-/** RFC 4648 §4 with padding and nothing else: Buffer's own decoder skips unknown characters. */
+/** Strict base64 with padding (RFC 4648 §4). Buffer's decoder alone would skip unknown characters. */
 function decodeBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64');

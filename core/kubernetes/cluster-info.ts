@@ -15,21 +15,21 @@ import type { Result } from '../outcome/result.ts';
 
 export interface ClusterEntry {
   readonly server: string;
-  /** Empty: the entry names none. */
+  /** Empty if the entry has no certificate-authority-data. */
   readonly caPem: string;
-  /** A file that holds it instead; only meaningful in a file of this machine. */
+  /** certificate-authority: a local file with the CA, so it is only used if the kubeconfig is a local file too. */
   readonly caFile?: string;
 }
 
 export interface CaCertificate {
-  /** The block alone, encoded again: TLS trusts exactly what was hashed, without the text around it. */
+  /** Encoded from the DER that was hashed, so that TLS trusts exactly this certificate and no other text of the bundle. */
   readonly pem: string;
   readonly subject: string;
   /** `sha256:<hex>` of the SubjectPublicKeyInfo, as in the printed join command. */
   readonly pin: string;
 }
 
-/** `sha256:<hex>` in either case, as kubeadm takes them; canonical when returned. */
+/** Accepts `sha256:<hex>` in upper or lower case, as kubeadm does. Returns it in lower case. */
 export function parsePins(texts: readonly string[]): Result<readonly string[], string> {
   const pins: string[] = [];
   for (const text of texts) {
@@ -52,7 +52,7 @@ function pinProblem(problem: string): Result<never, string> {
   return failure(`invalid discovery token CA certificate hash: ${problem}`);
 }
 
-/** The cluster of a kubeconfig: the unnamed one, else that of its current context, as kubeadm chooses. */
+/** The cluster without a name in a kubeconfig, otherwise the cluster of its current context, as in kubeadm. */
 export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, string> {
   const document = readBoundedDocument(kubeconfig);
   if (!document.ok) return document;
@@ -65,7 +65,7 @@ export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, strin
   if (!isObject(cluster)) return failure('it names no cluster: neither an unnamed one nor a current-context');
   const { server } = cluster;
   if (typeof server !== 'string' || !isHttps(server)) return failure('its server is no https:// address');
-  // This would accept a server that cannot authenticate itself.
+  // With it, the client would accept any server.
   if (cluster['insecure-skip-tls-verify'] === true) return failure('it says insecure-skip-tls-verify');
   const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster;
   return success({
@@ -76,15 +76,14 @@ export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, strin
 }
 
 /**
- * The concatenated CAs of an untrusted kubeconfig, found without parsing it: kubeadm and kubectl write each as one line of
- * base64. Empty if it has no CA.
+ * The concatenated CAs of an untrusted kubeconfig; empty if it has none. The text is searched, not parsed: kubeadm and kubectl
+ * write each CA as one line of base64.
  */
 export function authorityData(kubeconfig: string): string {
   const found = kubeconfig.matchAll(/certificate-authority-data["']?[ \t]*:[ \t]*["']?([A-Za-z0-9+/=]+)/g);
   return [...found].map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8')).join('\n');
 }
 
-/** Every certificate of a PEM bundle. */
 export function caCertificates(bundle: string): Result<readonly CaCertificate[], string> {
   const blocks = pemBlocks(bundle, 'CERTIFICATE');
   if (blocks.length === 0) return failure('data does not contain any valid RSA or ECDSA certificates');
@@ -104,14 +103,14 @@ export function caCertificates(bundle: string): Result<readonly CaCertificate[],
   return success(found);
 }
 
-/** As in RFC 7469 §2.4, in kubeadm's form: a CA that is renewed with the same key keeps its hash. */
+/** The hash of RFC 7469 §2.4 in kubeadm's form. A CA that is renewed with the same key keeps its pin. */
 export function spkiPin(spki: Uint8Array): string {
   return `sha256:${sha256(spki).toString('hex')}`;
 }
 
 /**
- * Only the pinned certificates. Every holder of the token can sign a bundle with the pinned CA and an attacker's CA, and the
- * attacker's must not become trusted.
+ * Only the pinned certificates. A holder of the token can sign a bundle that contains the pinned CA and their own CA; the second
+ * must not become trusted.
  */
 export function pinnedOf(
   certificates: readonly CaCertificate[],

@@ -3,14 +3,14 @@
  *
  *   SHA-256( L(cluster) L(uid) L(signerName) L(username) N(groups) L(group)… N(usages) L(usage)… L(expiration) L(request) )
  *
- * L is the length in bytes as 32-bit big-endian and then the UTF-8 bytes; N is the count of a list as 32-bit big-endian.
- * Lists are sorted by their UTF-8 bytes, duplicates kept: the API server does not promise an order. Expiration is the
- * decimal number of seconds, or empty when none was asked for.
+ * L(x) is the length of x in bytes (32-bit big-endian), then the UTF-8 bytes of x. N(list) is its number of entries (32-bit
+ * big-endian). Lists are sorted by their UTF-8 bytes, because the API server does not promise an order; duplicates stay.
+ * Expiration is the decimal number of seconds, or empty if spec.expirationSeconds is absent.
  */
 import { hash } from 'node:crypto';
 import type { RequestObject } from './certificate-signing-request.ts';
 
-/** Lower-case hex. `signerName` is the object's, or the default of v1beta1. */
+/** Lower-case hex. `signerName` is spec.signerName, or the default of v1beta1. */
 export function requestDigest(cluster: string, object: RequestObject, signerName: string): string {
   const parts = [
     ...lengthPrefixed(cluster),
@@ -25,7 +25,7 @@ export function requestDigest(cluster: string, object: RequestObject, signerName
   return hash('sha256', Buffer.concat(parts), 'hex');
 }
 
-/** Without the count, a group could be moved into the usages and the bytes would be the same. */
+/** Without the count, the bytes would be the same if a group moved to the usages. */
 function list(values: readonly string[]): Uint8Array[] {
   const sorted = values.map((value) => Buffer.from(value, 'utf8')).sort((a, b) => Buffer.compare(a, b));
   return [uint32(values.length), ...sorted.flatMap(lengthPrefixed)];

@@ -2,11 +2,11 @@ import type { RequestObject } from './certificate-signing-request.ts';
 import type { IgnoredWhy } from '../outcome/outcome.ts';
 
 /**
- * Whether the signer must ignore the request. The API server does not check this: it stores certificates on unapproved, denied
- * and failed requests (measured), so the signer must check.
+ * Why the signer must ignore the request; `undefined` if it is approved and waits for a certificate. The API server does not
+ * check this: it stores certificates on unapproved, denied and failed requests (measured).
  *
- * A condition counts if it is present, whatever its status, as in Kubernetes' CSR documentation for Approved and Denied. So does
- * Failed: an odd status can only prevent signing.
+ * A Denied condition counts with any status, as in Kubernetes' CSR documentation. So does Failed: an unusual status can only
+ * prevent signing.
  */
 export function triage(object: RequestObject): IgnoredWhy | undefined {
   if (hasCondition(object, 'Denied')) return 'Denied';
@@ -16,7 +16,7 @@ export function triage(object: RequestObject): IgnoredWhy | undefined {
   return undefined;
 }
 
-/** The same before approval: only a request without a decision and without a certificate is evaluated. */
+/** Why attest must ignore the request, approved or not; `undefined` if it has no Denied or Failed condition and no certificate. */
 export function triagePending(object: RequestObject): 'Denied' | 'Failed' | 'AlreadyIssued' | undefined {
   if (hasCondition(object, 'Denied')) return 'Denied';
   if (hasCondition(object, 'Failed')) return 'Failed';

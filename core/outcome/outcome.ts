@@ -1,39 +1,39 @@
 /**
- * Every way a request can end, and what each end is called over HTTP and in the cluster: one table for all clients.
+ * The outcomes of a request, and their names and statuses over HTTP and in the cluster.
  *
- * "No" is a value with a closed set of codes. Throwing means "temporary, try again" and becomes `busy` at the edge.
+ * A refusal is a value with a closed set of codes. A thrown error is temporary; the handlers answer it with `busy`.
  */
 import { failure } from './result.ts';
 import type { Result } from './result.ts';
 
 /**
- * Why a request is refused for good. The relay writes a `Failed` condition only for a code of this list, so a proxy's
- * 422 can never end a request. Adding a code is a decision: clients and runbooks match on it.
+ * Why a request is refused finally. The relay writes a `Failed` condition only for a code of this list, so a proxy's
+ * 422 can never end a request. Clients and runbooks match on the codes, so a new code is a change of the interface.
  */
 export const refusalCodes = [
-  'SignerValidationFailure', // what the in-tree signer refuses, in its own words (kubernetes.io/* profiles)
-  'RequestMalformed', // undecodable, ambiguous, or more than one reading
-  'RequestTooLarge', // over a cap that bounds what one request can cost: bytes, names, groups
+  'SignerValidationFailure', // a rule of the in-tree signer, with its message (kubernetes.io/* profiles)
+  'RequestMalformed', // cannot be decoded, or can be read in more than one way
+  'RequestTooLarge', // over a limit on what one request can cost: bytes, names, groups
   'SignatureInvalid', // the requester did not prove possession of the key
   'KeyNotPermitted', // key kind or size, or the digest of the self-signature
   'UsageNotPermitted', // empty, unknown, or outside a custom profile
-  'SubjectNotPermitted', // outside what the profile names
+  'SubjectNotPermitted', // not a subject that the profile permits
   'SanNotPermitted', // a name type that no profile permits, or a name outside a custom profile
   'NameReserved', // names of the control plane, reserved names, and node names outside the profiles that may issue them
   'RequesterNotAllowed', // not one of the requesters that the profile names
-  'UidReused', // the same UID came with other content: the first record wins
-  'IntentExpired', // begun, never finished, and now too old to finish
+  'UidReused', // an earlier request with the same UID has other content
+  'IntentExpired', // the intent was not signed in time, and is now too old
   'Locked', // an operator locked the node or the machine (countersign lock)
   'AttestationMissing', // the profile demands evidence of the machine, and the request has no evidence
   'AttestationInvalid', // the evidence is invalid, or not for this request
   'AttestationVersion', // a provider or version of evidence that is not accepted; the annotation lists the accepted ones
   'AttestationChallenge', // the node has to answer the challenge in the annotation with its next request
-  'IdentityNotAllowed', // proved, but not a machine that may join
+  'IdentityNotAllowed', // the evidence is valid, but the machine may not join
   'TofuReuse', // the machine is registered already, with another key
   'TofuNodeMismatch', // the machine is registered under another node name
   'TofuNodeTaken', // the node name belongs to another machine
   'Revoked', // the machine's record ended or changed since the verdict
-  'KeyReused', // a certificate was made for this key before, and the profile wants fresh ones
+  'KeyReused', // this key was certified before, and the profile demands fresh keys
   'NameNotOwned', // an address or DNS name that does not belong to the machine
 ] as const;
 export type RefusalCode = (typeof refusalCodes)[number];
@@ -42,7 +42,7 @@ export function isRefusalCode(code: unknown): code is RefusalCode {
   return (refusalCodes as readonly unknown[]).includes(code);
 }
 
-/** One broken rule. `message` is for people, names no secret, and is shown in conditions, Events and logs. */
+/** One broken rule. `message` contains no secret and is shown in conditions, Events and logs. */
 export interface Violation {
   readonly code: RefusalCode;
   readonly message: string;
@@ -63,10 +63,10 @@ export const uidReused = violation(
   'a request with this UID and other content came before; create a new request',
 );
 
-/** Not ours to answer; the relay does nothing. */
+/** The request is not for this endpoint, or is in another state; the relay writes nothing. */
 export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';
 
-/** Temporary: the client comes back later. `Internal` raises an alarm, the others do not. */
+/** Temporary: the client tries again later. Only `Internal` raises an alarm. */
 export type BusyWhy =
   | 'InProgress' // another delivery of the same request is being answered
   | 'SecondLook' // a change needs a second observation, minutes after the first (core/attestation/second-look.ts)
@@ -86,17 +86,17 @@ export function refused(first: Violation, ...more: readonly Violation[]): SignOu
   return { kind: 'refused', violations: [first, ...more] };
 }
 
-/** The reason of the whole refusal (condition reason): that of the first rule broken. */
+/** The condition reason of the refusal: the code of the first violation. */
 export function refusalReason(violations: Violations): RefusalCode {
   return violations[0].code;
 }
 
-/** All violations in order, joined so that the text starts with the in-tree signer's own. */
+/** All violations in their order. A message of the in-tree signer comes first. */
 export function refusalMessage(violations: Violations): string {
   return violations.map(({ message }) => message).join('; ');
 }
 
-/** HTTP status (docs/signing-api.md). Refusals are never 2xx: the webhook client takes any 2xx as success. */
+/** HTTP status (docs/signing-api.md). A refusal is never 2xx, which the webhook client takes as success. */
 export function httpStatus(outcome: SignOutcome): number {
   switch (outcome.kind) {
     case 'issued':

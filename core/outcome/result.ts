@@ -1,6 +1,6 @@
 /**
- * What decoding or validation gives: the value, or the problem that makes it impossible. Decisions are unions with a
- * `kind` instead; a temporary failure is thrown.
+ * The result of decoding or validation: the value, or the problem. Decisions are unions with a `kind` instead; a temporary
+ * failure is thrown.
  */
 export type Result<T, Problem> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };

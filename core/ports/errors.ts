@@ -1,9 +1,9 @@
-/** Thrown by adapters when the called service throttles. Any other error counts as unavailable. */
+/** Thrown by adapters when the called service throttles. An error that is not in this file means that the service is unavailable. */
 export class ThrottledError extends Error {
   override readonly name = 'ThrottledError';
 }
 
-/** Nothing is wrong, but this machine or requester must wait: for the second look, or because of too many requests. */
+/** This machine or requester must wait: for the second look at a machine, or because it sends too many requests. */
 export class LaterError extends Error {
   override readonly name = 'LaterError';
   readonly why: 'SecondLook' | 'Limited';
@@ -16,14 +16,14 @@ export class LaterError extends Error {
 }
 
 /**
- * Thrown by adapters when a service refuses until an operator changes something: a disabled key, a missing permission, a
- * deleted table. To a client it is temporary like the others.
+ * Thrown when only an operator can help: a disabled key, a missing permission, a deleted table. The client gets `busy` and
+ * tries again.
  */
 export class MisconfigurationError extends Error {
   override readonly name = 'MisconfigurationError';
 }
 
-/** A new certificate or its CA is defective: nothing is returned, an alarm is raised, the request can be repeated. */
+/** A new certificate or its CA is defective. No certificate is returned, an alarm is raised, and the client gets `busy`. */
 export class CertificateDefectError extends Error {
   override readonly name = 'CertificateDefectError';
 }

@@ -3,25 +3,25 @@ import type { JsonObject } from '../encoding/json-object.ts';
 export type { JsonObject };
 
 /**
- * A definite refusal of the API server. If the outcome is open (a broken connection, a timeout, a 5xx, an unreadable answer)
- * the call throws, and so it does when the API server throttles (ThrottledError).
+ * A definite refusal of the API server. The call throws if the outcome is unknown (a broken connection, a timeout, a 5xx, an
+ * unreadable answer) or if the API server throttles (ThrottledError).
  */
 export type ApiRefusal =
-  | 'Unauthorized' // 401: about the caller, never about the object
-  | 'Forbidden' // 403: about the caller
+  | 'Unauthorized' // 401: the credentials of the caller
+  | 'Forbidden' // 403: the permissions of the caller
   | 'NotFound'
-  | 'Conflict' // another resourceVersion or UID than the one sent; of a create: it exists
+  | 'Conflict' // the resourceVersion or UID is not current; at a create: the object exists
   | 'Expired' // 410: the resourceVersion or continue token is too old: list again
   | 'Invalid' // 400, 422 and the other 4xx: final for this call
-  | 'TooLarge'; // more than the API server or etcd stores, a URL carries or the client holds
+  | 'TooLarge'; // for the API server, etcd, a URL or the client
 
 export type ApiAnswer<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
 
 export interface RequestPage {
-  /** Each with apiVersion and kind, which the API server leaves out of list items. */
+  /** apiVersion and kind are added, because the API server omits them in list items. */
   readonly items: readonly JsonObject[];
-  /** The same on all pages of one list: the state that they show, and where a watch continues. */
+  /** The state that all pages of one list show. A watch starts after it. */
   readonly resourceVersion: string;
   /** Present when there are more pages. */
   readonly continue?: string;
@@ -30,21 +30,21 @@ export interface RequestPage {
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: JsonObject; readonly bytes: number }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
-  /** The last one of its watch. */
+  /** The last event of a watch. */
   | { readonly type: 'ERROR'; readonly why: ApiRefusal | 'Unavailable'; readonly message: string }
-  /** A line was too long to hold: an unknown object changed. Requesters can make such objects. */
+  /** A line was too long to be read, so an unknown object changed. Requesters can create such objects. */
   | { readonly type: 'OVERSIZED'; readonly bytes: number }
   /** A line could not be read: something changed. */
   | { readonly type: 'UNREADABLE'; readonly message: string };
 
 /**
  * The CertificateSigningRequests of one cluster, certificates.k8s.io/v1. `test/contract/` tests each implementation against
- * these comments. Every call ends in bounded time, even without `signal`. A method that throws means "temporary: try again", and
- * may have taken effect.
+ * these comments. Every call ends in bounded time, even without `signal`. A method throws if the failure is temporary; it may
+ * have taken effect.
  */
 export interface RequestApi {
   /**
-   * One page. Without `continue` it begins a list of the newest state (a consistent read); with it the same list goes on.
+   * One page. Without `continue`: the first page of the newest state (a consistent read). With it: the next page of that list.
    */
   list(
     query: { readonly signerName: string; readonly limit: number; readonly continue?: string },
@@ -59,22 +59,22 @@ export interface RequestApi {
     signal: AbortSignal,
   ): Promise<ApiAnswer<AsyncIterable<WatchEvent>>>;
   get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Replaces `status`, only if the object still has this UID and resourceVersion. Gives the object as stored. */
+  /** Replaces `status` only if the object still has this UID and resourceVersion. Returns the stored object. */
   updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** The same for the decisions among the conditions and metadata.annotations, in one write. Other fields do not change. */
+  /** Replaces the Approved and Denied conditions and metadata.annotations in one write, under the same condition. */
   updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Does the cluster's authorization permit this to this user? A review writes nothing. */
+  /** Whether the cluster's authorization permits this user the action. */
   reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;
-  /** An Event of events.k8s.io/v1 in namespace `default`, where those about cluster-wide objects live. */
+  /** An Event of events.k8s.io/v1 in namespace `default`, which Kubernetes uses for cluster-scoped objects. */
   createEvent(event: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
-/** The spec of a SubjectAccessReview (authorization.k8s.io/v1) about a cluster-wide resource. */
+/** The spec of a SubjectAccessReview (authorization.k8s.io/v1) about a cluster-scoped resource. */
 export interface AccessQuestion {
   readonly user: string;
   readonly uid?: string;
   readonly groups: readonly string[];
-  /** Further claims of the authenticators, passed on unread: authorizers may use them. */
+  /** The user's extra fields (`spec.extra`), which authorizers may use. */
   readonly extra: Readonly<Record<string, readonly string[]>>;
   readonly verb: string;
   readonly group: string;

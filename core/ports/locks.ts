@@ -3,9 +3,9 @@ import type { Instant } from './instant.ts';
 /** `node#worker-3`, or `id#` and an identity: `id#aws#aws/123456789012/eu-central-1/i-0123456789abcdef0`. */
 export type LockSubject = `node#${string}` | `id#${string}`;
 
-/** One decision of an operator. It bars a node name, a machine, or a machine and the node name it has. */
+/** An operator's decision to refuse every request of a node name, of a machine, or of a machine and its node name. */
 export interface Lock {
-  /** ULID, also of its audit item. */
+  /** ULID; the audit item of the lock has the same id. */
   readonly id: string;
   readonly nodeName?: string;
   readonly identity?: string;

@@ -1,8 +1,8 @@
 /**
  * A CA key that signs. The private key never leaves its store.
  *
- * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it with the digest of its algorithm, and returns the bytes
- * of the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA block (RFC 8017).
+ * `sign` takes the DER of a TBSCertificate (or TBSCertList), hashes it with the digest of `algorithm`, and returns the bytes
+ * of the signatureValue BIT STRING: DER `Ecdsa-Sig-Value` (RFC 3279 §2.2.3) or the RSA signature (RFC 8017).
  * One call makes at most one signature: an implementation never retries.
  */
 export interface Signer {
@@ -14,11 +14,11 @@ export interface Signer {
 
 export interface Signature {
   readonly bytes: Uint8Array;
-  /** The id of this signature in the log of the key store: CloudTrail's `requestID`. Absent without such a log. */
+  /** CloudTrail's `requestID` of the call. Absent if the key is not in KMS. */
   readonly requestId?: string;
 }
 
-/** What a CA key signs with (RFC 5758, RFC 8017), and the digest of it. Fixed when the CA is made. */
+/** The digest of each signature algorithm (RFC 5758, RFC 8017). The algorithm of a CA never changes. */
 export const signatureDigests = {
   ECDSA_SHA_256: 'sha256',
   ECDSA_SHA_384: 'sha384',
@@ -42,7 +42,7 @@ const rsaAlgorithms = [
   'RSASSA_PSS_SHA_512',
 ] as const;
 
-/** By kind of key; the first is the default. A curve goes with one digest: the only pairs KMS offers. */
+/** The signature algorithms of each kind of key; the first is the default. KMS offers one digest for each curve. */
 export const algorithmsOfKey = {
   'P-256': ['ECDSA_SHA_256'],
   'P-384': ['ECDSA_SHA_384'],

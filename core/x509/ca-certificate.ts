@@ -1,17 +1,17 @@
 /**
- * The self-signed CA certificate of `countersign ca init`. Its recipe (RFC 5280 §4.2.1):
+ * The self-signed CA certificate of `countersign ca init`. Its contents (RFC 5280 §4.2.1):
  *
- * - version 3; issuer and subject are the same name, made of C, O, OU and CN
+ * - version 3; issuer and subject are the same name, with C, O, OU and CN
  * - keyUsage, critical: keyCertSign and cRLSign, no other bits
  * - basicConstraints, critical: cA TRUE with a path length, 0 by default: the CA signs leaves, not CAs
  * - subjectKeyIdentifier; no authorityKeyIdentifier, which a self-signed certificate may leave out (§4.2.1.1)
  *
- * The TBS is built here and signed by a port (core/ca/issue-ca-certificate.ts), because the key may be in a KMS.
+ * core/ca/issue-ca-certificate.ts has the TBS signed by a port, because the key may be in KMS.
  */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts, CertificateUnreadableError } from './read-certificate.ts';
 import type { CertificateFacts } from './read-certificate.ts';
-import { backdate } from './validity.ts';
+import { backdatingSeconds } from './validity.ts';
 import type { SignatureAlgorithm } from '../ports/signer.ts';
 import type { Instant } from '../ports/instant.ts';
 import { encodeSubject } from './distinguished-name.ts';
@@ -23,7 +23,7 @@ import {
   subjectKeyIdentifierExtension,
 } from './tbs-certificate.ts';
 
-/** As in countersign.yaml. */
+/** The subject of a CA in countersign.yaml. */
 export interface CaSubject {
   readonly commonName: string;
   readonly organization?: string;
@@ -66,10 +66,10 @@ export function buildCaTbs(template: CaTemplate): Uint8Array {
   });
 }
 
-/** Backdated like leaves, so that the first leaf begins after its CA. */
+/** Backdated like leaves, so that no leaf is valid before its CA. */
 export function caValidity(now: Instant, seconds: number): { readonly notBefore: Instant; readonly notAfter: Instant } {
   const start = Math.floor(now / 1000);
-  return { notBefore: (start - backdate) * 1000, notAfter: (start + seconds) * 1000 };
+  return { notBefore: (start - backdatingSeconds) * 1000, notAfter: (start + seconds) * 1000 };
 }
 
 /** The DER Name of a CA that countersign.yaml describes. */
@@ -86,8 +86,8 @@ export function encodeCaSubject({ commonName, organization, organizationalUnit, 
 }
 
 /**
- * Why this certificate must not issue with the key of `spki`; empty if it may. Called for every CA certificate before
- * its first use. Expiry is checked at each signature.
+ * Why this certificate must not be used as a CA with the key in `spki`; empty if it may. Called for every CA certificate
+ * before its first use. Expiry is checked at each signature.
  */
 export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): string[] {
   let facts: CertificateFacts;
@@ -105,7 +105,7 @@ export function checkCaCertificate(certificate: Uint8Array, spki: Uint8Array): s
   const checks: readonly (readonly [holds: boolean, fault: string])[] = [
     [facts.isCa, 'it is not a CA (basicConstraints)'],
     [maySign, 'its key may not sign certificates (keyUsage)'],
-    // Leaves name it as their issuer (RFC 5280 §4.1.2.6).
+    // It becomes the issuer of leaves, which must not be empty (RFC 5280 §4.1.2.6).
     [facts.subjectName.length > 2, 'it has no subject'],
     [Buffer.compare(facts.spki, spki) === 0, 'its key is not the CA key'],
     [!selfIssued || parsed.verify(parsed.publicKey), 'its own signature does not verify'],

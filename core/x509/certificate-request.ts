@@ -1,8 +1,8 @@
 /**
  * Reads a PKCS#10 request (RFC 2986) from the requester's text and verifies that the requester has the private key.
  *
- * Policy and signer must see the same values: only this decoder reads the request, and the certificate is built from its
- * result, never from a second parse. A request that can be read in more than one way is refused.
+ * The rules and the certificate must use the same values, so only this decoder reads the request, and the certificate is
+ * built from its result. A request that can be read in more than one way is refused.
  */
 import type { CertificateRequest } from './model.ts';
 import {
@@ -36,7 +36,7 @@ const pemLabels = [
 ];
 const maxEvidenceBytes = 32_768;
 
-/** PKCS #9 extensionRequest (RFC 2985 §5.4.2); Microsoft's own attribute of the same purpose is ignored, as in-tree. */
+/** PKCS #9 extensionRequest (RFC 2985 §5.4.2). Microsoft's attribute for the same purpose is ignored, as by the in-tree signer. */
 const extensionRequestType = '1.2.840.113549.1.9.14';
 const subjectAltNameType = '2.5.29.17';
 export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
@@ -85,7 +85,7 @@ interface RequestInfo extends Pick<CertificateRequest, 'subject' | 'sans' | 'req
 /** CertificationRequestInfo ::= SEQUENCE { version, subject, subjectPKInfo, attributes [0] } (RFC 2986 §4.1). */
 function decodeInfo(info: DerElement): Result<RequestInfo, Violations> {
   const [version, name, keyInfo, attributeSet, ...rest] = childrenOf(info, derTag.sequence) ?? [];
-  // The attributes may be empty but not absent, in RFC 2986 as in Go.
+  // The attributes may be empty but not absent (RFC 2986; Go).
   const attributes = childrenOf(attributeSet, 0xa0);
   if (
     version?.tag !== derTag.integer ||
@@ -134,7 +134,7 @@ function decodeAttributes(attributes: readonly DerElement[]): Result<Extensions,
       return malformed('the certificate request has an attribute that is not a type and values');
     if (oid !== extensionRequestType) continue;
     const [value, ...others] = members;
-    // Of several values some readers take the first, the last or all: policy and certificate could differ.
+    // Readers take the first, the last or all of several values, so the rules and the certificate could differ.
     if (extensions !== undefined || value === undefined || others.length > 0)
       return malformed('the certificate request has more or less than one value of extensionRequest');
     const decoded = decodeExtensions(value);

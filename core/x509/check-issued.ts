@@ -9,11 +9,11 @@ import { contentOf, elementIn, emptySequence } from '../encoding/der-reader.ts';
 import { algorithmIdentifiers, extensionType, keyIdentifier } from './tbs-certificate.ts';
 
 /**
- * Lists the faults of the finished certificate, as our strict reader and OpenSSL see it. The certificate is returned only if
- * the list is empty. `tbs` is the recorded TBS, `request` the request that the certificate answers.
+ * The faults that our strict reader and OpenSSL find in the finished certificate. It is returned to the requester only if there
+ * are no faults. `tbs` is the recorded TBS, `request` the request that the certificate answers.
  *
- * This catches a signer that uses another key or signs other bytes, a changed record, and mistakes in our own encoder: no
- * certificate may be returned that is a CA, outlives its CA or contains a key without proof of possession.
+ * This finds a signer that uses another key or signs other bytes, a changed record, and mistakes in our own encoder. A returned
+ * certificate must not be a CA, outlive its CA or contain a key without proof of possession.
  */
 export function checkCertificate(
   der: Uint8Array,
@@ -48,7 +48,7 @@ function checkSignature(
   const algorithm = algorithmIdentifiers[signer.algorithm];
   return faults([
     [same(facts.tbs, tbs), 'it is not what was recorded'],
-    // RFC 5280 §4.1.1.2: the two must agree; only one of them is signed.
+    // RFC 5280 §4.1.1.2: the signed and the outer algorithm must be equal.
     [same(facts.signedAlgorithm, algorithm), 'its signature algorithm is not that of the CA key'],
     [same(facts.outerAlgorithm, algorithm), 'its two signature algorithms differ'],
     [certificate.checkIssued(issuer.certificate), 'its issuer is not the CA'],
@@ -68,7 +68,7 @@ function checkFields(facts: CertificateFacts, ca: CertificateFacts): string[] {
   ]);
 }
 
-/** In the order in which they may stand. */
+/** All extensions that a leaf may have, in the required order. */
 const leafExtensions: readonly string[] = [
   extensionType.keyUsage,
   extensionType.extKeyUsage,
@@ -97,7 +97,7 @@ function checkExtensions(facts: CertificateFacts, ca: CertificateFacts): string[
   ]);
 }
 
-/** AuthorityKeyIdentifier ::= SEQUENCE { [0] keyIdentifier }, and nothing more (RFC 5280 §4.2.1.1). */
+/** AuthorityKeyIdentifier ::= SEQUENCE { [0] keyIdentifier }, without the other fields of RFC 5280 §4.2.1.1. */
 function keyIdIn(value: Uint8Array | undefined): Uint8Array | undefined {
   const [keyId, ...rest] = elementIn(value)?.children ?? [];
   return keyId?.tag === 0x80 && rest.length === 0 ? contentOf(keyId) : undefined;

@@ -16,16 +16,16 @@ const serialNumberType = '2.5.4.5';
 const organizationType = '2.5.4.10';
 
 /**
- * What the certificate keeps, in its order: C, ST, L, street, postalCode, O, OU, then CN and serialNumber. Of the last
- * two the last value sent counts; every other type (emailAddress, DC, UID …) is dropped, as in-tree.
+ * The attributes that the certificate keeps, in its order: C, ST, L, street, postalCode, O, OU with all values, then CN and
+ * serialNumber with the last value sent. All other types (emailAddress, DC, UID …) are dropped, as by the in-tree signer.
  */
 const listTypes = ['2.5.4.6', '2.5.4.8', '2.5.4.7', '2.5.4.9', '2.5.4.17', organizationType, '2.5.4.11'];
 const singleTypes = [commonNameType, serialNumberType];
 
-/** Kubernetes reads each organization as a group, and each is compared with every pattern of a profile. */
+/** Limits the cost of the rules: each organization is a group, which is compared with every pattern of a profile. */
 const maxAttributes = 256;
 
-/** Short names for people (RFC 4514 §3 and the types above). */
+/** Short names for messages (RFC 4514 §3 and the types above). */
 const shortNames: Readonly<Record<string, string>> = {
   '2.5.4.3': 'CN',
   '2.5.4.5': 'serialNumber',
@@ -56,10 +56,10 @@ export function decodeSubject(name: DerElement): Result<Subject, Violations> {
         return undecodable('has an attribute that is not a type and a value');
       const text = decodeString(value);
       if (text === undefined) return undecodable(`has a value of ${shortName(dotted)} that is not a valid string`);
-      // A control character ends, hides or moves text in the many places that show, log or compare names.
+      // A control character can end, hide or move text where names are shown, logged or compared.
       if (hasControl(text)) return undecodable(`has a control character in ${shortName(dotted)}`);
-      const likeness = identityTypes.has(dotted) ? lookalike(text) : undefined;
-      if (likeness !== undefined) return undecodable(`has ${likeness} ${shortName(dotted)}`);
+      const fault = identityTypes.has(dotted) ? lookalikeFault(text) : undefined;
+      if (fault !== undefined) return undecodable(`has ${fault} ${shortName(dotted)}`);
       attributes.push({ type: dotted, value: text });
       if (attributes.length > maxAttributes)
         return failure([violation('RequestTooLarge', `the subject has more than ${maxAttributes} attributes`)]);
@@ -84,15 +84,15 @@ function valuesOf(attributes: readonly SubjectAttribute[], type: string): readon
   return attributes.filter((attribute) => attribute.type === type).map(({ value }) => value);
 }
 
-/** The user and the groups that the API server takes from a certificate. Nothing limits the other attributes. */
+/** CN and O: the API server uses them as the user name and the groups. lookalikeFault checks only these. */
 const identityTypes = new Set([commonNameType, organizationType]);
 
 /**
- * Why a name can be mistaken for another one; the name of the attribute follows. Deviation 16: programs that compare names by
- * RFC 5280 §7.1 drop such characters (RFC 4518 §2.2, §2.4, §2.6.1), and transports may too: HTTP strips blanks off both ends
- * of a header, so that an aggregated API server reads `O=" system:masters"` as system:masters.
+ * Why a name can be mistaken for another one, as the beginning of a message that ends with the name of the attribute. Deviation
+ * 16: programs that compare names by RFC 5280 §7.1 drop such characters (RFC 4518 §2.2, §2.4, §2.6.1). HTTP removes blanks at
+ * both ends of a header, so an aggregated API server reads `O=" system:masters"` as system:masters.
  */
-export function lookalike(name: string): string | undefined {
+export function lookalikeFault(name: string): string | undefined {
   // RFC 5280, Appendix A: at least one character.
   if (name === '') return 'an empty';
   if (hiddenCharacter.test(name)) return 'a hidden character in';
@@ -101,8 +101,8 @@ export function lookalike(name: string): string | undefined {
 }
 
 /**
- * Format characters and others that are not shown by default (among them ZWNJ and ZWJ, which some scripts and emoji use),
- * private and unassigned ones, U+FFFC and U+FFFD, and the blanks that look like a space.
+ * Format characters and other characters without a shape (ZWNJ and ZWJ too, which some scripts and emoji use), private and
+ * unassigned characters, U+FFFC, U+FFFD, and the blanks that look like a space.
  */
 const hiddenCharacter = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufffc\ufffd]|(?! )\p{Zs}/u;
 
@@ -112,8 +112,8 @@ export function hasControl(text: string): boolean {
 }
 
 /**
- * The string types that Go reads into a name (encoding/asn1), read as Go does. Go drops the other types silently, so a
- * request with one is refused.
+ * Decodes the string types that Go reads into a name (encoding/asn1), with Go's rules. Go drops other types silently, so a
+ * request with another type is refused.
  */
 function decodeString(value: DerElement): string | undefined {
   const content = Buffer.from(contentOf(value));
@@ -129,7 +129,7 @@ function decodeString(value: DerElement): string | undefined {
     case derTag.ia5String:
       return isAscii(content) ? latin1 : undefined;
     case derTag.teletexString:
-      // Named T.61, but written and read as Latin-1 everywhere.
+      // T.61 by name, but all common programs write and read Latin-1.
       return latin1;
     case derTag.bmpString:
       return decodeBmp(content);
@@ -138,7 +138,7 @@ function decodeString(value: DerElement): string | undefined {
   }
 }
 
-/** Buffer puts U+FFFD for what is not UTF-8 (overlong forms and surrogates too), so the way back must give the same. */
+/** Buffer replaces invalid UTF-8 (also overlong forms and surrogates) by U+FFFD, so the text is encoded again and compared. */
 function decodeUtf8(content: Buffer): string | undefined {
   const text = content.toString('utf8');
   return Buffer.from(text, 'utf8').equals(content) ? text : undefined;
@@ -151,7 +151,7 @@ function decodeBmp(content: Buffer): string | undefined {
   return /[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]/.test(text) ? undefined : text;
 }
 
-/** RDNSequence of the certificate, in DER: every type one RDN with all its values. */
+/** The DER Name for the certificate: one RDN for each type, with all its values. */
 export function encodeSubject({ attributes }: Pick<Subject, 'attributes'>): Uint8Array {
   const rdns: Uint8Array[] = [];
   for (const type of listTypes) {
@@ -171,7 +171,7 @@ function encodeRdn(type: string, values: readonly string[]): Uint8Array {
   return setOf(...encoded.map((value) => sequence(objectIdentifier(type), value)));
 }
 
-/** For people, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as in RFC 4514 §2.4. */
+/** Text for messages, in the order of the attributes: `O=system:nodes, CN=system:node:n1`, escaped as in RFC 4514 §2.4. */
 export function subjectText({ attributes }: Subject): string {
   const escaped = (value: string): string => value.replace(/["+,;<>\\]|^[ #]| $/g, '\\$&');
   return attributes.map(({ type, value }) => `${shortName(type)}=${escaped(value)}`).join(', ');

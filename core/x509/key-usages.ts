@@ -1,14 +1,14 @@
 /**
- * The usages a CertificateSigningRequest can ask for, and what each becomes in the certificate: the one table.
+ * The usages that a CertificateSigningRequest can contain, and what each becomes in the certificate. No other usage is signed.
  * Source: the KeyUsage constants of k8s.io/api/certificates/v1, and the in-tree signer's keyUsageDict and
- * extKeyUsageDict (pkg/controller/certificates/authority/policies.go). Nothing outside it is ever signed.
+ * extKeyUsageDict (pkg/controller/certificates/authority/policies.go).
  */
 
 /** A bit of the KeyUsage BIT STRING, counted from the first (RFC 5280 §4.2.1.3), or an ExtKeyUsage OID (§4.2.1.12). */
 export type UsageMeaning = { readonly keyUsageBit: number } | { readonly extKeyUsage: string };
 
 /**
- * Extended usages stand in the order in which certificates carry them (the order of Go's ExtKeyUsage constants):
+ * Extended usages are in their order in certificates (the order of Go's ExtKeyUsage constants):
  * Any, server, client, code signing, email, ipsec ×3, time stamping, OCSP, msSGC, nsSGC.
  */
 export const usageTable = {
@@ -43,11 +43,11 @@ export type Usage = keyof typeof usageTable;
 export const knownUsages = Object.keys(usageTable) as readonly Usage[];
 
 export function isKnownUsage(usage: string): usage is Usage {
-  // Own keys only: `constructor` and `__proto__` are no usages.
+  // Own keys only: `constructor` and `__proto__` are not usages.
   return Object.hasOwn(usageTable, usage);
 }
 
-/** Does it become an ExtKeyUsage, which limits what the certificate is good for? */
+/** Whether the usage becomes an ExtKeyUsage, which limits the purposes of the certificate. */
 export function isExtendedUsage(usage: string): boolean {
   return isKnownUsage(usage) && 'extKeyUsage' in usageTable[usage];
 }

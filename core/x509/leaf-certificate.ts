@@ -1,18 +1,18 @@
 /**
  * Builds the leaf certificate. check-issued.ts checks the result before it is returned.
  *
- * The recipe is the in-tree signer's (PermissiveSigningPolicy over Go's x509.CreateCertificate), so that a certificate
- * of ours equals one of kube-controller-manager in every byte but serial, time, issuer, signature and one addition:
+ * The contents are those of the in-tree signer (PermissiveSigningPolicy over Go's x509.CreateCertificate), so that our
+ * certificate differs from kube-controller-manager's only in serial, time, issuer, signature and subjectKeyIdentifier:
  *
- * - version 3; serial as given; issuer: the CA's subject, its very bytes
- * - subject rebuilt from the request (distinguished-name.ts); the key's SubjectPublicKeyInfo, its very bytes
- * - extensions, in this order and no others; what the request asked for besides SAN is dropped:
- *   - keyUsage, critical, when a usage gives a bit
- *   - extKeyUsage, when a usage gives one, in the order of the usage table
+ * - version 3; the given serial; issuer: the bytes of the CA's subject
+ * - subject rebuilt from the request (distinguished-name.ts); the bytes of the request's SubjectPublicKeyInfo
+ * - only these extensions, in this order; of the request's extensions only SAN is used:
+ *   - keyUsage, critical, if a usage has a bit
+ *   - extKeyUsage, if a usage has one, in the order of the usage table
  *   - basicConstraints, critical, empty: not a CA
- *   - subjectKeyIdentifier: the addition (RFC 5280 §4.2.1.2 SHOULD), where Go would put it
+ *   - subjectKeyIdentifier, which kube-controller-manager omits (RFC 5280 §4.2.1.2 SHOULD), where Go would put it
  *   - authorityKeyIdentifier: the CA's subjectKeyIdentifier
- *   - subjectAltName when the request has names, critical when the subject is empty
+ *   - subjectAltName, if the request has names; critical if the subject is empty
  */
 import { X509Certificate } from 'node:crypto';
 import { certificateFacts } from './read-certificate.ts';
@@ -37,13 +37,13 @@ import {
 import { isKnownUsage, usageTable } from './key-usages.ts';
 import type { UsageMeaning } from './key-usages.ts';
 
-/** A CA that issues. */
+/** A CA with its key. */
 export interface Authority {
   /** Its name in countersign.yaml. */
   readonly name: string;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** DER, in the order in which they follow the leaf, without the root; empty for a self-signed CA. */
+  /** DER: the chain after the leaf, in its order, without the root; empty for a self-signed CA. */
   readonly intermediates: readonly Uint8Array[];
   readonly signer: Signer;
 }
@@ -58,15 +58,15 @@ export interface LeafTemplate {
   readonly notAfter: Instant;
 }
 
-/** The same template and authority give the same bytes. Throws for a usage outside the table: a profile should have refused it. */
+/** Deterministic. Throws for a usage outside the table, which every profile refuses. */
 export function buildTbs(
   { request, usages, serial, notBefore, notAfter }: LeafTemplate,
   authority: Authority,
 ): Uint8Array {
-  const { facts, pointer } = issuerOf(authority);
+  const { facts, authorityKeyIdentifier } = issuerOf(authority);
   const subject = encodeSubject(request.subject);
   const names = encodeSubjectAltNames(request.sans);
-  // RFC 5280 §4.2.1.6: then the names are critical.
+  // RFC 5280 §4.2.1.6: without a subject, subjectAltName is critical.
   const subjectIsEmpty = subject.length === emptySequence.length;
   return encodeTbs({
     serial,
@@ -80,7 +80,7 @@ export function buildTbs(
       ...usageExtensions(usages),
       notCa,
       subjectKeyIdentifierExtension(request.publicKey.spki),
-      ...(pointer === undefined ? [] : [pointer]),
+      ...(authorityKeyIdentifier === undefined ? [] : [authorityKeyIdentifier]),
       ...(names === undefined ? [] : [encodeExtension(extensionType.subjectAltName, subjectIsEmpty, names)]),
     ],
   });
@@ -99,7 +99,7 @@ function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
   const extensions: Uint8Array[] = [];
   const bits = new Set<number>();
   const purposes = new Set<string>();
-  // In table order, which is the certificate's order of extKeyUsage.
+  // extKeyUsage is in table order.
   for (const [usage, meaning] of Object.entries<UsageMeaning>(usageTable)) {
     if (!usages.includes(usage)) continue;
     if ('keyUsageBit' in meaning) bits.add(meaning.keyUsageBit);
@@ -116,11 +116,11 @@ function usageExtensions(usages: readonly string[]): readonly Uint8Array[] {
 export interface Issuer {
   readonly facts: CertificateFacts;
   readonly certificate: X509Certificate;
-  /** The authorityKeyIdentifier of its leaves; absent if the CA has no subjectKeyIdentifier, as in Go. */
-  readonly pointer: Uint8Array | undefined;
+  /** The extension in its leaves; absent if the CA has no subjectKeyIdentifier, as in Go. */
+  readonly authorityKeyIdentifier: Uint8Array | undefined;
 }
 
-/** Read once per CA certificate held in memory. */
+/** A cache: each CA certificate is parsed once. */
 const issuers = new WeakMap<Uint8Array, Issuer>();
 
 export function issuerOf({ certificate }: Authority): Issuer {
@@ -128,8 +128,8 @@ export function issuerOf({ certificate }: Authority): Issuer {
   if (known !== undefined) return known;
   const facts = certificateFacts(certificate);
   const { subjectKeyIdentifier: keyId } = facts;
-  const pointer = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
-  const issuer = { facts, certificate: new X509Certificate(certificate), pointer };
+  const authorityKeyIdentifier = keyId === undefined ? undefined : authorityKeyIdentifierExtension(keyId);
+  const issuer = { facts, certificate: new X509Certificate(certificate), authorityKeyIdentifier };
   issuers.set(certificate, issuer);
   return issuer;
 }

@@ -3,16 +3,16 @@ import type { PemBlock } from '../encoding/pem.ts';
 export type KeyKind = 'RSA' | 'P-256' | 'P-384' | 'P-521' | 'Ed25519';
 
 export interface PublicKey {
-  /** `undefined` for a kind that is read and verified but never certified: P-224. */
+  /** `undefined` for P-224, which is read and verified but never certified. */
   readonly kind: KeyKind | undefined;
-  /** For people: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ECDSA P-224` … */
+  /** For messages: `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ECDSA P-224` … */
   readonly description: string;
   readonly bits: number;
   /** DER SubjectPublicKeyInfo exactly as in the request. */
   readonly spki: Uint8Array;
 }
 
-/** One subject attribute in the order sent. Only string values; anything else is refused as undecodable. */
+/** One attribute of the subject. A value that is not a string makes the request malformed. */
 export interface SubjectAttribute {
   /** Dotted OID. */
   readonly type: string;
@@ -20,8 +20,9 @@ export interface SubjectAttribute {
 }
 
 export interface Subject {
+  /** In the order of the request. */
   readonly attributes: readonly SubjectAttribute[];
-  /** As the certificate will carry them (Go's pkix.Name): the last CN, all O in order. */
+  /** As in the certificate (Go's pkix.Name): the last CN, and all O in the order of the request. */
   readonly commonName: string;
   readonly organizations: readonly string[];
 }
@@ -32,7 +33,7 @@ export interface SubjectAltNames {
   /** Canonical text: `10.0.0.1`, `2001:db8::1` (RFC 5952); an IPv4-mapped IPv6 address is the IPv4 address. */
   readonly ip: readonly string[];
   readonly uri: readonly string[];
-  /** Types of names that are never certified, by their RFC 5280 name: `otherName`, `directoryName`, `registeredID` … */
+  /** The types of names that are never certified, named as in RFC 5280: `otherName`, `directoryName`, `registeredID` … */
   readonly unsupported: readonly string[];
 }
 
@@ -41,13 +42,13 @@ export interface CertificateRequest {
   readonly subject: Subject;
   readonly sans: SubjectAltNames;
   readonly publicKey: PublicKey;
-  /** Of the self-signature: `SHA-256`, `SHA-1` …; `undefined` for Ed25519. */
+  /** The hash of the self-signature: `SHA-256`, `SHA-1` …; `undefined` for Ed25519. */
   readonly signatureHash: string | undefined;
-  /** Requested extensions by OID, for `csr explain`; none but SAN reaches the certificate. */
+  /** OIDs of the requested extensions, for `csr explain`. The certificate uses only SAN. */
   readonly requestedExtensions: readonly string[];
   /**
-   * The node's providerID (Cluster API's proposal): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent if it does not
-   * exist or cannot be read. It only counts together with evidence.
+   * The node's providerID (Cluster API's proposal): extension 1.3.6.1.4.1.11129.2.1.21, a UTF8String. Absent if the extension
+   * does not exist or cannot be read. Used only together with evidence.
    */
   readonly providerId?: string;
   /** PEM blocks after the request, in order: evidence for attest, ignored by sign. */

@@ -1,6 +1,6 @@
 /**
  * Proof of possession: a request is signed with its own key (RFC 2986 §4.2). The algorithms and their forms are those
- * of Go's CheckSignature. Weak digests are verified and named, so that policy refuses them together with its other
+ * of Go's CheckSignature. A SHA-1 signature is verified here and refused by the profile, so that one refusal lists all
  * violations.
  */
 import { constants, verify } from 'node:crypto';
@@ -25,7 +25,7 @@ const pssOid = '1.2.840.113549.1.1.10';
 const ed25519Oid = '1.3.101.112';
 const mgf1Oid = '1.2.840.113549.1.1.8';
 
-/** RFC 8017 §A.2.4, RFC 5758 §3.2. Both names of RSA with SHA-1: the second is ISO's. */
+/** RFC 8017 §A.2.4, RFC 5758 §3.2. RSA with SHA-1 has two OIDs; the second is from ISO. */
 const schemes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   ['1.2.840.113549.1.1.5', { family: 'RSA', digest: 'sha1' }],
   ['1.3.14.3.2.29', { family: 'RSA', digest: 'sha1' }],
@@ -39,7 +39,7 @@ const schemes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   [ed25519Oid, { family: 'Ed25519', digest: undefined }],
 ]);
 
-/** Digests that are broken or were never in use. Such signatures are not verified. */
+/** Digests that are broken or rarely used. Such signatures are not verified. */
 const refusedDigests: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.2', 'MD2'],
   ['1.2.840.113549.1.1.4', 'MD5'],
@@ -47,7 +47,7 @@ const refusedDigests: ReadonlyMap<string, string> = new Map([
   ['1.2.840.10045.4.3.1', 'SHA-224'],
 ]);
 
-/** RSASSA-PSS hashes, each with its salt length, as in Go. */
+/** RSASSA-PSS by the OID of the hash. Each hash has one permitted salt length, as in Go. */
 const pssHashes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   ['2.16.840.1.101.3.4.2.1', { family: 'RSA', digest: 'sha256', saltLength: 32 }],
   ['2.16.840.1.101.3.4.2.2', { family: 'RSA', digest: 'sha384', saltLength: 48 }],
@@ -55,8 +55,8 @@ const pssHashes: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
 ]);
 
 /**
- * `info` is the DER of the CertificationRequestInfo, followed by `algorithm` and `signature`. The value is the digest:
- * `SHA-1`, `SHA-256` …; `undefined` where the algorithm has none of its own (Ed25519).
+ * The arguments are the parts of a CertificationRequest; `info` is DER. The value is the digest: `SHA-1`, `SHA-256` …;
+ * `undefined` for Ed25519.
  */
 export function verifySelfSignature(
   info: Uint8Array,
@@ -83,21 +83,21 @@ function decodeScheme(identifier: DerElement): Result<Scheme, Violations> {
   const oid = oidOf(algorithm);
   if (oid === undefined || rest.length > 0)
     return malformed('the signature algorithm is not an identifier with parameters');
-  const weak = refusedDigests.get(oid);
-  if (weak !== undefined)
-    return invalid(`the request is signed with ${weak}: use SHA-256, SHA-384 or SHA-512`, 'KeyNotPermitted');
+  const refusedDigest = refusedDigests.get(oid);
+  if (refusedDigest !== undefined)
+    return invalid(`the request is signed with ${refusedDigest}: use SHA-256, SHA-384 or SHA-512`, 'KeyNotPermitted');
   if (oid === pssOid) return decodePss(parameters);
   const scheme = schemes.get(oid);
   if (scheme === undefined) return invalid(`signature algorithm ${oid} is not supported`);
-  // NULL and absent are both accepted, because writers confuse them. Ed25519 has no parameters (RFC 8410 §3).
+  // NULL and absent parameters are both accepted, because programs write either. Ed25519 has no parameters (RFC 8410 §3).
   if (parameters !== undefined && (parameters.tag !== derTag.null || oid === ed25519Oid))
     return malformed('the signature algorithm has parameters it does not define');
   return success(scheme);
 }
 
 /**
- * RSASSA-PSS-params (RFC 4055 §3.1): every field but the trailer written out (the defaults mean SHA-1), the same hash
- * in MGF1, a salt as long as the hash.
+ * RSASSA-PSS-params (RFC 4055 §3.1): all fields but the trailer must be present (the defaults mean SHA-1), MGF1 must use the
+ * same hash, and the salt must be as long as the hash.
  */
 function decodePss(parameters: DerElement | undefined): Result<Scheme, Violations> {
   const [hashField, mgfField, saltField, trailerField, ...rest] = childrenOf(parameters, derTag.sequence) ?? [];
@@ -133,7 +133,7 @@ function smallInteger(element: DerElement | undefined): number | undefined {
 }
 
 function isSignedBy(info: Uint8Array, { digest, saltLength }: Scheme, signature: Uint8Array, key: DecodedKey): boolean {
-  // The defaults are those of the RFCs: PKCS #1 v1.5 for RSA, DER for ECDSA.
+  // node:crypto's defaults are PKCS #1 v1.5 for RSA and DER for ECDSA, as the RFCs require.
   const input: KeyObject | VerifyKeyObjectInput =
     saltLength === undefined
       ? key.keyObject

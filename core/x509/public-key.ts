@@ -1,6 +1,6 @@
 /**
- * The public key of a request (SubjectPublicKeyInfo, RFC 5280 §4.1.2.7): what kind it is, and a key that node:crypto
- * can verify with. Only forms with one encoding per key are taken: the certificate carries these bytes unchanged.
+ * Decodes the public key of a request (SubjectPublicKeyInfo, RFC 5280 §4.1.2.7): its kind, and a KeyObject to verify with.
+ * Only one encoding of each key is accepted, because the certificate contains these bytes unchanged.
  */
 import { createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -19,17 +19,17 @@ export interface DecodedKey {
   readonly keyObject: KeyObject;
 }
 
-/** Verifying costs the cube of the modulus: a larger key would be an attack on our time. */
+/** The time to verify grows steeply with the modulus, so an attacker could use a larger key to exhaust CPU time. */
 const maxRsaBits = 8192;
 
 interface Curve {
   readonly name: string;
-  /** Absent: the key is read and verified, so that all violations are reported at once, but never certified. */
+  /** Absent if keys of this curve are never certified. They are still verified, so that one refusal lists all violations. */
   readonly kind?: KeyKind;
   readonly bits: number;
 }
 
-/** Named curves by OID (RFC 5480 §2.1.1.1): those the in-tree signer knows. */
+/** Named curves by OID (RFC 5480 §2.1.1.1): those that the in-tree signer supports. */
 const curves: ReadonlyMap<string, Curve> = new Map<string, Curve>([
   ['1.2.840.10045.3.1.7', { name: 'P-256', kind: 'P-256', bits: 256 }],
   ['1.3.132.0.34', { name: 'P-384', kind: 'P-384', bits: 384 }],
@@ -37,7 +37,7 @@ const curves: ReadonlyMap<string, Curve> = new Map<string, Curve>([
   ['1.3.132.0.33', { name: 'P-224', bits: 224 }],
 ]);
 
-/** Names of algorithms that are not supported, for the message. */
+/** Names of unsupported algorithms, for messages. */
 const otherAlgorithms: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.10', 'RSASSA-PSS-only'],
   ['1.2.840.10040.4.1', 'DSA'],
@@ -77,7 +77,7 @@ function notPermitted(what: string): Result<never, Violations> {
   return failure([violation('KeyNotPermitted', `${what}: use RSA, ECDSA on P-256, P-384 or P-521, or Ed25519`)]);
 }
 
-/** RFC 3279 §2.3.1: parameters NULL, the key a SEQUENCE of modulus and exponent. */
+/** RFC 3279 §2.3.1: NULL parameters; the key is a SEQUENCE of modulus and exponent. */
 function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: Uint8Array): Decoded {
   if (parameters?.tag !== derTag.null) return undecodable('lacks the NULL parameters of an RSA key');
   const key = readDer(bits);
@@ -88,7 +88,7 @@ function decodeRsa(spki: Uint8Array, parameters: DerElement | undefined, bits: U
   if (n === undefined || e === undefined || rest.length > 0) return undecodable('is not an RSA modulus and exponent');
   const modulusBits = n.length * 8 - Math.clz32(n[0] ?? 0) + 24;
   if (modulusBits > maxRsaBits) return notPermitted(`RSA keys above ${maxRsaBits} bits are not supported`);
-  // An even number is not a product of two odd primes; with e = 1 signatures can be forged; Go cannot verify above 31 bits.
+  // An even modulus or exponent is invalid, with e = 1 signatures can be forged, and Go limits e to 31 bits.
   if (
     !isOdd(n) ||
     !isOdd(e) ||
@@ -114,7 +114,7 @@ function isOdd(magnitude: Uint8Array): boolean {
   return ((magnitude.at(-1) ?? 0) & 1) === 1;
 }
 
-/** RFC 5480: a named curve and an uncompressed point; on the curve or node:crypto refuses it. */
+/** RFC 5480: a named curve and an uncompressed point. node:crypto refuses a point that is not on the curve. */
 function decodeEc(spki: Uint8Array, parameters: DerElement | undefined, point: Uint8Array): Decoded {
   const curveOid = oidOf(parameters);
   if (curveOid === undefined) return undecodable('names no curve: explicit curve parameters are not supported');
@@ -136,7 +136,7 @@ function decodeEd25519(spki: Uint8Array, parameters: DerElement | undefined, key
 
 function withKeyObject(publicKey: PublicKey, family: DecodedKey['family']): Decoded {
   try {
-    // As text: for anything else Node makes an error and drops it before it reads the key, which takes longer than that.
+    // PEM, because Node reads a DER key more slowly: it first creates and drops an error.
     return success({ publicKey, family, keyObject: createPublicKey(toPem('PUBLIC KEY', publicKey.spki)) });
   } catch {
     // OpenSSL throws for a point that is not on its curve.

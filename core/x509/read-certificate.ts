@@ -1,4 +1,4 @@
-/** Reads certificates strictly: CA certificates from outside, and our own before they are returned. */
+/** Reads certificates strictly: CA certificates that operators provide, and new certificates before they are returned. */
 import { hash } from 'node:crypto';
 import {
   childrenOf,
@@ -17,18 +17,18 @@ import { extensionType } from './tbs-certificate.ts';
 
 export interface Extension {
   readonly critical: boolean;
-  /** What the OCTET STRING holds. */
+  /** The content of the OCTET STRING. */
   readonly value: Uint8Array;
 }
 
 export interface CertificateFacts {
-  /** Lower-case hex of the whole octets, as in our records: no sign octet. */
+  /** Lower-case hex without the sign octet, as in the ledger. */
   readonly serial: string;
-  /** The INTEGER's content octets as they stand. */
+  /** The content octets of the INTEGER, unchanged. */
   readonly serialOctets: Uint8Array;
   readonly notBefore: Instant;
   readonly notAfter: Instant;
-  /** For people: `O=system:nodes, CN=system:node:n1`. */
+  /** Text for messages: `O=system:nodes, CN=system:node:n1`. */
   readonly subject: string;
   readonly issuer: string;
   /** DER Names. */
@@ -39,22 +39,22 @@ export interface CertificateFacts {
   readonly fingerprintSha256: string;
   readonly isCa: boolean;
   readonly subjectKeyIdentifier: Uint8Array | undefined;
-  /** By OID, in the order they stand. */
+  /** By OID, in the order of the certificate. */
   readonly extensions: ReadonlyMap<string, Extension>;
   readonly tbs: Uint8Array;
-  /** DER AlgorithmIdentifiers: the signed one and the one around it. */
+  /** DER AlgorithmIdentifiers: `signature` inside the TBS, and `signatureAlgorithm` outside. */
   readonly signedAlgorithm: Uint8Array;
   readonly outerAlgorithm: Uint8Array;
 }
 
-/** The bytes are not a certificate that this code reads. It reads all of its own, so an operator must correct the configured one. */
+/** The bytes are not a certificate that this reader accepts. An operator must replace the configured certificate. */
 export class CertificateUnreadableError extends Error {
   override readonly name = 'CertificateUnreadableError';
 }
 
 /** Throws CertificateUnreadableError for anything but one X.509 v3 certificate in DER. */
 export function certificateFacts(der: Uint8Array): CertificateFacts {
-  // Our own must be readable: the largest subject that a request can have, and the other fields.
+  // A request with maxElements elements can lead to a larger certificate, which must be readable too.
   const root = readDer(der, 2 * maxElements);
   if (!root.ok) return unreadable(root.problem);
   const [tbs, outerAlgorithm, , ...beyond] = childrenOf(root.value, derTag.sequence) ?? [];
@@ -63,7 +63,7 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
   if (tbs === undefined || outerAlgorithm === undefined || beyond.length > 0 || algorithm === undefined)
     return unreadable('it is no signed structure');
   if (issuer === undefined || subject === undefined || spki === undefined) return unreadable('fields are missing');
-  // Without the explicit version there are no extensions, and a CA without them limits nothing.
+  // Versions before 3 have no extensions, so such a CA would have no constraints.
   if (version?.tag !== 0xa0 || serial?.tag !== derTag.integer) return unreadable('it is no X.509 v3 certificate');
   const [notBefore, notAfter] = (childrenOf(validity, derTag.sequence) ?? []).map(decodeTime);
   if (notBefore === undefined || notAfter === undefined) return unreadable('its validity cannot be read');
@@ -74,7 +74,7 @@ export function certificateFacts(der: Uint8Array): CertificateFacts {
     serialOctets,
     notBefore,
     notAfter,
-    // Computed on demand: issuing a leaf does not need it.
+    // Getters, because issuing a leaf does not need these texts.
     get subject() {
       return nameText(subject);
     },
@@ -115,7 +115,7 @@ function decodeExtensions(field: DerElement | undefined): ReadonlyMap<string, Ex
   return extensions;
 }
 
-/** RFC 5280 §4.1.2.5: UTC, to the second. Two-digit years from 50 on are 19xx. */
+/** RFC 5280 §4.1.2.5: UTC, in seconds. Two-digit years from 50 on are 19xx. */
 function decodeTime(element: DerElement): Instant | undefined {
   const text = Buffer.from(contentOf(element)).toString('latin1');
   const pattern =
@@ -129,7 +129,7 @@ function decodeTime(element: DerElement): Instant | undefined {
   return Number.isNaN(instant) ? undefined : instant;
 }
 
-/** Names of other CAs may hold string types we do not show; their bytes still count. */
+/** Names of other CAs may have string types that decodeSubject refuses. Comparisons use the DER names, not this text. */
 function nameText(name: DerElement): string {
   const subject = decodeSubject(name);
   return subject.ok ? subjectText(subject.value) : '(unreadable name)';

@@ -13,17 +13,17 @@ import type { Result } from '../outcome/result.ts';
 import { hasControl } from './distinguished-name.ts';
 
 /**
- * Of all types together, with repetitions. A certificate of a large web server has about a hundred names. Each name is compared
- * with each pattern of a profile, so a request costs its names times the patterns.
+ * Limit of the names of all types together, duplicates included. A certificate of a large web server has about a hundred names.
+ * It bounds the cost of a request: each name is compared with each pattern of a profile.
  */
 export const maxSubjectAltNames = 256;
 
-/** GeneralName's context tags. */
+/** Context tags of GeneralName. */
 const emailTag = 1;
 const dnsTag = 2;
 const uriTag = 6;
 const ipTag = 7;
-/** The others with their constructed bit as the types demand it. */
+/** The other types by identifier octet. */
 const unsupportedNames: ReadonlyMap<number, string> = new Map([
   [0xa0, 'otherName'],
   [0xa3, 'x400Address'],
@@ -32,7 +32,7 @@ const unsupportedNames: ReadonlyMap<number, string> = new Map([
   [0x88, 'registeredID'],
 ]);
 
-/** `value` is what the extension's OCTET STRING holds. */
+/** `value` is the content of the extension's OCTET STRING. */
 export function decodeSubjectAltNames(value: Uint8Array): Result<SubjectAltNames, Violations> {
   const root = readDer(value);
   if (!root.ok) return undecodable(`is not DER: it ${root.problem}`);
@@ -93,8 +93,8 @@ function decodeIa5(content: Uint8Array, kind: string, into: string[]): string | 
 }
 
 /**
- * Letters, digits, `-`, `_`, `.` and `*`: all verifiers compare these alike. The other IA5 characters can only mislead programs
- * that show or split names: `a,DNS:b` is one name that reads as two. Length, labels and wildcards are not checked, as in-tree.
+ * Letters, digits, `-`, `_`, `.` and `*`, which all verifiers compare in the same way. Other characters can mislead programs that
+ * show or split names: `a,DNS:b` is one name, but looks like two. Like the in-tree signer, does not check length, labels or wildcards.
  */
 function checkDns(name: string): string | undefined {
   if (name === '') return 'has a DNS name that is empty';
@@ -107,9 +107,9 @@ function checkEmail(address: string): string | undefined {
 }
 
 /**
- * Absolute (RFC 5280 §4.2.1.6), RFC 3986 characters only, and in the form in which Go writes it back, since the in-tree
- * signer puts its own rewriting into the certificate: a lower-case scheme, no empty port, query or fragment marks.
- * Go accepts every URI that this pattern accepts and leaves it unchanged. A URI that Go would change is refused.
+ * An absolute URI (RFC 5280 §4.2.1.6) with RFC 3986 characters only, and with a lower-case scheme and no empty port, query or
+ * fragment. Go accepts every URI that this pattern accepts and leaves it unchanged. A URI that Go would change is refused,
+ * because the in-tree signer puts the changed URI into the certificate.
  */
 const uriPattern = (() => {
   const encoded = '%[0-9A-Fa-f]{2}';
@@ -127,7 +127,7 @@ const uriPattern = (() => {
 function checkUri(uri: string): string | undefined {
   const match = uriPattern.exec(uri);
   const ipv6 = match?.groups?.['ipv6'];
-  // An address in brackets must be one. WHATWG's parser, part of the language's own URL type, decides.
+  // Text in brackets must be an IPv6 address. The URL class decides.
   if (match !== null && (ipv6 === undefined || URL.canParse(`http://[${ipv6}]`))) return undefined;
   return 'has a URI name that is not an absolute URI in normal form (RFC 3986)';
 }
@@ -153,15 +153,15 @@ export function encodeSubjectAltNames({
 export function ipText(octets: Uint8Array): string | undefined {
   if (octets.length === 4) return octets.join('.');
   if (octets.length !== 16) return undefined;
-  // An IPv4-mapped address stands for the IPv4 one: Go's signer writes the four octets, so policy sees those as well.
+  // Go writes an IPv4-mapped address as its four IPv4 octets, so the rules see the IPv4 address too.
   if (octets.subarray(0, 10).every((octet) => octet === 0) && octets[10] === 0xff && octets[11] === 0xff)
     return octets.subarray(12).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => (octets[2 * i] ?? 0) * 256 + (octets[2 * i + 1] ?? 0));
-  // The language's own URL type writes the canonical form.
+  // The URL class writes the canonical form.
   return new URL(`http://[${groups.map((group) => group.toString(16)).join(':')}]`).hostname.slice(1, -1);
 }
 
-/** The octets of a text that `ipText` made. */
+/** The inverse of `ipText`. */
 export function ipOctets(text: string): Uint8Array {
   if (!text.includes(':')) return Uint8Array.from(text.split('.'), Number);
   const [left = '', right] = text.split('::');

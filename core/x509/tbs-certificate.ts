@@ -1,6 +1,6 @@
 /**
- * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and the extensions our two recipes use, byte for byte
- * as Go's x509.CreateCertificate does. leaf-certificate.ts and ca-certificate.ts decide the contents.
+ * Writes the to-be-signed part of a certificate (RFC 5280 §4.1) and its extensions, byte for byte as Go's
+ * x509.CreateCertificate does. leaf-certificate.ts and ca-certificate.ts decide the contents.
  */
 import { hash } from 'node:crypto';
 import {
@@ -26,19 +26,19 @@ export interface TbsFields {
   /** DER Names. */
   readonly issuer: Uint8Array;
   readonly subject: Uint8Array;
-  /** Fractions of a second are cut off, as Go does. */
+  /** Milliseconds are cut off, as in Go. */
   readonly notBefore: Instant;
   readonly notAfter: Instant;
   /** DER SubjectPublicKeyInfo. */
   readonly spki: Uint8Array;
-  /** DER Extensions, in their order. */
+  /** One DER Extension each. */
   readonly extensions: readonly Uint8Array[];
 }
 
 export function encodeTbs(fields: TbsFields): Uint8Array {
   const { serial, algorithm, issuer, subject, notBefore, notAfter, spki, extensions } = fields;
   if ((serial[0] ?? 0) === 0 || serial.length > 20)
-    throw new RangeError('a serial number has 1 to 20 octets, the first not 0');
+    throw new RangeError('a serial number must have 1 to 20 octets, the first not 0');
   return sequence(
     version3,
     integer(serial),
@@ -53,7 +53,7 @@ export function encodeTbs(fields: TbsFields): Uint8Array {
 
 const version3 = explicit(0, integer(2));
 
-/** `value` as it stands inside the extension's OCTET STRING. */
+/** `value` is the content of the extension's OCTET STRING. */
 export function encodeExtension(type: string, critical: boolean, value: Uint8Array): Uint8Array {
   const octets = octetString(value);
   return critical ? sequence(objectIdentifier(type), booleanTrue, octets) : sequence(objectIdentifier(type), octets);
@@ -71,13 +71,13 @@ export const extensionType = {
 /** Critical. `bits` are positions counted from the first bit; RFC 5280 §4.2.1.3. */
 export function keyUsageExtension(bits: ReadonlySet<number>): Uint8Array {
   const highest = Math.max(...bits);
-  // X.690 §11.2.2: a list of named bits ends with its last one bit.
+  // X.690 §11.2.2: a list of named bits ends with the last bit that is 1.
   const octets = new Uint8Array(Math.floor(highest / 8) + 1);
   for (const bit of bits) octets[bit >> 3] = (octets[bit >> 3] ?? 0) | (0x80 >> (bit & 7));
   return encodeExtension(extensionType.keyUsage, true, bitString(octets, 7 - (highest & 7)));
 }
 
-/** Critical; RFC 5280 §4.2.1.9. For a leaf the empty sequence: `cA` is FALSE by default. */
+/** Critical; RFC 5280 §4.2.1.9. Without `ca` the sequence is empty, which means that the certificate is not a CA. */
 export function basicConstraintsExtension(ca?: { readonly pathLength: number | undefined }): Uint8Array {
   const pathLength = ca?.pathLength === undefined ? [] : [integer(ca.pathLength)];
   return encodeExtension(
@@ -95,14 +95,14 @@ export function authorityKeyIdentifierExtension(keyId: Uint8Array): Uint8Array {
   return encodeExtension(extensionType.authorityKeyIdentifier, false, sequence(implicit(0, keyId)));
 }
 
-/** RFC 7093 §2 method 1, as Go: the leftmost 160 bits of SHA-256 over the key's BIT STRING, its header left out. */
+/** RFC 7093 §2 method 1, as in Go: the first 160 bits of SHA-256 over the content of the key's BIT STRING. */
 export function keyIdentifier(spki: Uint8Array): Uint8Array {
   const key = bitsOf(elementIn(spki)?.children[1]);
   if (key === undefined) throw new TypeError('not a SubjectPublicKeyInfo');
   return hash('sha256', key, 'buffer').subarray(0, 20);
 }
 
-/** AlgorithmIdentifiers: ECDSA without parameters (RFC 5758 §3.2), RSA with NULL, PSS with all of them (RFC 4055). */
+/** AlgorithmIdentifiers: ECDSA has no parameters (RFC 5758 §3.2), RSA has NULL, PSS has RSASSA-PSS-params (RFC 4055). */
 export const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Array>> = {
   ECDSA_SHA_256: sequence(objectIdentifier('1.2.840.10045.4.3.2')),
   ECDSA_SHA_384: sequence(objectIdentifier('1.2.840.10045.4.3.3')),

@@ -2,15 +2,15 @@
 import { CertificateDefectError } from '../ports/errors.ts';
 import type { Instant } from '../ports/instant.ts';
 
-/** Certificates begin in the past, for machines whose clocks are slow. Seconds. */
-export const backdate = 5 * 60;
-/** From this lifetime on, backdating shortens the remaining time (by at most 1 %); below it, it is added. Seconds. */
-const short = 8 * 60 * 60;
-/** Shortest lifetime, unless the profile permits less: twice the backdating. Seconds. */
-const minimum = 10 * 60;
+/** notBefore is this long before issuance, for machines with slow clocks. */
+export const backdatingSeconds = 5 * 60;
+/** Backdating is added to a shorter lifetime. From this lifetime on it is included, and shortens the rest by at most about 1 %. */
+const shortLifetimeSeconds = 8 * 60 * 60;
+/** Shortest lifetime, unless the profile permits only less: twice the backdating. */
+const minLifetimeSeconds = 10 * 60;
 
-export interface LifetimeQuestion {
-  /** The profile's, at least 60. */
+export interface ValidityInput {
+  /** Of the profile; at least 60. */
   readonly maxTtlSeconds: number;
   /** spec.expirationSeconds. */
   readonly expirationSeconds: number | undefined;
@@ -23,14 +23,14 @@ export interface Validity {
   readonly notAfter: Instant;
 }
 
-/** In whole seconds: fractions are cut off, as in Go. Throws if the CA has expired: only an operator can help. */
-export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: LifetimeQuestion): Validity {
+/** In whole seconds: milliseconds are cut off, as in Go. Throws if the CA has expired: only an operator can help. */
+export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: ValidityInput): Validity {
   if (now >= caNotAfter) throw new CertificateDefectError(`the CA expired at ${new Date(caNotAfter).toISOString()}`);
-  const ttl = Math.min(maxTtlSeconds, Math.max(minimum, expirationSeconds ?? maxTtlSeconds));
+  const ttl = Math.min(maxTtlSeconds, Math.max(minLifetimeSeconds, expirationSeconds ?? maxTtlSeconds));
   const seconds = Math.floor(now / 1000);
-  const end = seconds + (ttl < short ? ttl : ttl - backdate);
+  const end = seconds + (ttl < shortLifetimeSeconds ? ttl : ttl - backdatingSeconds);
   return {
-    notBefore: (seconds - backdate) * 1000,
+    notBefore: (seconds - backdatingSeconds) * 1000,
     // A chain is valid only while every certificate in it is valid, so a leaf must not outlive its CA.
     notAfter: Math.min(end * 1000, caNotAfter),
   };
@@ -39,8 +39,8 @@ export function validity({ maxTtlSeconds, expirationSeconds, caNotAfter, now }: 
 export const serialOctets = 16;
 
 /**
- * A serial number (RFC 5280 §4.1.2.2) from sixteen strong random octets. The first two bits are set to 01, so that it is
- * positive and always has the same length. 126 random bits remain; the CA/Browser Forum demands 64.
+ * A serial number (RFC 5280 §4.1.2.2) from sixteen strong random octets. The first two bits are set to 01, so that the number
+ * is positive and always has the same length. 126 random bits remain; the CA/Browser Forum requires 64.
  */
 export function serialFrom(randomBytes: Uint8Array): Uint8Array {
   if (randomBytes.length !== serialOctets) throw new RangeError(`a serial number is made of ${serialOctets} octets`);

@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util';
 import { connectClients } from '../../adapters/kubernetes/clients.ts';
 import { CommandFailure, exitCodes } from '../../cli/runtime/exit.ts';
-import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
+import { oneLine, escapeHidden } from '../../core/outcome/printable-text.ts';
 import { goSeconds, reconciledText, reconcileTokens, shortestTtlSeconds } from '../../cli/cluster/token-rotation.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
@@ -27,7 +27,7 @@ async function main(): Promise<number> {
   const cluster = connectClients({ kind: 'inCluster' }, AbortSignal.timeout(timeoutMilliseconds));
   try {
     const done = await reconcileTokens(cluster, cluster, { ttlSeconds, dryRun: false, now: Date.now() });
-    process.stdout.write(withoutHidden(reconciledText(done)));
+    process.stdout.write(escapeHidden(reconciledText(done)));
     return done.exit;
   } finally {
     cluster.close();

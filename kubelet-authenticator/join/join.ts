@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { isSea } from 'node:sea';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTransport } from '../../adapters/kubernetes/transport.ts';
-import { oneLine, withoutHidden } from '../../core/outcome/printable-text.ts';
+import { oneLine, escapeHidden } from '../../core/outcome/printable-text.ts';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { FlagDependencies } from './cluster-flags.ts';
@@ -66,8 +66,8 @@ export async function joinCommand(
   // Messages may quote the answer of a server that is not verified yet.
   const dependencies: JoinDependencies = {
     ...given,
-    out: (text) => given.out(withoutHidden(text)),
-    err: (text) => given.err(withoutHidden(text)),
+    out: (text) => given.out(escapeHidden(text)),
+    err: (text) => given.err(escapeHidden(text)),
     log: (line) => given.log(oneLine(line)),
   };
   const plan = planOf(argv, dependencies);

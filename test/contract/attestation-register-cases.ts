@@ -1,7 +1,7 @@
 /** core/ports/attestation-store.ts, sentence by sentence, what operators do. Like attestation-store-cases.ts. */
 import { deepStrictEqual, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { ChangeWrite, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
+import type { ChangeResult, IdentityRecord, MachineEntry } from '../../core/ports/attestation-store.ts';
 import { lockOfMachine, lockOfNode } from '../../core/attestation/records/lock-subjects.ts';
 import type { Lock } from '../../core/ports/locks.ts';
 import { ulid } from '../../core/attestation/records/ulid.ts';
@@ -9,12 +9,12 @@ import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 import type { Case } from './attestation-store-cases.ts';
 
-const written: ChangeWrite = { kind: 'written' };
-const changed: ChangeWrite = { kind: 'changed' };
-const missing: ChangeWrite = { kind: 'missing' };
+const written: ChangeResult = { kind: 'written' };
+const changed: ChangeResult = { kind: 'changed' };
+const missing: ChangeResult = { kind: 'missing' };
 
 /** The answer is as told, and nothing at all was written, no audit item either. */
-async function refuses(scene: Scene, change: () => Promise<ChangeWrite>, answer: ChangeWrite): Promise<void> {
+async function refuses(scene: Scene, change: () => Promise<ChangeResult>, answer: ChangeResult): Promise<void> {
   const [before, audited] = [await scene.state(), await scene.audited()];
   deepStrictEqual(await change(), answer);
   deepStrictEqual(await scene.state(), before);

@@ -6,7 +6,7 @@ import type {
   AuditItem,
   Claim,
   IdentityRecord,
-  OnceKey,
+  SingleUseKey,
   LookupResult,
   Verdict,
 } from '../../core/ports/attestation-store.ts';
@@ -42,8 +42,8 @@ export interface Scene extends StoreUnderTest {
   readonly b: string;
   readonly n: string;
   readonly m: string;
-  readonly p: OnceKey;
-  readonly q: OnceKey;
+  readonly p: SingleUseKey;
+  readonly q: SingleUseKey;
   readonly x: string;
   readonly y: string;
   /** Everything there is of this scene, expired things left out. */
@@ -65,7 +65,7 @@ export function sceneOf(made: StoreUnderTest): Scene {
   const { store, register } = made;
   const instance = () => `aws#aws/123456789012/eu-central-1/i-${randomBytes(8).toString('hex')}`;
   const node = () => `ip-${randomUUID()}.eu-central-1.compute.internal`;
-  const proof = (): OnceKey => ({ kind: 'sts', id: randomBytes(32).toString('hex') });
+  const proof = (): SingleUseKey => ({ kind: 'sts', id: randomBytes(32).toString('hex') });
   const address = () => `fd00::${(randomBytes(6).toString('hex').match(/.{4}/g) ?? []).join(':')}`;
   const reason = `scene ${randomUUID()}`;
   const uids: string[] = [];
@@ -175,7 +175,11 @@ export function sceneOf(made: StoreUnderTest): Scene {
 }
 
 /** A proof as a claim spends it. */
-export function spent(key: OnceKey, requestSha256 = 'aa'.repeat(32), expiresAt = now + hour): Claim['once'][number] {
+export function spent(
+  key: SingleUseKey,
+  requestSha256 = 'aa'.repeat(32),
+  expiresAt = now + hour,
+): Claim['once'][number] {
   return { ...key, requestSha256, expiresAt };
 }
 

@@ -5,7 +5,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mostAddresses } from '../../core/attestation/records/stored-records.ts';
-import type { Claim, ClaimWrite, IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
+import type { Claim, ClaimResult, IdentityRecord, Verdict } from '../../core/ports/attestation-store.ts';
 import { all, hour, now, spent } from './attestation-scene.ts';
 import type { Scene } from './attestation-scene.ts';
 
@@ -14,11 +14,11 @@ export interface Case {
   readonly run: (scene: Scene) => Promise<void>;
 }
 
-const written: ClaimWrite = { kind: 'written' };
-const changed: ClaimWrite = { kind: 'changed' };
+const written: ClaimResult = { kind: 'written' };
+const changed: ClaimResult = { kind: 'changed' };
 
 /** The answer is as told, and nothing at all was written. */
-async function refuses(scene: Scene, claim: Claim, answer: ClaimWrite = changed): Promise<void> {
+async function refuses(scene: Scene, claim: Claim, answer: ClaimResult = changed): Promise<void> {
   const [before, audited] = [await scene.state(), await scene.audited()];
   deepStrictEqual(await scene.store.claim(claim, now), answer);
   deepStrictEqual(await scene.state(), before);
@@ -749,7 +749,7 @@ async function recordOf(scene: Scene, identity: string): Promise<IdentityRecord>
   return record;
 }
 
-async function oneWinner(scene: Scene, claims: readonly Claim[]): Promise<[readonly ClaimWrite[], number]> {
+async function oneWinner(scene: Scene, claims: readonly Claim[]): Promise<[readonly ClaimResult[], number]> {
   const stores = [scene.store, (await scene.reopen()).store] as const;
   const answers = await Promise.all(claims.map((claim, i) => stores[i % 2 === 0 ? 0 : 1].claim(claim, now)));
   const winners = answers.flatMap((answer, index) => (answer.kind === 'written' ? [index] : []));

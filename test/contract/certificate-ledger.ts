@@ -9,8 +9,8 @@ import type {
   FreshKey,
   Intent,
   IssuingRecord,
-  LedgerWrite,
-  OpenWrite,
+  LedgerResult,
+  OpenResult,
 } from '../../core/ports/certificate-ledger.ts';
 
 export interface LedgerUnderTest {
@@ -220,7 +220,7 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
         const handles = [ledger, await made.reopen()] as const;
         const spkiSha256 = keyFixture().spkiSha256;
         const intents = Array.from({ length: 50 }, () => intentFixture());
-        const answers: readonly OpenWrite[] = await Promise.all(
+        const answers: readonly OpenResult[] = await Promise.all(
           intents.map((intent, i) => handles[i % 2 === 0 ? 0 : 1].open(intent, keyFixture({ spkiSha256 }))),
         );
         expect(answers.filter((answer) => answer.kind === 'written')).toHaveLength(1);
@@ -431,7 +431,7 @@ async function act(
   intent: Intent,
   current: number,
   action: Action,
-): Promise<LedgerWrite | void> {
+): Promise<LedgerResult | void> {
   const { uid } = intent;
   switch (action) {
     case 'open again':
@@ -456,10 +456,10 @@ async function act(
   }
 }
 
-type Answer = { readonly gave: LedgerWrite | void } | 'threw';
+type Answer = { readonly gave: LedgerResult | void } | 'threw';
 
 /** Rejected, never thrown from the call itself: a caller that does `.catch` must see it. */
-async function attempt(work: () => Promise<LedgerWrite | void>): Promise<Answer> {
+async function attempt(work: () => Promise<LedgerResult | void>): Promise<Answer> {
   const promise = work();
   return promise.then(
     (gave) => ({ gave }),
@@ -499,12 +499,12 @@ function outcomeOf(
   }
 }
 
-function oneWinner(answers: readonly LedgerWrite[]): { winner: number } {
+function oneWinner(answers: readonly LedgerResult[]): { winner: number } {
   const winners = answers.flatMap(({ kind }, i) => (kind === 'written' ? [i] : []));
   expect(winners).toHaveLength(1);
   return { winner: winners[0] ?? -1 };
 }
 
-function foundBy(answers: readonly LedgerWrite[]): readonly IssuingRecord[] {
+function foundBy(answers: readonly LedgerResult[]): readonly IssuingRecord[] {
   return answers.flatMap((answer) => (answer.kind === 'written' ? [] : [answer.found]));
 }

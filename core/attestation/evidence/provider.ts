@@ -4,7 +4,7 @@
  * one line in `providers.ts`, one page in docs/attestation/, one set of vectors under test/. A provider knows no Kubernetes
  * objects, no records and no policy of signers: it names the machine that sent the evidence and describes it.
  */
-import type { OnceKey } from '../../ports/attestation-store.ts';
+import type { SingleUseKey } from '../../ports/attestation-store.ts';
 import type { CertificateRequest } from '../../x509/model.ts';
 import type { Violation, Violations } from '../../outcome/outcome.ts';
 import type { Result } from '../../outcome/result.ts';
@@ -51,7 +51,7 @@ export interface Examined {
    * the claim must not count against the machine before (no count, no limit, no record).
    */
   readonly identity: string;
-  readonly once: readonly (OnceKey & { readonly expiresAt: Instant })[];
+  readonly once: readonly (SingleUseKey & { readonly expiresAt: Instant })[];
   /** Names under which the machine must be on the operator's list; empty = no list is configured. */
   readonly machines: readonly string[];
   /** Asks the platform. Throws if the platform cannot answer now. */

@@ -1,4 +1,4 @@
-import type { IdentityRecord, Lookup, LookupResult, OnceKey } from '../../ports/attestation-store.ts';
+import type { IdentityRecord, Lookup, LookupResult, SingleUseKey } from '../../ports/attestation-store.ts';
 import type { Lock, LockSubject } from '../../ports/locks.ts';
 import { nameMatches } from '../../policy/patterns.ts';
 import { lockOfMachine } from './lock-subjects.ts';
@@ -10,7 +10,7 @@ export interface StoredItems {
   /** The identity that holds the node name. */
   holder(nodeName: string): string | undefined;
   /** SHA-256 of the spec.request that spent the evidence, unless the item has expired. */
-  spentBy(once: OnceKey): string | undefined;
+  spentBy(once: SingleUseKey): string | undefined;
   /** The identity that uses the address. */
   owner(address: string): string | undefined;
   /** Entries of the list of machines: at least those that can match one of `Lookup.machines`. */

@@ -20,10 +20,10 @@ import {
   oneOf,
   optional,
   text,
-  that,
+  checkedBy,
   unreadable,
 } from '../../encoding/stored-fields.ts';
-import type { Plain, Reader } from '../../encoding/stored-fields.ts';
+import type { StoredFields, Reader } from '../../encoding/stored-fields.ts';
 import { isRefusalCode } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 
@@ -47,7 +47,7 @@ const annotations: Reader<Readonly<Record<string, string>>> = (value, name) => {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each, name)]));
 };
 
-const eachViolation = listOf(object<Violation>({ code: that(isRefusalCode), message: text }));
+const eachViolation = listOf(object<Violation>({ code: checkedBy(isRefusalCode), message: text }));
 
 const violations: Reader<Verdict['violations']> = (value, name) => {
   const [first, ...more] = eachViolation(value, name);
@@ -91,7 +91,7 @@ const anyVerdict = object<Verdict>({
   expiresAt: integer,
 });
 
-export function verdictFrom(plain: Plain): Verdict {
+export function verdictFrom(plain: StoredFields): Verdict {
   const verdict = anyVerdict(plain);
   if ((verdict.decision === 'approve') !== (verdict.violations === undefined))
     throw new TypeError('a stored verdict has violations exactly when it is not an approval');

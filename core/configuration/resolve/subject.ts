@@ -5,7 +5,7 @@ import { nodesGroup, nodeUserPrefix } from '../../policy/in-tree-rules.ts';
 import type { Profile } from '../../policy/profile.ts';
 import { isReservedName } from '../../policy/reserved-names.ts';
 import type { Reserved } from '../../policy/reserved-names.ts';
-import { lookalike } from '../../x509/distinguished-name.ts';
+import { lookalikeFault } from '../../x509/distinguished-name.ts';
 
 const lists = ['commonNames', 'organizations'] as const;
 
@@ -20,7 +20,7 @@ export function resolveSubject(
   allowReserved.forEach((name, index) => checkAllowed(name, reserved, at('allowReserved', index)));
   for (const list of [...lists, 'allowReserved'] as const)
     input[list]?.forEach((name, index) => {
-      const fault = lookalike(name);
+      const fault = lookalikeFault(name);
       if (fault !== undefined) at(list, index).error(`has ${fault} it, and requests with such a name are refused`);
     });
   for (const list of lists)

@@ -1,4 +1,4 @@
-import { withoutHidden } from '../../../core/outcome/printable-text.ts';
+import { escapeHidden } from '../../../core/outcome/printable-text.ts';
 import type { Clock } from './clock.ts';
 
 /** Implemented by pino. Fields are names, codes and counts, never request contents, certificates or evidence. */
@@ -25,7 +25,7 @@ export function printableFields(fields: object): Record<string, unknown> {
 
 function printableValue(value: unknown): unknown {
   // First shortened, since a name may have a megabyte; shortened again, since an escape is longer than its character.
-  if (typeof value === 'string') return withoutHidden(value.slice(0, longestText)).slice(0, longestText);
+  if (typeof value === 'string') return escapeHidden(value.slice(0, longestText)).slice(0, longestText);
   if (Array.isArray(value)) return value.slice(0, 20).map(printableValue);
   return value;
 }

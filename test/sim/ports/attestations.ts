@@ -3,9 +3,9 @@ import type {
   AttestationAdmin,
   AttestationStore,
   AuditItem,
-  ChangeWrite,
+  ChangeResult,
   Claim,
-  ClaimWrite,
+  ClaimResult,
   IdentityRecord,
   MachineEntry,
   Verdict,
@@ -151,7 +151,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
         listed: [...machines.keys()].some((entry) => wanted.some((name) => nameMatches(entry, name))),
       };
     },
-    async claim(claim, now): Promise<ClaimWrite> {
+    async claim(claim, now): Promise<ClaimResult> {
       checkClaim(claim);
       const found = verdictOf(claim.verdict.uid, now);
       if (found !== undefined) return { kind: 'verdict', found };
@@ -166,7 +166,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
     listVerdicts: (now) => each([...verdicts.values()].filter(({ expiresAt }) => expiresAt > now)),
     listAudit: () => each([...audited.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
     listMachines: async () => [...machines.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    async reset(record, item): Promise<ChangeWrite> {
+    async reset(record, item): Promise<ChangeResult> {
       if (still(record) === undefined) return { kind: identities.has(record.identity) ? 'changed' : 'missing' };
       const { identity, nodeName } = record;
       audit([item]);
@@ -176,7 +176,7 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       freeAddresses(identity);
       return { kind: 'written' };
     },
-    async adopt(record, item): Promise<ChangeWrite> {
+    async adopt(record, item): Promise<ChangeResult> {
       checkAdoption(record);
       const taken = record.addresses.some((address) => addresses.has(address));
       if (taken || identities.has(record.identity) || names.has(record.nodeName)) return { kind: 'changed' };
@@ -185,25 +185,25 @@ export function createSimulatedAttestations(): SimulatedAttestations {
       for (const address of record.addresses) addresses.set(address, record.identity);
       return { kind: 'written' };
     },
-    async allowMachine(entry, item): Promise<ChangeWrite> {
+    async allowMachine(entry, item): Promise<ChangeResult> {
       audit([item]);
       machines.set(entry.name, entry);
       return { kind: 'written' };
     },
-    async removeMachine(name, item): Promise<ChangeWrite> {
+    async removeMachine(name, item): Promise<ChangeResult> {
       if (!machines.has(name)) return { kind: 'missing' };
       audit([item]);
       machines.delete(name);
       return { kind: 'written' };
     },
     listLocks: async () => oldestFirst([...locks.values()]),
-    async lock(lock, item): Promise<ChangeWrite> {
+    async lock(lock, item): Promise<ChangeResult> {
       if (subjectsOf(lock).some((subject) => locks.has(subject))) return { kind: 'changed' };
       audit([item]);
       for (const subject of subjectsOf(lock)) locks.set(subject, lock);
       return { kind: 'written' };
     },
-    async unlock(lock, item): Promise<ChangeWrite> {
+    async unlock(lock, item): Promise<ChangeResult> {
       if (!subjectsOf(lock).every((subject) => locks.get(subject)?.id === lock.id)) return { kind: 'missing' };
       audit([item]);
       for (const subject of subjectsOf(lock)) locks.delete(subject);

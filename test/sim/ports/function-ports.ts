@@ -2,7 +2,7 @@
 import type { WholeAnswer } from '../../../adapters/http/exchange.ts';
 import type { AttestationStore, IdentityRecord } from '../../../core/ports/attestation-store.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
-import type { CertificateLedger, FreshKey, Intent, OpenWrite } from '../../../core/ports/certificate-ledger.ts';
+import type { CertificateLedger, FreshKey, Intent, OpenResult } from '../../../core/ports/certificate-ledger.ts';
 import { call } from '../call.ts';
 import type { Process, Runtime } from '../runtime.ts';
 
@@ -49,7 +49,7 @@ export function ledgerPort(
         events.ledgerChanged(invocation);
       },
     });
-  const open = (intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> =>
+  const open = (intent: Intent, freshKey?: FreshKey): Promise<OpenResult> =>
     ask(
       'open',
       () => ledger.open(intent, freshKey),

@@ -4,8 +4,8 @@ import type {
   FreshKey,
   Intent,
   IssuingRecord,
-  LedgerWrite,
-  OpenWrite,
+  LedgerResult,
+  OpenResult,
 } from '../../../core/ports/certificate-ledger.ts';
 
 export interface SimulatedLedger extends CertificateLedger {
@@ -36,7 +36,7 @@ export function createSimulatedLedger(): SimulatedLedger {
     return record;
   }
 
-  function change(uid: string, holds: (record: IssuingRecord) => boolean, more: Partial<IssuingRecord>): LedgerWrite {
+  function change(uid: string, holds: (record: IssuingRecord) => boolean, more: Partial<IssuingRecord>): LedgerResult {
     const record = found(uid);
     if (record.state !== 'intent' || !holds(record)) return { kind: 'found', found: copy(record) };
     records.set(uid, { ...record, ...more });
@@ -49,9 +49,9 @@ export function createSimulatedLedger(): SimulatedLedger {
     return identity !== undefined && mark.identity === identity;
   }
 
-  function open(intent: Intent): Promise<LedgerWrite>;
-  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenWrite>;
-  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenWrite> {
+  function open(intent: Intent): Promise<LedgerResult>;
+  function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
+  async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenResult> {
     const record = records.get(intent.uid);
     if (record !== undefined) return { kind: 'found', found: copy(record) };
     if (freshKey !== undefined) {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { json, formatOutput } from '../../../cli/output/output.ts';
-import { printable, printableUpTo, withoutHidden } from '../../../core/outcome/printable-text.ts';
+import { printable, printableUpTo, escapeHidden } from '../../../core/outcome/printable-text.ts';
 import { makeRequest } from '../../harness/x509/requests.ts';
 import { audited, newFolder, recordOf, used } from './register.ts';
 import { run } from './run.ts';
@@ -186,8 +186,8 @@ describe('what is printed', () => {
   });
 
   test('lines of the program keep their form', () => {
-    expect(withoutHidden('✓  “a”  ünd\n   → €\n')).toBe('✓  “a”  ünd\n   → €\n');
-    expect(withoutHidden('a\r\nb\u202e')).toBe('a\\u{d}\nb\\u{202e}');
+    expect(escapeHidden('✓  “a”  ünd\n   → €\n')).toBe('✓  “a”  ünd\n   → €\n');
+    expect(escapeHidden('a\r\nb\u202e')).toBe('a\\u{d}\nb\\u{202e}');
   });
 
   test('a value is cut after 80 characters, or after a given number', () => {

@@ -3,7 +3,7 @@ import { DynamoDBClient, GetItemCommand, QueryCommand } from '@aws-sdk/client-dy
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dynamoDbLedger, ledgerClientConfig } from '../../../../adapters/dynamodb/ledger.ts';
 import { ThrottledError } from '../../../../core/ports/errors.ts';
-import type { CertificateLedger, Intent, LedgerWrite } from '../../../../core/ports/certificate-ledger.ts';
+import type { CertificateLedger, Intent, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import { certificateLedgerContract, intentFixture } from '../../../contract/certificate-ledger.ts';
 import { startAwsProxy } from '../../../harness/aws/proxy.ts';
 import type { AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
@@ -76,7 +76,7 @@ describeOnEmulators((name, emulator) => {
     /** Each write, from a record it applies to, with what it leaves. */
     const writes: readonly (readonly [
       name: string,
-      run: (intent: Intent) => Promise<LedgerWrite>,
+      run: (intent: Intent) => Promise<LedgerResult>,
       prepare: (intent: Intent) => Promise<unknown>,
       left: object,
     ])[] = [

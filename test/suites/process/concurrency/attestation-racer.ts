@@ -1,11 +1,11 @@
 /** One process of the race over one file: looks when told to, says so, and claims when told to. */
 import { openEmbeddedAttestations } from '../../../../adapters/embedded/attestations.ts';
-import type { Claim, ClaimWrite, Lookup, LookupResult } from '../../../../core/ports/attestation-store.ts';
+import type { Claim, ClaimResult, Lookup, LookupResult } from '../../../../core/ports/attestation-store.ts';
 import { now } from '../../../contract/attestation-scene.ts';
 
 export type ToRacer = { readonly look: Lookup } | { readonly claim: Claim };
 /** Over the channel `undefined` in lists becomes null. */
-export type FromRacer = { readonly seen: LookupResult } | { readonly wrote: ClaimWrite } | { readonly failed: string };
+export type FromRacer = { readonly seen: LookupResult } | { readonly wrote: ClaimResult } | { readonly failed: string };
 
 const { store } = openEmbeddedAttestations(process.argv[2] ?? '');
 

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import type { HttpAnswer, HttpHandler } from '../../../../adapters/lambda/http.ts';
 import { loopbackCaller } from '../../../../dev/serve/loopback-caller.ts';
 import { leaseMilliseconds } from '../../../../core/issue.ts';
-import type { CertificateLedger, LedgerWrite } from '../../../../core/ports/certificate-ledger.ts';
+import type { CertificateLedger, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import type { Signer } from '../../../../core/ports/signer.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { createBarrier } from '../../../harness/stack/barrier.ts';
@@ -38,7 +38,7 @@ interface Observed {
 }
 
 function observed(ledger: CertificateLedger, { conditionalFailures }: Observed): CertificateLedger {
-  const note = (method: string, write: LedgerWrite): LedgerWrite => {
+  const note = (method: string, write: LedgerResult): LedgerResult => {
     if (write.kind !== 'written') conditionalFailures.push(`${method} ${write.found.state}`);
     return write;
   };

@@ -4,7 +4,7 @@ import {
   countUse,
   mostRefusals,
   mostUses,
-  refusalCountOf,
+  refusalWindowOf,
   refusedTooOften,
   usedUp,
 } from '../../../../core/attestation/request-limits.ts';
@@ -107,7 +107,7 @@ describe('of one requester', () => {
 
   test('finding 14: approvals and repeated deliveries do not count', async () => {
     const world = await start();
-    const count = refusalCountOf(by.username, world.clock.now);
+    const count = refusalWindowOf(by.username, world.clock.now);
     const refusals = async () => (await world.store.recall('none', count, world.clock.now)).refusals;
     expect(await decide(world, { ...m1, by })).toBe('approve');
     expect(await refusals()).toBe(0);
@@ -135,7 +135,7 @@ describe('of one requester', () => {
   test('a minute begins with the minute, for every process alike', () => {
     const begun = 1_000_000 * mostRefusals.milliseconds;
     for (const later of [0, 1, mostRefusals.milliseconds - 1])
-      expect(refusalCountOf('a', begun + later)).toEqual({ requester: 'a', from: begun });
+      expect(refusalWindowOf('a', begun + later)).toEqual({ requester: 'a', from: begun });
     const count = { requester: 'a', from: begun };
     expect(refusedTooOften(mostRefusals.refusals - 1, count, begun)).toBeUndefined();
     expect(refusedTooOften(mostRefusals.refusals, count, begun + 1)).toBe(mostRefusals.milliseconds - 1);

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import { leaseMilliseconds } from '../../../../core/issue.ts';
-import type { CertificateLedger, IssuingRecord, LedgerWrite } from '../../../../core/ports/certificate-ledger.ts';
+import type { CertificateLedger, IssuingRecord, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
@@ -33,8 +33,8 @@ function barrier(count: number): () => Promise<void> {
 describe('100 deliveries of one UID, released together at the ledger', () => {
   test('one record, one TBS, one certificate, one signature', async () => {
     const meet = barrier(100);
-    const opened: LedgerWrite[] = [];
-    const completed: LedgerWrite[] = [];
+    const opened: LedgerResult[] = [];
+    const completed: LedgerResult[] = [];
     const stack = await startStack({
       wrapLedger: (ledger): CertificateLedger => ({
         ...ledger,

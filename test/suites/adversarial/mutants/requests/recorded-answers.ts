@@ -172,13 +172,13 @@ const certificateChanges: readonly Change[] = [
   ),
   ...changesOf(
     'core/x509/validity.ts',
-    ['eight hours are short', 'ttl < short ?', 'ttl <= short ?'],
-    ['certificates start now', 'const backdate = 5 * 60;', 'const backdate = 0;'],
+    ['eight hours are short', 'ttl < shortLifetimeSeconds ?', 'ttl <= shortLifetimeSeconds ?'],
+    ['certificates start now', 'const backdatingSeconds = 5 * 60;', 'const backdatingSeconds = 0;'],
     ['leaves outlive their CA', 'Math.min(end * 1000, caNotAfter)', 'end * 1000'],
     [
       'a certificate is valid for as long as the request asks',
-      'Math.min(maxTtlSeconds, Math.max(minimum, expirationSeconds ?? maxTtlSeconds))',
-      'Math.max(minimum, expirationSeconds ?? maxTtlSeconds)',
+      'Math.min(maxTtlSeconds, Math.max(minLifetimeSeconds, expirationSeconds ?? maxTtlSeconds))',
+      'Math.max(minLifetimeSeconds, expirationSeconds ?? maxTtlSeconds)',
     ],
   ),
 ];

@@ -13,9 +13,9 @@ const lists: readonly (readonly [file: string, list: string, within: string, ent
 const equivalent: readonly Equivalent[] = [
   {
     file: 'core/issue.ts',
-    without: "standing.kind === 'attested'",
-    check: "standing.kind === 'attested' && standing.firstKey",
-    because: 'only an attested standing has firstKey: the condition is there for the type',
+    without: "verdictCheck.kind === 'attested'",
+    check: "verdictCheck.kind === 'attested' && verdictCheck.firstKey",
+    because: 'only an attested request has firstKey: the condition is there for the type',
   },
 ];
 

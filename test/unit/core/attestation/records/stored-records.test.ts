@@ -6,9 +6,9 @@ import {
   providerAndName,
   verdictFrom,
 } from '../../../../../core/attestation/records/stored-records.ts';
-import type { Plain } from '../../../../../core/encoding/stored-fields.ts';
+import type { StoredFields } from '../../../../../core/encoding/stored-fields.ts';
 
-const record: Plain = {
+const record: StoredFields = {
   identity: 'aws#i',
   nodeName: 'n',
   state: 'active',
@@ -27,7 +27,7 @@ const record: Plain = {
   lastUid: 'u',
   rev: 1,
 };
-const verdict: Plain = {
+const verdict: StoredFields = {
   uid: 'u',
   requestDigest: 'd',
   signerName: 's/s',
@@ -42,7 +42,7 @@ const verdict: Plain = {
   decidedAt: 1,
   expiresAt: 2,
 };
-const audit: Plain = {
+const audit: StoredFields = {
   id: '01ARYZ6S41',
   at: 1,
   by: 'eve',
@@ -52,10 +52,15 @@ const audit: Plain = {
   reason: 'r',
   before: record,
 };
-const machine: Plain = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
+const machine: StoredFields = { name: 'aws#i-*', addedAt: 1, by: 'eve', reason: 'r' };
 
 /** What each field must not be; a field is only optional where the type says so. */
-const kinds: readonly (readonly [name: string, read: (plain: Plain) => unknown, whole: Plain, optional: string[]])[] = [
+const kinds: readonly (readonly [
+  name: string,
+  read: (plain: StoredFields) => unknown,
+  whole: StoredFields,
+  optional: string[],
+])[] = [
   [
     'record of a machine',
     identityRecordFrom,

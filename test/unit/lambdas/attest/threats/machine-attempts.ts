@@ -1,5 +1,5 @@
 /** By who has a machine and wants another's name, place or addresses, and by who was let in before. */
-import type { AttestationStore, ChangeWrite, IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
+import type { AttestationStore, ChangeResult, IdentityRecord } from '../../../../../core/ports/attestation-store.ts';
 import { prove, requestFor, signers } from '../../../../harness/attestation/attested-site.ts';
 import type { AwsPlatform, Proved } from '../../../../harness/attestation/attested-site.ts';
 import type { FakeInstance } from '../../../../harness/fake-aws/machine/instance.ts';
@@ -270,7 +270,7 @@ function oneVerdictForAll(embedded: AttestationStore): AttestationStore {
   };
 }
 
-type FoundOut = (scene: Scene, record: IdentityRecord) => Promise<ChangeWrite>;
+type FoundOut = (scene: Scene, record: IdentityRecord) => Promise<ChangeResult>;
 
 async function letInAnd(scene: Scene, foundOut: FoundOut): Promise<object> {
   const { site, platform, proved } = scene;
@@ -284,11 +284,11 @@ async function letInAnd(scene: Scene, foundOut: FoundOut): Promise<object> {
 
 const by = { id: '1', at: 1, by: 'me', reason: 'found out' };
 
-function resetIt({ site }: Scene, record: IdentityRecord): Promise<ChangeWrite> {
+function resetIt({ site }: Scene, record: IdentityRecord): Promise<ChangeResult> {
   return site.register.reset(record, { ...by, action: 'reset', subject: record.identity });
 }
 
 /** As `countersign lock` does: the node name and the machine, by one lock. */
-function lockIt({ site }: Scene, { identity, nodeName }: IdentityRecord): Promise<ChangeWrite> {
+function lockIt({ site }: Scene, { identity, nodeName }: IdentityRecord): Promise<ChangeResult> {
   return site.register.lock({ ...by, identity, nodeName }, { ...by, action: 'lock', subject: identity, nodeName });
 }
