@@ -1,6 +1,6 @@
 /**
  * May this machine be this node? First the records, then the machine as its platform describes it, then what must hold
- * for both. The result is a claim, which the store writes completely or not at all, or the reason why not.
+ * for both. The result is a claim, or the reason why the machine is not admitted.
  */
 import { violation } from '../outcome/outcome.ts';
 import { quoted } from '../outcome/printable-text.ts';
@@ -39,7 +39,7 @@ interface AdmissionPorts {
   randomBytes(count: number): Uint8Array;
 }
 
-/** Called again, with the records as they are then, if the claim of another request came first. */
+/** If the claim of another request is written first, attest calls this again, with the new records. */
 export async function admit(
   question: AttestQuestion,
   evidence: Exclude<EvidenceResult, { readonly kind: 'unattested' }>,
@@ -51,9 +51,9 @@ export async function admit(
     : admitNode(question, evidence, ports);
 }
 
-/** A client certificate: the machine becomes, or stays, this node. */
+/** For a client certificate: the machine becomes this node, or already is. */
 async function admitNode(question: AttestQuestion, evidence: Evidence, ports: AdmissionPorts): Promise<Admission> {
-  // What is on record of this machine and of this node name?
+  // What is recorded about this machine and this node name?
   const { examined, provider } = evidence;
   const records = await lookup(question, examined, ports);
   const misused = checkRecords(question, examined, records);
@@ -73,7 +73,7 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   });
   if (firstUse.kind === 'refused') return firstUse;
 
-  // Only now is a platform asked: a refusal or delay above costs no call.
+  // The platform is asked last, so that a refusal or delay above costs no call.
   const handOver = handOverOf(firstUse, question, provider, ports.providers);
   const early = checkUses(records.identity, question) ?? handOver?.tooEarly;
   if (early !== undefined) return early;
@@ -82,7 +82,7 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   const mismatch = refusalOf(checkMachine(question, machine.value, examined.identity));
   if (mismatch !== undefined) return mismatch;
 
-  // Does the platform confirm that the node name, or the machine's key, may change hands?
+  // Does the platform confirm that the node name may pass to this machine, or that the machine may change its key?
   const notConfirmed = await handOver?.check(machine.value);
   if (notConfirmed !== undefined) return notConfirmed;
   return {
@@ -93,13 +93,13 @@ async function admitNode(question: AttestQuestion, evidence: Evidence, ports: Ad
   };
 }
 
-/** A serving certificate: the machine must be registered as this node, and every name in the request must be its own. */
+/** For a serving certificate: the machine must be registered as this node, and own every name in the request. */
 async function admitServing(
   question: AttestQuestion,
   evidence: Evidence | { readonly kind: 'record' },
   ports: AdmissionPorts,
 ): Promise<Admission> {
-  // Stock kubelets send no evidence: their machine is the one that holds the node name.
+  // A stock kubelet sends no evidence; its machine is the holder of the node name.
   const examined = evidence.kind === 'evidence' ? evidence.examined : undefined;
   if (evidence.kind === 'evidence' && !evidence.provider.secure) return noServing;
   const ranged = rangeAddresses(question.request.sans, question.settings.addressRanges);
@@ -113,14 +113,14 @@ async function admitServing(
   if (!registered.ok) return registered.problem;
   const record = registered.value;
 
-  // How does its platform describe it?
+  // How does the platform describe the machine?
   const described = await describe(question, evidence, record, ports.providers);
   if (!described.ok) return described.problem;
   const { machine, violations } = described.value;
   const mismatch = refusalOf([...violations, ...checkMachine(question, machine, record.identity)]);
   if (mismatch !== undefined) return mismatch;
 
-  // Is every requested name its own?
+  // Does the machine own every requested name?
   const holders = new Map(ranged.flatMap((address, index) => pairOf(address, records.addresses[index])));
   const foreign = refusalOf(
     checkNames({
@@ -133,7 +133,7 @@ async function admitServing(
     }),
   );
   if (foreign !== undefined) return foreign;
-  // One record holds at most so many addresses, and one transaction frees them all.
+  // The limit of one record, because one transaction must be able to free all its addresses.
   if (new Set([...record.addresses, ...ranged]).size > mostAddresses) return tooManyAddresses;
   const newAddresses = ranged.filter((address) => !holders.has(address) && !machine.addresses.includes(address));
   return {
@@ -162,7 +162,7 @@ function lookup(
   });
 }
 
-/** Captured evidence comes with other bytes than those that spent it; a retry comes with the same bytes. */
+/** Evidence may be used again only by the same request bytes (a retry): an attacker who copied it sends other bytes. */
 function checkRecords(
   { requestSha256 }: AttestQuestion,
   examined: Examined | undefined,
@@ -188,13 +188,13 @@ function checkRegistered(
   return failure(refuse(violation('TofuNodeMismatch', message)));
 }
 
-/** Too many certificates of one machine within the window of request-limits.ts. */
+/** The limit on certificates of one machine (request-limits.ts). */
 function checkUses(record: IdentityRecord | undefined, { now }: AttestQuestion): Declined | undefined {
   const wait = record === undefined ? undefined : usedUp(record, now);
   return wait === undefined ? undefined : later('Limited', 'this machine had too many certificates lately', wait);
 }
 
-/** By the evidence, or without evidence by the provider of the registered machine. */
+/** The machine as its platform describes it: through the evidence, or through the provider of the registered machine. */
 async function describe(
   question: AttestQuestion,
   evidence: Evidence | { readonly kind: 'record' },

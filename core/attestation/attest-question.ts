@@ -3,7 +3,7 @@ import type { ProfileAttestation } from '../policy/profile.ts';
 import type { CertificateRequest } from '../x509/model.ts';
 import type { Instant } from '../ports/instant.ts';
 
-/** What the caller adds to the request, such as a Cluster API Machine: it can only narrow what is allowed. */
+/** What the caller adds to the request, such as a Cluster API Machine. It can only restrict what is allowed. */
 export interface AttestContext {
   readonly machine?: {
     readonly nodeName?: string;
@@ -19,7 +19,7 @@ export interface AttestQuestion {
   readonly settings: ClusterAttestation;
   readonly wanted: ProfileAttestation;
   readonly signerName: string;
-  /** A serving certificate, for a machine that is registered already. */
+  /** Whether it is for a serving certificate; its machine must be registered already. */
   readonly serving: boolean;
   readonly uid: string;
   readonly username: string;

@@ -1,6 +1,6 @@
 /**
- * Which machine asks? Sign reads the stored verdict about these very bytes, and the machine's record as it is now. What attest
- * answers over the network does not count.
+ * Which machine sent the request? Sign reads the stored verdict about exactly this request, and the current record of the
+ * machine. It does not trust the answer of attest over the network.
  */
 import type { AttestationStore, IdentityRecord, Verdict } from '../ports/attestation-store.ts';
 import type { CertificateRequest } from '../x509/model.ts';
@@ -16,7 +16,7 @@ import type { Profile } from '../policy/profile.ts';
 
 /** Sign's access to attestation: it reads verdicts and records, and writes neither. */
 export interface AttestationReader extends Pick<AttestationStore, 'findVerdict' | 'findIdentity' | 'findLock'> {
-  /** Calls attest, which stores its verdict. Throws: temporary. */
+  /** Calls attest, which stores its verdict. Throws if the failure is temporary. */
   attest(): Promise<void>;
 }
 
@@ -43,9 +43,9 @@ export async function checkVerdict(
     verdict = await reader.findVerdict(uid, now);
     if (verdict === undefined) throw new Error('attest answered and left no verdict');
   }
-  // A verdict is about one request: it does not count for the same UID with another key, name or requester.
+  // A verdict does not apply to a request with the same UID and another key, name or requester.
   if (verdict.requestDigest !== digest) return refuse(uidReused);
-  // In audit mode a denied request passed; that verdict does not count once attestation is enforced.
+  // A request that was denied in audit mode was approved, but is refused once attestation is enforced.
   if (verdict.decision !== 'approve' || verdict.identity === undefined)
     return refuse(...(verdict.violations ?? [noIdentity]));
 
@@ -55,7 +55,7 @@ export async function checkVerdict(
   if (lock !== undefined) return refuse(machineLocked);
   const ended = checkActive(record, verdict);
   if (ended !== undefined) return refuse(ended);
-  // The key was the machine's first at the verdict; another key may have replaced it since.
+  // `verdict.firstKey` was true when attest decided; another key may have replaced the first one since.
   return { kind: 'attested', identity, firstKey: verdict.firstKey === true && record?.renewals === 0 };
 }
 
@@ -76,7 +76,7 @@ function checkActive(record: IdentityRecord | undefined, { nodeName, registeredA
       'this machine was retired since it was let in: its node name passed to another machine',
     );
   if (record.nodeName !== nodeName) return violation('Revoked', 'this machine was registered anew under another name');
-  // A reset ends the verdicts before it, even if the same machine is registered again: with another key, or another disk.
+  // A reset invalidates earlier verdicts, even if the same machine is registered again: it may have another key or disk.
   if (record.firstSeen !== registeredAt)
     return violation('Revoked', 'this machine was registered anew since it was let in');
   return undefined;

@@ -1,4 +1,4 @@
-/** The claim of an admission: the machine's record, the spent evidence, the record that it ends. */
+/** Builds the claim of an admitted request: the machine's record, the spent evidence, and the record that it retires. */
 import type { Claim, IdentityRecord, IdentityWrite } from '../ports/attestation-store.ts';
 import type { AttestQuestion } from './attest-question.ts';
 import type { Examined, Machine } from './evidence/provider.ts';
@@ -6,7 +6,7 @@ import { firstRecord, seenRecord, usedRecord } from './first-use.ts';
 import type { FirstUse, Use } from './first-use.ts';
 import { ulid } from './records/ulid.ts';
 
-/** Every admission writes a record; its verdict is added by attest.ts. */
+/** An admission always writes a record. attest.ts adds the verdict. */
 export type AdmissionClaim = Omit<Claim, 'verdict'> & {
   readonly identity: Exclude<IdentityWrite, { readonly kind: 'none' }>;
 };
@@ -58,7 +58,7 @@ export function servingClaim(
   return { once, identity, newAddresses, audit: [] };
 }
 
-/** Only the same bytes may use the evidence again. */
+/** The keys of the evidence, with the request bytes that alone may use it again. */
 export function spentEvidence({ requestSha256 }: AttestQuestion, examined: Examined | undefined): Claim['once'] {
   return (examined?.once ?? []).map((key) => ({ ...key, requestSha256 }));
 }

@@ -1,4 +1,4 @@
-/** Every "no" of attest. A step that finds no reason for one answers with `undefined` or its value. */
+/** Refusals and delays of attest. A step that declines nothing returns `undefined` or its value. */
 import type { Violation, Violations } from '../outcome/outcome.ts';
 import type { IdentityRecord } from '../ports/attestation-store.ts';
 import { LaterError } from '../ports/errors.ts';
@@ -6,7 +6,7 @@ import { LaterError } from '../ports/errors.ts';
 export type Declined = Refused | Later;
 
 interface Observed {
-  /** The record of a machine with a new observation about it: written before the answer. */
+  /** A machine's record with a new observation; attest.ts writes it before it answers. */
   readonly observed?: IdentityRecord;
 }
 

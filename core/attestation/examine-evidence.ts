@@ -1,4 +1,4 @@
-/** Examines the evidence of a request as far as that goes without the network (docs/attestation.md). */
+/** Makes all checks of the evidence that need no network (docs/attestation.md). */
 import { violation } from '../outcome/outcome.ts';
 import type { Violations } from '../outcome/outcome.ts';
 import type { Result } from '../outcome/result.ts';
@@ -12,7 +12,7 @@ import type { SentEvidence } from './evidence/evidence.ts';
 import type { AttestationProvider, Examined, Machine } from './evidence/provider.ts';
 
 export type EvidenceResult =
-  /** The request needs no attestation and brings no evidence. */
+  /** The request needs no attestation and has no evidence. */
   | { readonly kind: 'unattested' }
   /** A stock kubelet's serving request: the API server authenticated the node, and the record names its machine. */
   | { readonly kind: 'record' }
@@ -21,7 +21,7 @@ export type EvidenceResult =
 
 export interface Evidence {
   readonly kind: 'evidence';
-  /** `aws/v2`: provider and version of what was sent. */
+  /** Provider and version of the evidence: `aws/v2`. */
   readonly version: string;
   readonly provider: AttestationProvider;
   readonly examined: Examined;
@@ -67,7 +67,7 @@ export function examineEvidence(
   };
 }
 
-/** If the only accepted provider proves nothing, evidence may be left out. */
+/** If `insecure` is the only accepted provider, the request may omit evidence. */
 function defaultEvidence(accepted: readonly AttestationProvider[]): SentEvidence | undefined {
   const [only, ...others] = accepted;
   if (only === undefined || others.length > 0 || only.secure) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Trust on first use: do the records let this machine, with this key, be this node? The table of docs/attestation.md,
- * row by row. Pure: the records were read before, and the claim that follows holds only if they are unchanged.
+ * Trust on first use: do the records let this machine, with this key, be this node? Follows the table in docs/attestation.md.
+ * The caller has read the records; the store writes the claim only if they are unchanged.
  */
 import type { IdentityRecord } from '../ports/attestation-store.ts';
 import { violation } from '../outcome/outcome.ts';
@@ -18,12 +18,12 @@ export interface FirstUseQuestion {
   readonly identity: string;
   readonly nodeName: string;
   readonly spkiSha256: string;
-  /** The requester is `system:node:<nodeName>`, so it holds the key that was certified before. */
+  /** The requester is `system:node:<nodeName>`, so it has the previously certified key. */
   readonly byNodeItself: boolean;
   readonly secure: boolean;
   readonly allowRestart: boolean;
   readonly now: Instant;
-  /** Of this identity. */
+  /** The record of this identity. */
   readonly record: IdentityRecord | undefined;
   /** The record of another machine that has the node name. */
   readonly holder: IdentityRecord | undefined;
@@ -47,7 +47,7 @@ export function decideFirstUse(question: FirstUseQuestion): FirstUse | Refused {
   if (record === undefined) {
     if (holder === undefined) return { kind: 'first' };
     if (holder.state === 'active') return { kind: 'takeover', holder };
-    // A machine loses its name in the transaction that retires it: a retired holder was edited into the table.
+    // The transaction that retires a machine also passes its name on, so a retired holder means that the table was edited.
     return refuse(nameTaken(holder));
   }
   switch (record.state) {
@@ -137,7 +137,7 @@ export function usedRecord(
     ...used,
     spkiSha256,
     previousSpkis: before === undefined ? [] : [before, ...record.previousSpkis].slice(0, keptKeys),
-    // An adopted machine's first key is its first, not a renewal.
+    // The first key of an adopted machine is not a renewal.
     renewals: before === undefined ? record.renewals : record.renewals + 1,
   };
 }

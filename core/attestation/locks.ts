@@ -1,6 +1,6 @@
 /**
- * Locks: an operator bars a node name or a machine (`countersign lock`), and attest and sign refuse every request of
- * it until `countersign unlock`. Both read the locks again for each delivery, with a consistent read.
+ * Locks: after `countersign lock`, attest and sign refuse every request of a node name or machine until `countersign unlock`.
+ * Both read the locks again for each delivery, with a consistent read.
  */
 import { lockOfNode } from './records/lock-subjects.ts';
 import type { LockReader } from '../ports/locks.ts';
@@ -13,8 +13,8 @@ import { isSubdomain } from '../policy/patterns.ts';
 import { quoted } from '../outcome/printable-text.ts';
 
 /**
- * The node names that a request concerns, whichever signer it is for: the requester is that node, or a pod on that node
- * (the API server writes the node of a service account token into spec.extra), or the certificate is for that node.
+ * The nodes that a request concerns, with any signer: the requester is the node, or a pod on it (the API server writes the
+ * node of a service account token into spec.extra), or the certificate is for the node.
  */
 export function nodesConcerned(
   { username, requesterNodes }: Pick<RequestObject, 'username' | 'requesterNodes'>,
@@ -22,11 +22,11 @@ export function nodesConcerned(
 ): readonly string[] {
   const users = [username, subject.commonName].filter((name) => name.startsWith(nodeUserPrefix));
   const nodes = [...users.map((name) => name.slice(nodeUserPrefix.length)), ...requesterNodes];
-  // No Node has another kind of name, so no lock bars it. A longer name would not fit into a table's key.
+  // No other name can be that of a Node or be locked. A longer name would not fit into a key of the table.
   return [...new Set(nodes)].filter(isSubdomain);
 }
 
-/** A token names one node. Only an impersonated requester has more, and each costs a read. */
+/** A token names one node. Only an impersonated requester can have more nodes, and each costs a read. */
 const mostNodes = 8;
 
 /** `Locked` if an operator locked one of these node names. A request that concerns no node costs no read. */

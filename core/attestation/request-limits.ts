@@ -9,14 +9,14 @@ const minute = 60_000;
 
 /**
  * Certificates of one machine. A node needs two, and a few more if its addresses change. Only admitted requests count, so that
- * an attacker who claims to be the machine cannot use up its limit. The machine's own bytes, sent again under other UIDs while
- * their evidence is fresh, do count.
+ * an attacker who claims to be the machine cannot use up its limit. The same request bytes under another UID do count while
+ * their evidence is fresh.
  */
 export const mostUses = { uses: 30, milliseconds: 10 * minute } as const;
 
 /**
- * Refused requests of one requester. Approvals do not count, so that a pool that joins with one token is not slowed down. Two
- * a second is a tenth of EC2's limit for one account (DescribeInstances by id, 20 a second).
+ * Refused requests of one requester. Approvals do not count, so many nodes can join with one token. Two refusals a second are a
+ * tenth of EC2's limit for one account (DescribeInstances by id, 20 a second).
  */
 export const mostRefusals = { refusals: 120, milliseconds: minute } as const;
 
@@ -31,7 +31,7 @@ export function usedUp({ recent }: Pick<IdentityRecord, 'recent'>, now: Instant)
 }
 
 function isCurrent(recent: RecentUses | undefined, now: Instant): recent is RecentUses {
-  // If `since` is more than a window in the future, the clock was wrong then: the count would block the machine for long.
+  // If `since` is far in the future, the clock was wrong then, and the count would block the machine for too long.
   return recent !== undefined && Math.abs(now - recent.since) < mostUses.milliseconds;
 }
 
@@ -39,7 +39,7 @@ export function refusalWindowOf(requester: string, now: Instant): RefusalWindow 
   return { requester, from: now - (now % mostRefusals.milliseconds) };
 }
 
-/** Milliseconds until this requester's requests are examined again; `undefined` = they are now. */
+/** Milliseconds until attest examines this requester's requests again; `undefined` = it does now. */
 export function refusedTooOften(refusals: number, { from }: RefusalWindow, now: Instant): number | undefined {
   return refusals < mostRefusals.refusals ? undefined : from + mostRefusals.milliseconds - now;
 }

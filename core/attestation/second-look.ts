@@ -1,7 +1,7 @@
 /**
- * A node name passes to another machine, or a machine to another key. One answer of a platform does not settle whether the
- * holder's machine is gone, or whether a machine that was stopped and started lost its key: each needs two observations,
- * minutes apart. The first one is written into the machine's record; a use of the machine in between erases it.
+ * Decides whether a node name may pass to another machine, or a machine may change its key. One answer of a platform does not
+ * prove that the holder's machine is gone, or that a machine lost its key when it was stopped and started. Each needs two
+ * observations, minutes apart. The first one is written into the machine's record; a use of the machine erases it.
  * docs/attestation.md has the tables.
  */
 import type { IdentityRecord } from '../ports/attestation-store.ts';
@@ -15,7 +15,7 @@ import { violation } from '../outcome/outcome.ts';
 import type { Instant } from '../ports/instant.ts';
 
 const minute = 60_000;
-/** Time between the two. Less than the life of evidence (5 minutes), so that one request can bring both. */
+/** Time between the observations. Less than the life of evidence (5 minutes), so one request can lead to both. */
 export const secondLookAfter = 2 * minute;
 /** An older first observation that a platform does not know a machine no longer counts. */
 export const firstLookLasts = 30 * minute;
@@ -25,13 +25,13 @@ export const unknownForMilliseconds = 60 * minute;
 export const clockLeeway = minute;
 
 export interface HandOver {
-  /** Known from the record alone, without asking the platform. */
+  /** Whether the record alone shows that the second look is too early, so that the platform is not asked. */
   readonly tooEarly: Declined | undefined;
   /** The platform's answer; `undefined` if it confirms the change. An observation must be written before the answer. */
   check(machine: Machine): Promise<Declined | undefined>;
 }
 
-/** `undefined` if neither the name nor the key changes hands. */
+/** `undefined` if the node name and the key stay with the machine. */
 export function handOverOf(
   firstUse: FirstUse,
   { spkiSha256, now }: AttestQuestion,
@@ -75,10 +75,10 @@ export function providerOf(
   return providers.get(identity.slice(0, identity.indexOf('#')));
 }
 
-/** May the name of `holder` pass to another machine? An error of the platform is not a state: it was thrown before. */
+/** Why the name of `holder` must not pass to another machine; `undefined` if it may. */
 export function checkHolderGone(holder: IdentityRecord, state: MachineState, now: Instant): Declined | undefined {
   switch (state.kind) {
-    // Final: a terminated machine never returns, and a platform whose state lags would report `running`.
+    // A terminated machine never returns. A platform whose state is out of date would report `running`, not `gone`.
     case 'gone':
       return undefined;
     case 'running':
@@ -99,7 +99,7 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
   }
 }
 
-/** Known without asking the platform: the first observation is too recent. */
+/** A delay if the first observation is too recent, so that the platform is not asked. */
 export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
   return isStanding(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
 }
@@ -120,7 +120,7 @@ export interface RestartQuestion {
   readonly now: Instant;
 }
 
-/** May the new key replace the recorded one? A machine that was only rebooted still has its key. */
+/** Why the new key must not replace the recorded one; `undefined` if it may. A machine that only rebooted still has its key. */
 export function checkRestarted({ record, spkiSha256, startedAt, window, now }: RestartQuestion): Declined | undefined {
   // Each use of the machine updates the recorded start: at this start the machine still had its old key.
   if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))
@@ -133,14 +133,14 @@ export function checkRestarted({ record, spkiSha256, startedAt, window, now }: R
     const first = { startedAt, since: now, spkiSha256, contested: false };
     return { ...secondLook(message), observed: nextRevision({ ...record, restart: first }) };
   }
-  // One of the two keys is not the machine's, and no record shows which.
+  // One of the two keys does not belong to the machine, and no record shows which.
   if (restart.contested) return contested;
   if (restart.spkiSha256 !== spkiSha256)
     return { ...contested, observed: nextRevision({ ...record, restart: { ...restart, contested: true } }) };
   return tooEarly(restart.since, now);
 }
 
-/** Known without asking the platform: this key was first seen too recently. */
+/** A delay if this key was first requested too recently, so that the platform is not asked. */
 export function restartTooEarly({ restart }: IdentityRecord, spkiSha256: string, now: Instant): Declined | undefined {
   if (restart === undefined || restart.contested || restart.spkiSha256 !== spkiSha256) return undefined;
   return tooEarly(restart.since, now);
@@ -163,7 +163,7 @@ function reuse(why: string): Declined {
 
 const contested = reuse('two other keys asked for its name since it was started');
 
-/** An observation changes the record, so a decision on the record before it must be taken again. */
+/** An observation is a write of the record, so other decisions about the old record must be taken again. */
 function nextRevision(record: IdentityRecord): IdentityRecord {
   return { ...record, rev: record.rev + 1 };
 }

@@ -1,7 +1,7 @@
 /**
- * Does every name in a serving certificate belong to the machine that asks? The platform's description of the machine and the
- * operator's ranges count; the Node object does not, because the kubelet writes it. The profile has already refused names that
- * no kubelet may serve under (serving-rules.ts).
+ * Does every name in a serving certificate belong to the machine? The platform's description of the machine and the operator's
+ * address ranges decide, not the Node object, which the kubelet writes. The profile has already refused names that no kubelet
+ * may serve under (serving-rules.ts).
  */
 import type { Machine } from './evidence/provider.ts';
 import type { SubjectAltNames } from '../x509/model.ts';
@@ -15,9 +15,9 @@ export interface NamesQuestion {
   readonly sans: SubjectAltNames;
   readonly nodeName: string;
   readonly machine: Pick<Machine, 'identity' | 'addresses' | 'dnsNames'>;
-  /** CIDR blocks whose addresses belong to the machine that asks first. */
+  /** CIDR blocks; an address in them belongs to the machine that requested it first. */
   readonly addressRanges: readonly AddressRange[];
-  /** First user of a range address, by address. */
+  /** For each address in the ranges, the identity that requested it first. */
   readonly holders: ReadonlyMap<string, string>;
   /** The addresses of the Cluster API Machine that the caller sent; they can only narrow what is allowed. */
   readonly only?: readonly string[];
@@ -42,7 +42,7 @@ export function checkNames(question: NamesQuestion): readonly Violation[] {
 
 function ownsAddress({ machine, addressRanges, holders, only }: NamesQuestion, address: string): boolean {
   if (only !== undefined && !only.includes(address)) return false;
-  // First the platform: an address that it gave this machine belongs to it, even if an API server listens there.
+  // An address that the platform gave this machine belongs to it, even if an API server listens on it.
   if (machine.addresses.includes(address)) return true;
   return isInRanges(addressRanges, address) && (holders.get(address) ?? machine.identity) === machine.identity;
 }

@@ -1,10 +1,10 @@
 /**
  * CMS SignedData (RFC 5652) in the one form in which AWS regions sign instance identity documents. AWS writes BER with
- * indefinite lengths, which core/encoding/der-reader.ts refuses, so asn1js reads it. Everything inside the outer shape is
- * compared with what the signature covers.
+ * indefinite lengths, which core/encoding/der-reader.ts refuses, so asn1js reads it. All parts inside are compared with what the
+ * signature covers.
  *
- * Other verifiers have trusted a certificate or a document that came with the message, the first of several signers, or a
- * chain without a signature. This one takes the content from the message only, ignores the certificates in it, and wants
+ * Known attacks made other verifiers trust a certificate inside or a document beside the message, the first of several signers,
+ * or a chain without a signature. This one reads only the content inside the message, ignores its certificates, and requires
  * exactly one signer, whose key is pinned.
  */
 import { constants, createHash, createPublicKey, verify } from 'node:crypto';
@@ -16,7 +16,7 @@ import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
 
-/** A trusted key. The certificate only carries it: no chain is built, and nothing else in it counts. */
+/** A trusted key with what identifies it. No chain is built, and the other fields of the certificate are not used. */
 export interface PinnedCertificate {
   readonly region: string;
   /** The INTEGER's content octets: how a SignerInfo names its key. */
@@ -37,11 +37,11 @@ const oid = {
   sha256WithRsa: '1.2.840.113549.1.1.11',
 } as const;
 
-/** AWS's have some 1 100 bytes. */
+/** Messages of AWS have about 1 100 bytes. */
 const maxBytes = 16_384;
 const limits = { maxDepth: 24, maxNodes: 500 } as const;
 
-/** Throws unless it is a certificate with an RSA key of 2048 bits or more: operators' files are checked before. */
+/** Throws unless it is a certificate with an RSA key of at least 2048 bits. */
 export function pinCertificate(region: string, der: Uint8Array): PinnedCertificate {
   const { serialOctets, notAfter, spki } = certificateFacts(der);
   const key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
@@ -50,7 +50,7 @@ export function pinCertificate(region: string, der: Uint8Array): PinnedCertifica
   return { region, serial: serialOctets, notAfter, key };
 }
 
-/** The signed content and whose key signed it. Never throws, whatever was sent. */
+/** The signed content, and the key that signed it. Never throws. */
 export function verifySignedData(
   der: Uint8Array,
   certificates: readonly PinnedCertificate[],
@@ -68,7 +68,7 @@ function verifyMessage(der: Uint8Array, certificates: readonly PinnedCertificate
   if (der.length > maxBytes) return failure(`is larger than ${maxBytes} bytes`);
   const { result: root, offset } = asn1js.fromBER(der, limits);
   if (offset === -1) return failure('is not BER');
-  // The signature does not cover bytes behind the end.
+  // The signature does not cover trailing bytes.
   if (offset !== der.length) return failure('has trailing bytes');
 
   // ContentInfo ::= SEQUENCE { contentType, content [0] SignedData } (RFC 5652 §3)
@@ -97,7 +97,7 @@ function verifySigner(
   now: Instant,
 ): VerifiedContent {
   const [, sid, digestAlgorithm, attributes, signatureAlgorithm, signature] = signerInfo;
-  // Without them the signature covers the content itself, so that content in the form of attributes would pass.
+  // Without signed attributes the signature covers the content itself, so content that looks like attributes would pass.
   if (!isTagged(attributes, 0)) return failure('has no signed attributes');
   // IssuerAndSerialNumber: the certificates of all regions have one issuer name, so the serial number identifies the key.
   const serial = members(sid)[1];

@@ -1,4 +1,4 @@
-/** What the `aws` provider asks of AWS. The endpoints only answer; the rules are in this folder. */
+/** The calls of the `aws` provider to AWS. The rules about the answers are in this folder. */
 import type { InstanceDescription } from './instance.ts';
 
 export interface AwsPorts {
@@ -11,8 +11,8 @@ export interface AwsPorts {
 export type RegionCertificates = ReadonlyMap<string, readonly Uint8Array[]>;
 
 /**
- * One GET over HTTPS to exactly this host, path and headers. Never follows a redirect (the answer must be that of the
- * host that we chose) and reads at most 64 KiB. Throws on a temporary failure: network, 5xx, 429.
+ * One GET over HTTPS to exactly this host, path and headers. Never follows a redirect (the answer must come from
+ * this host) and reads at most 64 KiB. Throws on a temporary failure: network, 5xx, 429.
  */
 export type StsEndpoint = (request: StsRequest) => Promise<StsAnswer>;
 
@@ -25,7 +25,7 @@ export interface StsRequest {
 
 export interface StsAnswer {
   readonly status: number;
-  /** Of the header; empty without one. */
+  /** The Content-Type header; empty if absent. */
   readonly contentType: string;
   readonly body: string;
 }

@@ -1,6 +1,6 @@
 /**
- * The DATA block of aws evidence, one closed schema for each version (docs/attestation/aws.md). Both name the instance and
- * carry the STS token:
+ * The DATA block of aws evidence, with one schema for each version (docs/attestation/aws.md). Both name the instance and hold
+ * the STS token:
  *
  * - `aws/v2` only claims the instance; STS and EC2 confirm the claim. Every node and bootstrap token of the cluster can read
  *   the request, so it carries no signed document, which could be used elsewhere.
@@ -21,12 +21,12 @@ export type AwsEvidenceVersion = 'aws/v1' | 'aws/v2';
 
 export interface AwsEvidence {
   readonly instance: ClaimedInstance;
-  /** As sent, not decoded yet. */
+  /** The STS token, not decoded yet. */
   readonly sts: string;
   readonly nonce: string;
 }
 
-/** `keys`: those besides `v`, `sts` and the optional `nonce`. No field holds an unsigned document. */
+/** `keys`: the fields besides `v`, `sts` and the optional `nonce`. */
 const schemas = {
   'aws/v1': { v: 1, keys: ['rsa2048'] },
   'aws/v2': { v: 2, keys: ['account', 'region', 'instance'] },
@@ -52,7 +52,7 @@ export function readAwsEvidence(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `{"account":"…","region":"…","instance":"i-…"}`: to be confirmed by STS and EC2. */
+/** `{"account":"…","region":"…","instance":"i-…"}`, which STS and EC2 must confirm. */
 function readClaims({ account, region, instance: instanceId }: Fields): Result<ClaimedInstance, string> {
   if (typeof account !== 'string' || !isAccountId(account)) return wrongData('names no account');
   if (typeof region !== 'string') return wrongData('names no region of a known partition');
@@ -63,14 +63,14 @@ function readClaims({ account, region, instance: instanceId }: Fields): Result<C
   return success({ ...named, identity: identityOf(named), partition });
 }
 
-/** `{"rsa2048":"…"}`: the document, inside what the region signed. */
+/** `{"rsa2048":"…"}`: the CMS message that holds the document and the region's signature. */
 function readDocument(
   { rsa2048 }: Fields,
   certificates: readonly PinnedCertificate[],
   now: Instant,
 ): Result<ClaimedInstance, string> {
   if (typeof rsa2048 !== 'string') return wrongData('has a proof that is not text');
-  // The metadata service gives base64 in lines.
+  // The metadata service returns base64 with line breaks.
   const base64 = rsa2048.replace(/\r?\n/g, '');
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.toString('base64') !== base64) return wrongData('has an rsa2048 that is not base64');

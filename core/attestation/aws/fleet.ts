@@ -1,5 +1,5 @@
 /**
- * Which running instances an operator may enrol without evidence (`countersign tofu adopt`): those that policy permits, under
+ * Which running instances an operator may adopt without evidence (`countersign tofu adopt`): those that the policy permits, under
  * the one name that its rules give them. adapters/aws/ec2.ts asks EC2.
  */
 import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
@@ -10,12 +10,12 @@ import { checkInstance, describeMachine } from './instance.ts';
 import type { InstanceDescription } from './instance.ts';
 import { identityOf } from './instance-identity.ts';
 
-/** Lists every instance that matches, page by page. Throws if EC2 does not answer with one. */
+/** Lists all matching instances, page by page. Throws if a page cannot be read. */
 export interface Ec2Fleet {
   listInstances(where: InstancePlace, filters: readonly InstanceFilter[]): AsyncIterable<InstanceDescription>;
 }
 
-/** As DescribeInstances takes them: one value of each filter must match; `*` and `?` are wildcards. */
+/** A filter of DescribeInstances: one of its values must match; `*` and `?` are wildcards. */
 export interface InstanceFilter {
   readonly name: string;
   readonly values: readonly string[];
@@ -25,7 +25,7 @@ export interface FoundMachine {
   readonly identity: string;
   readonly providerId: string;
   readonly startedAt: Instant;
-  /** Names by its facts in EC2. A pattern gives none: the operator names such a machine. */
+  /** The names that follow from EC2's description. A pattern gives no name: the operator must name such a machine. */
   readonly names: readonly string[];
   /** All names that it may have, patterns included. */
   readonly allowed: readonly string[];
@@ -40,7 +40,7 @@ export function placesOf({ accounts, regions }: AwsAttestation): readonly Instan
   return [...accounts].flatMap(([account, role]) => regions.map((region) => ({ account, region, ...role })));
 }
 
-/** EC2 leaves out what policy would refuse. No rule relies on that: `checkInstance` checks each answer again. */
+/** Filters that leave out most instances that the policy refuses. `checkInstance` checks each answer again. */
 export function instanceFilters({ vpcs, subnets, tags }: AwsAttestation): readonly InstanceFilter[] {
   return [
     { name: 'instance-state-name', values: ['running'] },
@@ -55,7 +55,7 @@ export function instanceFilters({ vpcs, subnets, tags }: AwsAttestation): readon
   ].filter(({ values }) => values.length > 0 && values.length <= mostValues);
 }
 
-/** `rules`: those of the policy by which machines are named here. */
+/** `rules`: the naming rules of the policy that apply. */
 export function foundMachine(
   policy: AwsAttestation,
   { account, region }: InstancePlace,

@@ -1,7 +1,7 @@
 /**
- * The instance identity document: JSON about one instance, inside the CMS that its region signed. A bearer document: every
- * program that can read the instance's metadata has it, for as long as the instance lives. It says which machine is meant,
- * and nothing about who sent it.
+ * The instance identity document: JSON about one instance, inside the CMS message that its region signed. Every program that
+ * can read the instance's metadata can copy it, and it does not expire. So it names a machine, but does not prove that this
+ * machine sent it.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
  */
 import { parseAddress } from '../../policy/patterns.ts';
@@ -22,7 +22,7 @@ export interface ClaimedInstance extends ExpectedInstance {
 /** How far our clock and the region's may differ. */
 const clockSkew = 60_000;
 
-/** `region`: the one whose key signed. Unknown keys are accepted: AWS writes them, not the sender. */
+/** `region`: the region whose key signed. Unknown fields are accepted, because AWS wrote them, not the sender. */
 export function readIdentityDocument(
   content: Uint8Array,
   region: string,
@@ -31,7 +31,7 @@ export function readIdentityDocument(
   const read = readJsonObject(content);
   if (!read.ok) return failure(`is signed, but ${read.problem}`);
   const { accountId: account, instanceId, availabilityZone, pendingTime, privateIp, ...others } = read.value;
-  // A region signs for its own instances only: otherwise one leaked key would count for all regions.
+  // A region's key is valid only for its own instances: otherwise one stolen key would be valid for all regions.
   if (others['region'] !== region) return failure('is of another region than the key that signed it');
   const partition = partitionOf(region);
   if (partition === undefined) return failure('is of a region of no known partition');
@@ -44,7 +44,7 @@ export function readIdentityDocument(
   if (started > now + clockSkew) return failure('is of an instance that starts in the future');
   const identity = identityOf({ account, region, instanceId });
   const instance = { identity, partition, account, region, instanceId, availabilityZone };
-  // An instance in a subnet without IPv4 has none.
+  // An instance in a subnet without IPv4 has no privateIp.
   if (privateIp === undefined || privateIp === null) return success(instance);
   if (typeof privateIp !== 'string' || !isIpv4(privateIp)) return failure('has a privateIp that is no IPv4 address');
   return success({ ...instance, privateIp });

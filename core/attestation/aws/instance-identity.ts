@@ -13,7 +13,7 @@ export function identityOf({ account, region, instanceId }: NamedInstance): stri
   return `aws#${partition.name}/${account}/${region}/${instanceId}`;
 }
 
-/** `undefined` for an identity that no evidence would be recorded under. */
+/** The inverse of `identityOf`; `undefined` for any other text. */
 export function instanceOf(identity: string): NamedInstance | undefined {
   const [account = '', region = '', instanceId = ''] = identity.split('/').slice(1);
   const valid = isAccountId(account) && partitionOf(region) !== undefined && isInstanceId(instanceId);
@@ -26,7 +26,7 @@ export function isAccountId(text: string): boolean {
   return /^[0-9]{12}$/.test(text);
 }
 
-/** 8 digits until 2016, 17 since then, in lower case only: it becomes part of names and of queries. */
+/** 8 digits until 2016, 17 since then. Lower case only, because it becomes part of names and queries. */
 export function isInstanceId(text: string): boolean {
   return /^i-(?:[0-9a-f]{8}|[0-9a-f]{17})$/.test(text);
 }

@@ -1,4 +1,4 @@
-/** What EC2 reports about an instance (DescribeInstances): the rules about it, and the names and addresses that it has. */
+/** Checks EC2's description of an instance (DescribeInstances), and reads the names and addresses of the machine from it. */
 import { profileMatches, isHostName, isSubdomain, parseAddress } from '../../policy/patterns.ts';
 import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
 import { violation } from '../../outcome/outcome.ts';
@@ -10,10 +10,10 @@ import { ipText } from '../../x509/subject-alt-names.ts';
 import type { NamedInstance } from './instance-identity.ts';
 import type { Machine } from '../evidence/provider.ts';
 
-/** The used part of DescribeInstances; a field that EC2 leaves out is absent. */
+/** The fields of DescribeInstances that are used; a field that EC2 omits is absent. */
 export interface InstanceDescription {
   readonly instanceId: string;
-  /** Account: OwnerId of the reservation. */
+  /** The account: OwnerId of the reservation. */
   readonly ownerId: string;
   readonly state: 'pending' | 'running' | 'shutting-down' | 'terminated' | 'stopping' | 'stopped';
   readonly availabilityZone: string;
@@ -67,8 +67,8 @@ export function checkInstance(
 }
 
 /**
- * Is EC2's answer about the machine of the evidence? It is not if the role to assume belongs to another account, which may
- * have an instance with the same id.
+ * Does EC2's answer describe the machine of the evidence? It does not if the assumed role belongs to another account, which
+ * may have an instance with the same id.
  */
 function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
   const { availabilityZone: zone, privateIp } = expected;
@@ -117,7 +117,7 @@ function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: Instance
   ];
 }
 
-/** Could others than the machine read its document and credentials, or have given it another disk? */
+/** Could pods read the instance's document and credentials, or could a principal have replaced its disk? */
 function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
   const { maxHopLimit, maxAttachSkewSeconds } = rules;
   const { httpPutResponseHopLimit: hops } = instance;
@@ -141,11 +141,11 @@ function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescrip
 /** A principal that may stop an instance can replace its EBS root volume, but not one on instance-store. */
 function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: InstanceDescription): number {
   if (rootDeviceType === 'instance-store') return 0;
-  // A time that EC2 leaves out counts as infinitely far away.
+  // A time that EC2 omits makes the difference infinite.
   return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
 }
 
-/** The names and addresses of the machine by EC2's answer; `instance.addresses` of the policy says which addresses count. */
+/** The machine by EC2's description. `instance.addresses` of the policy selects its addresses: all, or the primary ones. */
 export function describeMachine(
   {
     nodeName: rules,
@@ -172,7 +172,7 @@ export function describeMachine(
 function nodeNames(rule: NodeNameRule, instance: InstanceDescription): readonly string[] {
   if (rule.kind === 'pattern') return [rule.pattern];
   const name = factOf(rule, instance).toLowerCase();
-  // Node names are patterns, and any principal that may tag writes the tag: `*` in it must not become every name.
+  // Node names are patterns, and every principal that may write tags chooses this text: `*` in it must not match every name.
   return isSubdomain(name) ? [name] : [];
 }
 
@@ -189,7 +189,7 @@ function factOf(rule: Exclude<NodeNameRule, { kind: 'pattern' }>, instance: Inst
   }
 }
 
-/** As in SubjectAltNames.ip; `undefined` if it is not an address. */
+/** The form of SubjectAltNames.ip; `undefined` if the text is not an address. */
 function canonicalAddress(text: string): string | undefined {
   const digits = parseAddress(text);
   return digits === undefined ? undefined : ipText(Buffer.from(digits, 'hex'));

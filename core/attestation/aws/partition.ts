@@ -1,14 +1,14 @@
-/** A partition of AWS has accounts, ARNs and host names of its own. */
+/** A partition of AWS; each has its own accounts, ARNs and host names. */
 export interface Partition {
-  /** As in ARNs. */
+  /** The name in ARNs. */
   readonly name: string;
-  /** Of regional service hosts: `sts.<region>.<suffix>`. */
+  /** The suffix of service host names: `sts.<region>.<suffix>`. */
   readonly dnsSuffix: string;
 }
 
 /**
- * The public partitions, from the table of AWS's SDKs (partitions.json). The isolated ones are left out because we cannot test
- * them; their regions are refused.
+ * The public partitions, from the table of AWS's SDKs (partitions.json). Regions of the isolated partitions are refused,
+ * because we cannot test them.
  */
 const partitions: readonly (Partition & { readonly regions: RegExp })[] = [
   { name: 'aws', dnsSuffix: 'amazonaws.com', regions: /^(?:af|ap|ca|eu|il|me|mx|sa|us)-[a-z]{1,16}-[0-9]{1,2}$/ },

@@ -1,8 +1,8 @@
 /**
- * EC2 instances (docs/attestation/aws.md). The evidence claims which instance asks: account, region, instance id. A
- * GetCallerIdentity request, signed with the instance's own temporary credentials over the binding digest, proves that this
- * instance asks for this key, now. Then EC2 describes the instance and what belongs to it. `aws/v1` also carries the
- * instance identity document, signed by the region (evidence.ts). Cheap and local checks come first.
+ * The provider for EC2 instances (docs/attestation/aws.md). The evidence claims account, region and instance id. It holds a
+ * GetCallerIdentity request, signed with the instance's own temporary credentials over the binding digest, which proves that
+ * this instance requests a certificate for this key now. Then EC2 describes the instance. `aws/v1` evidence also holds the
+ * instance identity document, signed by the region (evidence.ts). Checks without a call to AWS come first.
  */
 import type { AwsAttestation } from '../../configuration/model/attestation.ts';
 import { violation } from '../../outcome/outcome.ts';
@@ -49,8 +49,8 @@ export function awsProvider(policy: AwsAttestation, ports: AwsPorts): Attestatio
 }
 
 /**
- * STS confirms the name of a session, which is the instance id. EC2 alone names the sessions of the instance identity role, so
- * the name proves the instance. A principal can choose the session name of any other role: the document must name it too.
+ * STS confirms the name of a session, which is the instance id. Only EC2 names sessions of the instance identity role, so there
+ * the name proves the instance. With any other role a principal can choose the name, so the document (aws/v1) is needed too.
  */
 function acceptedVersions({ requireIdentityRole, acceptV1 }: AwsAttestation): Aws['versions'] {
   if (!requireIdentityRole) return ['aws/v1'];
@@ -64,7 +64,7 @@ function examine(aws: Aws, evidence: Evidence): Result<Examined, Violations> {
   const sent = readAwsEvidence(version, data, aws.certificates, now);
   if (!sent.ok) return invalid(sent.problem);
 
-  // A requester can claim any instance, or send a document of their own account: this comes before any call to AWS.
+  // Checked before any call to AWS, because a requester can claim any instance, or send a document of their own account.
   const { instance, sts, nonce } = sent.value;
   const outsider = checkPlace(aws.policy, instance);
   if (outsider !== undefined) return failure([outsider]);
@@ -100,8 +100,8 @@ async function verifyMachine(
   if (disagreement !== undefined) return invalid(disagreement);
 
   const instance = await describeInstance(aws, claimed);
-  // Only a running instance has the credentials that signed, so EC2 will know it shortly. The age of the token limits how
-  // long this is tried.
+  // Only a running instance has these credentials, so EC2 will soon report it as running. The client tries again until the
+  // token is too old.
   if (instance === 'notFound' || instance.state === 'pending')
     throw new Error(`EC2 does not yet know ${claimed.instanceId} as running`);
   // The credentials are valid for hours after the instance stopped.
@@ -118,13 +118,13 @@ function checkCaller(policy: AwsAttestation, claimed: ClaimedInstance, caller: C
   if (caller.account !== claimed.account) return 'the STS token is of another account than the evidence says';
   if (caller.session !== claimed.instanceId) return 'the STS token is of another instance than the evidence says';
   if (caller.role === identityRole) return undefined;
-  // A principal that may assume the role can name the session after any instance: only its trust policy prevents that.
+  // A principal that may assume another role can choose any instance id as session name; only the trust policy prevents that.
   if (policy.requireIdentityRole) return `the STS token is not signed by the instance identity role (${identityRole})`;
   const isNodeRole = policy.roles.some((arn) => isRole(arn, caller));
   return isNodeRole ? undefined : `the STS token is signed by role ${caller.role}, which is no node's`;
 }
 
-/** STS leaves out the role's path. Role names are unique in an account, so the path is not needed. */
+/** STS omits the role's path. Role names are unique in an account, so the path is not needed. */
 function isRole(arn: string, { partition, account, role }: Caller): boolean {
   const [, path] = arn.split(`arn:${partition}:iam::${account}:role/`);
   return path !== undefined && path.slice(path.lastIndexOf('/') + 1) === role;
@@ -132,7 +132,7 @@ function isRole(arn: string, { partition, account, role }: Caller): boolean {
 
 async function describe(aws: Aws, identity: string): Promise<MachineState> {
   const named = instanceOf(identity);
-  // AWS is not asked about a place that is not configured any more. Its machines may still run, so they keep their names.
+  // An account or region that is not configured any more is not asked. Its machines may still run, so they keep their names.
   if (named === undefined || checkPlace(aws.policy, named) !== undefined) return { kind: 'stopped' };
   const expected = { identity, ...named };
   const instance = await describeInstance(aws, expected);

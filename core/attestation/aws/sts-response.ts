@@ -1,7 +1,7 @@
 /**
- * STS's answer to GetCallerIdentity: who signed. We chose the host, the action and the headers, so the answer is trusted.
- * Still only the exact form is accepted, so that no other answer of AWS passes for one (CVE-2020-16250: a lenient parser
- * found the expected element inside text that the caller had sent).
+ * Reads who signed from STS's answer to GetCallerIdentity. We chose host, action and headers, so the answer comes from STS. Only
+ * its exact form is accepted, so that no other answer of AWS is taken for it (CVE-2020-16250: a lenient parser found the
+ * expected element inside text that the caller had sent).
  */
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
@@ -14,9 +14,9 @@ import { readJsonObject } from '../../encoding/strict-json.ts';
 export interface Caller {
   readonly partition: string;
   readonly account: string;
-  /** Name without path, which STS leaves out. */
+  /** The name without its path, which STS omits. */
   readonly role: string;
-  /** The session's name: of a role that EC2 assumed for an instance, the instance id. */
+  /** The session name: the instance id, if EC2 assumed the role for an instance. */
   readonly session: string;
 }
 
@@ -34,7 +34,7 @@ const throttled: ReadonlySet<unknown> = new Set(['Throttling', 'ThrottlingExcept
 export function readCaller(answer: StsAnswer): Result<Caller, string> {
   const { status, contentType, body } = answer;
   if (status === 400 && isThrottled(body)) throw new ThrottledError('STS answers that it is asked too often');
-  // 403: our request is not what was signed: another key, node, cluster, signer or audience, or expired credentials.
+  // 403: the signature is for another key, node, cluster, signer or audience, or the credentials have expired.
   if (status === 403) return failure('is not a signature over this request, or its credentials are over');
   if (status !== 200) return failure(`is answered by STS with status ${status}`);
   if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(contentType))
@@ -50,7 +50,7 @@ export function readCaller(answer: StsAnswer): Result<Caller, string> {
   return success({ partition, account: arnAccount, role, session });
 }
 
-/** A user id begins with the role's unique id, which no later role of the same name gets; the identity role has none. */
+/** A user id begins with the unique id of the role, which a later role of the same name does not get. The identity role has no such id. */
 function isUserId(userId: string, account: string, role: string, session: string): boolean {
   if (role === identityRole) return userId === `${account}:${identityRole}:${session}`;
   return /^AROA[A-Z0-9]{12,124}:/.test(userId) && userId.slice(userId.indexOf(':') + 1) === session;

@@ -1,11 +1,11 @@
 /**
- * The proof that the machine asks now: a GetCallerIdentity request that it signed beforehand for us to send (Signature
- * Version 4 in the query), in the wire form of `aws eks get-token`. Only STS can check such a signature, so we send it.
+ * Proves that the machine requests the certificate now: the STS token is a presigned GetCallerIdentity request (Signature
+ * Version 4 in the query), in the wire form of `aws eks get-token`. Only STS can verify the signature, so we send the request.
  *
- * Sending a request that others wrote is dangerous: with another action, host or header, or a repeated parameter, the answer
- * is about another question, or not from STS (CVE-2020-16250, CVE-2022-2385). So nothing of the token is forwarded: six
- * values are taken out, each by one anchored pattern, and put into a request of our own. If the machine signed anything
- * else, the signature does not fit our request, and STS refuses it.
+ * To send a request that a requester wrote is dangerous: with another action, host or header, or a repeated parameter, the answer
+ * may be to another request, or not from STS (CVE-2020-16250, CVE-2022-2385). So we build a request of our own, with six values
+ * of the token, each matched by one anchored pattern. If the machine signed another request, the signature does not match ours,
+ * and STS refuses it.
  */
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
@@ -14,29 +14,29 @@ import type { StsRequest } from './endpoints.ts';
 import type { Partition } from './partition.ts';
 
 export interface StsProof {
-  /** Built by us; holds only matched values of the token. */
+  /** The request that we built with matched values of the token. */
   readonly request: StsRequest;
-  /** X-Amz-Signature. The token can be written in several ways, the signature in one, so the signature may be used once. */
+  /** X-Amz-Signature. It may be used once; unlike the token, it has only one spelling. */
   readonly signature: string;
   readonly signedAt: Instant;
 }
 
 export interface StsExpectation {
   readonly partition: Partition;
-  /** Of the machine: only the STS of its own region is asked. */
+  /** The region of the machine; only STS in this region is asked. */
   readonly region: string;
-  /** What the machine must have signed as `x-k8s-aws-id`. Computed by us, never read out of evidence. */
+  /** The value of `x-k8s-aws-id` that the machine must have signed. We compute it; evidence does not contain it. */
   readonly header: string;
 }
 
-/** Of a token; STS accepts 15 minutes. X-Amz-Expires, which the sender chooses, is ignored here and by STS. */
+/** The greatest age of a token; STS accepts 15 minutes. X-Amz-Expires, which the sender chooses, is ignored here and by STS. */
 const maxAge = 5 * 60_000;
 const clockSkew = 60_000;
-/** How long STS accepts a signature, and so how long a used one must be remembered. */
+/** How long STS accepts a signature, so a spent signature must be stored for this long. */
 export const stsSignatureLife = 15 * 60_000;
 
 const prefix = 'k8s-aws-v1.';
-/** AWS has made session tokens longer before; those of instances have some 1 300 characters. */
+/** Tokens of instances have about 1 300 characters; AWS may make them longer. */
 const maxTokenLength = 8192;
 
 /**
@@ -52,7 +52,7 @@ const parameters: ReadonlyMap<string, RegExp> = new Map([
   ['X-Amz-Date', /^[0-9]{8}T[0-9]{6}Z$/],
   ['X-Amz-Expires', /^(?:0|[1-9][0-9]?|[1-8][0-9]{2}|900)$/],
   ['X-Amz-Security-Token', /^(?:[A-Za-z0-9._~-]|%2B|%2F|%3D)+$/],
-  // Without our header the token is bound to nothing; with more headers we could not rebuild what was signed.
+  // Without x-k8s-aws-id the token is not bound to a request; with more headers we could not rebuild the signed request.
   ['X-Amz-SignedHeaders', /^host%3Bx-k8s-aws-id$/],
   ['X-Amz-Signature', /^[0-9a-f]{64}$/],
 ]);
@@ -65,7 +65,7 @@ export function rebuildStsRequest(token: string, expected: StsExpectation, now: 
 
   const host = `sts.${expected.region}.${expected.partition.dnsSuffix}`;
   const origin = `https://${host}/?`;
-  // By text, not by a URL parser: parsers disagree about userinfo, backslashes, ports, dots and tabs.
+  // Compared as text, because URL parsers disagree about userinfo, backslashes, ports, dots and tabs.
   if (!url.startsWith(origin)) return failure(`is not for ${origin}`);
 
   const sent = readParameters(url.slice(origin.length));
@@ -93,7 +93,7 @@ export function rebuildStsRequest(token: string, expected: StsExpectation, now: 
   });
 }
 
-/** ASCII only; one text for the same bytes (RFC 4648 §3.5, §5). */
+/** Only the canonical encoding is accepted (RFC 4648 §3.5, §5). */
 function decodeBase64url(text: string): string | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Buffer skips invalid characters, so the bytes must encode to the same text again.
@@ -106,7 +106,7 @@ function readParameters(query: string): Result<ReadonlyMap<string, string>, stri
   for (const part of query.split('&')) {
     const [name = '', value = '', ...more] = part.split('=');
     const pattern = parameters.get(name);
-    // The message does not repeat the name: the sender wrote it.
+    // The message does not quote the name, because the sender chose it.
     if (pattern === undefined) return failure('has a parameter of no known name');
     if (values.has(name)) return failure(`has the parameter ${name} twice`);
     if (more.length > 0 || !pattern.test(value)) return failure(`has a parameter ${name} that is not as it must be`);
@@ -121,7 +121,7 @@ function readDate(text: string): number {
   return Date.parse(iso);
 }
 
-/** Our constants and the matched values, decoded and encoded again; in the order of their names. */
+/** Our constants and the matched values, encoded anew, sorted by name. */
 function buildQuery(value: (name: string) => string): string {
   const again = (name: string): string => encodeURIComponent(decodeURIComponent(value(name)));
   return [

@@ -1,11 +1,11 @@
 /**
- * The digest that ties evidence to a request (docs/attestation.md). Captured evidence can then only certify the same key, for
- * the same node, from the same signer, in the same deployment, whichever platform signs it.
+ * The digest that ties evidence to a request (docs/attestation.md). An attacker can use copied evidence only for the same key,
+ * node, signer and deployment.
  *
  *   B = SHA-256( "csr-attest/v1" 00 L(audience) L(signerName) L(nodeName) L(nonce) SHA-256(SPKI) )
  *
- * L is the length in bytes as 16-bit big-endian and then the UTF-8 bytes. We compute it from the request and our own
- * configuration; it is never taken from the evidence.
+ * L(x) is the length of x in bytes (16-bit big-endian), then the UTF-8 bytes of x. We compute B from the request and our own
+ * configuration; evidence does not contain it.
  */
 import { createHash } from 'node:crypto';
 import { sha256 } from '../../encoding/digest.ts';
@@ -14,7 +14,7 @@ export interface Bound {
   readonly audience: string;
   readonly signerName: string;
   readonly nodeName: string;
-  /** Empty where the provider has none. */
+  /** Empty if the provider uses no nonce. */
   readonly nonce: string;
   /** DER SubjectPublicKeyInfo as in the request. */
   readonly spki: Uint8Array;

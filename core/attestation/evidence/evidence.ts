@@ -1,4 +1,4 @@
-/** The evidence blocks of a request (docs/attestation.md): provider, version, and the data, not decoded yet. */
+/** The two evidence blocks of a request (docs/attestation.md). The provider decodes the data. */
 import type { PemBlock } from '../../encoding/pem.ts';
 import { violation } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
@@ -16,7 +16,7 @@ export interface SentEvidence {
   readonly data: Uint8Array;
 }
 
-/** `undefined` if the request brings no evidence. Order and number of the blocks were checked with the PEM. */
+/** `undefined` if the request has no evidence. decodePem has checked the order and number of the blocks. */
 export function decodeEvidence(blocks: readonly PemBlock[]): Result<SentEvidence | undefined, Violation> {
   if (blocks.length === 0) return success(undefined);
   const provider = blocks.find(({ label }) => label === evidenceLabels.provider);

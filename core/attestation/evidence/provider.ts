@@ -11,27 +11,27 @@ import type { Result } from '../../outcome/result.ts';
 import type { Instant } from '../../ports/instant.ts';
 
 export interface AttestationProvider {
-  /** As on the wire and in signer names: `aws`. */
+  /** The name in evidence and in signer names: `aws`. */
   readonly name: string;
   /** Versions of its evidence, newest first: `aws/v1`. */
   readonly versions: readonly [string, ...string[]];
   /**
-   * Whether the machines it names renew with a new key and get serving certificates. An insecure provider cannot
+   * Whether its machines may renew with a new key and get serving certificates; not with an insecure provider
    * (Cluster API's proposal, Insecure providers).
    */
   readonly secure: boolean;
   /** For so many milliseconds after a stop and start a machine may request a new key without a renewal; absent = never. */
   readonly restartWindow?: number;
-  /** Decodes and verifies the evidence as far as that goes without the network, at the time `now`. Never throws. */
+  /** Decodes the evidence and makes all checks that need no network. Never throws. */
   examine(evidence: Evidence): Result<Examined, Violations>;
   /**
-   * Describes the machine recorded under `identity` as it is today, for requests that bring no evidence and for node names
-   * whose holder may be gone. Throws if the platform cannot answer now: an error of the platform is not a state.
+   * The current state of the machine recorded under `identity`, for requests without evidence and for node names whose holder
+   * may be gone. Throws if the platform does not answer: an error is not a state.
    */
   describe(identity: string, now: Instant): Promise<MachineState>;
 }
 
-/** What a node sent, and the request that it must be bound to. */
+/** What a node sent, and the request to which it must be bound. */
 export interface Evidence {
   /** One of `versions`. */
   readonly version: string;
@@ -40,19 +40,19 @@ export interface Evidence {
   readonly request: CertificateRequest;
   readonly nodeName: string;
   readonly clusterName: string;
-  /** B of docs/attestation.md in lower-case hex, computed by us; the nonce is what the evidence says was used. */
+  /** Computes B (binding-digest.ts) with the nonce of the evidence. Lower-case hex. */
   readonly binding: (nonce: string) => string;
   readonly now: Instant;
 }
 
 export interface Examined {
   /**
-   * The machine that the evidence claims. Nothing is proven until `verify` succeeds: a requester can claim any machine, so
-   * the claim must not count against the machine before (no count, no limit, no record).
+   * The machine that the evidence claims. A requester can claim any machine, so before `verify` succeeds nothing may be counted,
+   * limited or recorded for this machine.
    */
   readonly identity: string;
   readonly once: readonly (SingleUseKey & { readonly expiresAt: Instant })[];
-  /** Names under which the machine must be on the operator's list; empty = no list is configured. */
+  /** Names of the machine: one of them must be on the operator's list. Empty: no list is configured. */
   readonly machines: readonly string[];
   /** Asks the platform. Throws if the platform cannot answer now. */
   verify(): Promise<Result<Machine, Violations>>;
@@ -73,11 +73,11 @@ export interface Machine {
 }
 
 export type MachineState =
-  /** `violations`: why policy would not let it join today; empty if policy would. */
+  /** `violations`: why the policy would not admit it today. */
   | { readonly kind: 'running'; readonly machine: Machine; readonly violations: readonly Violation[] }
   /** Stopped, stopping or shutting down: the machine still exists. */
   | { readonly kind: 'stopped' }
   /** Terminated: it never returns. */
   | { readonly kind: 'gone' }
-  /** The platform does not know it, or not any more; second-look.ts says when that counts. */
+  /** The platform does not know the machine, or not any more; second-look.ts decides what follows. */
   | { readonly kind: 'unknown' };

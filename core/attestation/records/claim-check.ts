@@ -1,6 +1,6 @@
 /**
- * Checks that the parts of a claim fit together before a store writes it. Otherwise the records of one claim could contradict
- * each other, which no condition in a store would notice. A claim that does not fit is a mistake in this program and throws.
+ * Checks, before a store writes a claim, that its parts do not contradict each other; no condition in a store would notice.
+ * A contradiction is a mistake in this program and throws.
  */
 import { addressKind, mostAddresses } from './stored-records.ts';
 import type { Claim, IdentityRecord, Lookup } from '../../ports/attestation-store.ts';
@@ -27,14 +27,14 @@ export function checkClaim({ identity, once, newAddresses, retire, audit }: Clai
     throw new TypeError('the record that ends must be of another machine with the same node name');
 }
 
-/** One read holds no more. The caller refuses such a request before. */
+/** The limits of one read. The caller has already refused a request beyond them. */
 export function checkLookup({ once, addresses }: Lookup): void {
   if (addresses.length > mostAddresses) throw new TypeError(`at most ${mostAddresses} addresses are looked up at once`);
   if (once.some(({ kind }) => kind === addressKind))
     throw new TypeError(`no evidence may be of the kind "${addressKind}"`);
 }
 
-/** An observation admits no machine: its record must be active already. */
+/** An observation does not admit a machine, so its record must already be active. */
 export function checkObservation({ rev, state }: IdentityRecord): void {
   if (state !== 'active' || rev < 2) throw new TypeError('an observed record must be active and have a later rev');
 }

@@ -3,7 +3,7 @@ import type { Lock, LockSubject } from '../../ports/locks.ts';
 import { nameMatches } from '../../policy/patterns.ts';
 import { lockOfMachine } from './lock-subjects.ts';
 
-/** What one consistent read of a store holds; undefined where it has no item. */
+/** The items of one consistent read; undefined if an item does not exist. */
 export interface StoredItems {
   identity(identity: string): IdentityRecord | undefined;
   lock(subject: LockSubject): Lock | undefined;

@@ -1,6 +1,6 @@
 /**
- * Reads what the attestation store keeps. Both stores hold records as plain values (JSON in one, attributes in the other). A
- * record that this program does not write is a fault and throws: a guess could give one machine the identity of another.
+ * Decodes the records of the attestation store, which one store holds as JSON and the other as attributes. A record that this
+ * program does not write throws: a guess could give one machine the identity of another.
  */
 import type {
   AuditItem,
@@ -28,15 +28,15 @@ import { isRefusalCode } from '../../outcome/outcome.ts';
 import type { Violation } from '../../outcome/outcome.ts';
 
 /**
- * The most addresses of one machine, and so of one request. One transaction may end one record and begin another, each with
- * its addresses, and DynamoDB permits 100 items in it.
+ * The most addresses of one machine, and so of one request. One transaction may retire one record and create another, each with
+ * its addresses, and DynamoDB permits 100 items in a transaction.
  */
 export const mostAddresses = 40;
 
-/** The kind of the once-items that hold addresses; no evidence may have it. */
+/** The kind of the stored items that hold addresses; evidence must not have this kind. */
 export const addressKind = 'address';
 
-/** `aws#i-0123…` → `aws`, `i-0123…`. Only the part after the provider needs escaping. */
+/** `aws#i-0123…` → `aws`, `i-0123…`. Without `#`: the whole text. */
 export function providerAndName(text: string): readonly string[] {
   const at = text.indexOf('#');
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];

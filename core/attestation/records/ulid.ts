@@ -1,6 +1,6 @@
 /**
  * ULID (github.com/ulid/spec): 48 bits of time in milliseconds, 80 random bits, in 26 characters of Crockford's base 32.
- * As text they sort by their time; within one millisecond the order is random.
+ * ULIDs sort by time as text; within one millisecond the order is random.
  */
 import type { Instant } from '../../ports/instant.ts';
 
