@@ -17,16 +17,16 @@ import { servesHostNames, servesNothingReserved } from './serving-rules.ts';
 import { isInTree } from './signer-names.ts';
 import { commonNameAllowed, namesNotReserved, hasName, nodeName, organizationsAllowed } from './subject-rules.ts';
 
-// ── Ours, for every signer ──────────────────────────────────────────────────────────────────────────────────────────
+// ── Our own rules, for every signer ──────────────────────────────────────────────────────────────────────────────────────────
 
 const keys = [keyKind, rsaSize, signatureHash];
-/** Of the built-in signers that leave the name to the requester. */
+/** For the built-in signers that let the requester choose the name. */
 const userNames = [namesNotReserved, commonNameAllowed, organizationsAllowed, hasName];
 
 // ── The table ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
-  // Their exact usages leave no room for empty or unknown ones, so `usagesKnown` is not asked again.
+  // The rules of the first three permit only fixed usages, so they do not need `usagesKnown`.
   'kube-apiserver-client': [...apiServerClientInTree, ...keys, ...userNames, sanTypes],
   'kube-apiserver-client-kubelet': [...kubeletClientInTree, ...keys, namesNotReserved, nodeName, sanTypes],
   'kubelet-serving': [
@@ -43,8 +43,8 @@ const rulesOf: Readonly<Record<ProfileKind, readonly Rule[]>> = {
 };
 
 /**
- * The violations of all rules, in order; empty if the request may be signed. If the profile does not allow the requester, only
- * that is reported: no further work is done, and the requester learns nothing about the other rules.
+ * The violations of all rules, in order; empty if the request may be signed. If the profile does not allow the requester, the
+ * other rules are not checked, so the requester learns nothing about them.
  */
 export function checkProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Violation[] {
   const question = { profile, object, request };
@@ -55,11 +55,11 @@ export function checkProfile(profile: Profile, object: RequestObject, request: C
 export interface Finding {
   readonly check: string;
   readonly observed: string;
-  /** Empty = passed. */
+  /** Empty if the request passed. */
   readonly violations: readonly Violation[];
 }
 
-/** The same rules in the same order, including those that hold. */
+/** The results of the same rules in the same order, passed rules included. */
 export function explainProfile(profile: Profile, object: RequestObject, request: CertificateRequest): Finding[] {
   const question = { profile, object, request };
   const findingOf = (rule: Rule): Finding => ({
@@ -81,8 +81,8 @@ function codeFor(profile: Profile, rule: Rule): RefusalCode {
 }
 
 /**
- * The signer of a v1beta1 request that names none, as the API server defaults it (pkg/apis/certificates/v1beta1/
- * defaults.go): by the in-tree rules alone, so that ours can then refuse it under the right name.
+ * The default signer of a v1beta1 request, as in the API server (pkg/apis/certificates/v1beta1/defaults.go). It follows from
+ * the in-tree rules only; the other rules may then refuse the request.
  */
 export function defaultSignerName(object: RequestObject, request: CertificateRequest): string {
   const passes = (rules: readonly InTreeRule[]): boolean =>

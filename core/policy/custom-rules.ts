@@ -1,6 +1,6 @@
 /**
- * The rules of an operator's own signer: everything that its profile does not permit is refused. Nothing is dropped or changed,
- * so the requester gets exactly what it asked for, or the reasons for the refusal.
+ * The rules of custom signers. They refuse everything that the profile does not permit, and drop or change nothing, so the
+ * requester gets exactly what it requested, or the reasons for the refusal.
  */
 import { dnsMatchesAny, emailMatches, isInRanges, uriMatches } from './patterns.ts';
 import type { CustomRules } from './profile.ts';
@@ -30,7 +30,7 @@ const usagesAllowed: Rule = {
   },
 };
 
-/** Without one the certificate is valid for every purpose, client logins included (RFC 5280 §4.2.1.12). */
+/** Without an extended usage the certificate is valid for every purpose, client logins included (RFC 5280 §4.2.1.12). */
 const extendedUsagePresent: Rule = {
   check: 'an extended usage is among them',
   code: 'UsageNotPermitted',
@@ -39,7 +39,7 @@ const extendedUsagePresent: Rule = {
     violationUnless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
 };
 
-/** No profile can permit other attributes. Of two common names the certificate would carry only the last. */
+/** No profile can permit other attributes. Of two common names the certificate would have only the last. */
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
   code: 'SubjectNotPermitted',
@@ -58,7 +58,7 @@ const subjectIsPlain: Rule = {
 
 type SanRules = CustomRules['sans'];
 
-/** Whether the profile permits a name, by type; the type decides what `*` covers. */
+/** Whether the profile permits a name, for each type of name; `*` matches other characters in each. */
 const sanPermitted = {
   dns: ({ dns }: SanRules, value: string): boolean => dnsMatchesAny(dns, value),
   email: ({ email }: SanRules, value: string): boolean => email.some((pattern) => emailMatches(pattern, value)),
@@ -111,7 +111,7 @@ function rulesOf({ profile }: Question): CustomRules {
   return profile.custom ?? denyAll;
 }
 
-/** For a custom profile without rules, which the configuration never makes. */
+/** For a custom profile without rules, which the configuration reader never creates. */
 export const denyAll: CustomRules = {
   usages: { allowed: [], required: [] },
   sans: { dns: [], email: [], ip: [], uri: [], required: true },

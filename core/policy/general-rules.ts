@@ -5,7 +5,7 @@ import { violationUnless } from './rule.ts';
 import type { Question, Rule } from './rule.ts';
 import { isKnownUsage } from '../x509/key-usages.ts';
 
-/** Deviation 2. The profile says which kinds; a kind without a name here (P-224, DSA …) is in no profile. */
+/** Deviation 2. The profile lists the permitted kinds. No profile can list other kinds (P-224, DSA …). */
 export const keyKind: Rule = {
   check: 'the profile permits this kind of key',
   code: 'KeyNotPermitted',
@@ -81,7 +81,7 @@ export const requesterAllowed: Rule = {
   },
 };
 
-/** Exactly the node of the certificate: a node's credential cannot get a certificate for another node. */
+/** Whether the requester is the node in the certificate. A node cannot get a certificate for another node. */
 function isNodeItself({ object: { username, groups }, request: { subject } }: Question): boolean {
   return username.startsWith(nodeUserPrefix) && username === subject.commonName && groups.includes(nodesGroup);
 }

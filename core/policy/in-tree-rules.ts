@@ -1,6 +1,6 @@
 /**
- * What the in-tree signer of Kubernetes 1.36.3 checks, in its order and its words: operators, tools and the oracle test
- * compare the texts. It stops at the first broken rule; we go on, so a message starts with the same text.
+ * The checks of the in-tree signer of Kubernetes 1.36.3, in its order and with its messages, which operators, tools and the
+ * oracle test compare. It stops at the first broken rule. We check all rules, so our message starts with its message.
  * Source: pkg/apis/certificates/helpers.go, pkg/controller/certificates/signer/signer.go.
  */
 import type { RefusalCode } from '../outcome/outcome.ts';
@@ -68,7 +68,7 @@ function noSan(type: 'dns' | 'email' | 'ip' | 'uri', name: string): InTreeRule {
   };
 }
 
-/** As sets: duplicates and order do not matter. Key encipherment may be missing: only RSA keys need it. */
+/** Compares sets: duplicates and order do not matter. Key encipherment may be missing, because only RSA keys need it. */
 function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
   const all = ['digital signature', 'key encipherment', purpose].sort();
   return {

@@ -1,18 +1,17 @@
 /**
- * The patterns of a profile, matched with what a requester asks for. Anchored at both ends; `*` is a run of characters, possibly
- * empty; everything else stands for itself. No regular expressions: a pattern must have one meaning for all readers, and a
- * requester must not be able to make matching slow.
+ * Matches the patterns of a profile with the values of a request. A pattern must match the whole value; `*` matches zero or more
+ * characters, every other character only itself. Patterns are not regular expressions, so that all readers understand them in
+ * the same way, and a requester cannot make matching slow.
  */
 
-/** Common names, organizations, user and group names: `*` is any run. Compared exactly, as Kubernetes does. */
+/** Common names, organizations, user and group names. `*` matches every character; case matters, as in Kubernetes. */
 export function nameMatches(pattern: string, value: string): boolean {
   return globMatches(pattern, value, '');
 }
 
 /**
- * DNS names, without regard to case (RFC 4343); one match is enough. The value must be a host name first, or `*` in
- * `*.example.com` would match `evil.net\0.example.com`. A wildcard name stands for many names: only the very same pattern
- * permits it.
+ * DNS names, in upper or lower case (RFC 4343); one match is enough. The value must be a host name, otherwise `*.example.com`
+ * would match `evil.net\0.example.com`. A wildcard name stands for many names, so only an equal pattern permits it.
  */
 export function dnsMatchesAny(patterns: readonly string[], value: string): boolean {
   const name = value.toLowerCase();
@@ -41,12 +40,12 @@ export function isHostName(name: string): boolean {
   );
 }
 
-/** What Kubernetes calls a DNS-1123 subdomain: the form of every Node's name. */
+/** Whether it is a DNS-1123 subdomain, as the name of every Node must be. */
 export function isSubdomain(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(label));
 }
 
-/** `*` never covers the characters in `never`. At worst the time is pattern × value. */
+/** `*` does not match the characters in `never`. The time is at most proportional to pattern × value. */
 function globMatches(pattern: string, value: string, never: string): boolean {
   if (!pattern.includes('*')) return value === pattern;
   const [head = '', ...parts] = pattern.split('*');
@@ -54,7 +53,7 @@ function globMatches(pattern: string, value: string, never: string): boolean {
   if (!value.startsWith(head) || value.length < head.length + tail.length || !value.endsWith(tail)) return false;
   const end = value.length - tail.length;
   let at = head.length;
-  // The leftmost place for each part suffices: a later place would only make one `*` longer and the next one shorter.
+  // It is enough to try the leftmost place of each part: a later place makes one `*` longer and the next one shorter.
   for (const part of parts) {
     const found = value.indexOf(part, at);
     if (found < 0 || found + part.length > end || covers(value, at, found, never)) return false;
@@ -68,14 +67,13 @@ function covers(value: string, from: number, to: number, never: string): boolean
 }
 
 /**
- * An IP address as hex digits, 8 for IPv4 and 32 for IPv6: addresses of one length compare as text. Parsed once for each
- * address of a request.
+ * An IP address as hex digits, 8 for IPv4 and 32 for IPv6. Addresses of the same length can be compared as text.
  */
 export type AddressDigits = string;
 
 /**
- * A block of addresses, first and last one included. Parsed once, when the configuration is read; plain text, so that it
- * goes into a bundle as it is. An IPv4 address is never inside an IPv6 block, mapped (`::ffff:…`) or not.
+ * A block of addresses, including the first and last one. It holds only text, so that a bundle can contain it unchanged. An IPv4
+ * address is never inside an IPv6 block, mapped (`::ffff:…`) or not.
  */
 export interface AddressRange {
   /** As the operator wrote it. */
@@ -84,7 +82,7 @@ export interface AddressRange {
   readonly last: AddressDigits;
 }
 
-/** `10.0.0.0/8`, `2001:db8::/32`, or one address. Undefined when it is neither, or has bits set beyond its prefix. */
+/** Parses `10.0.0.0/8`, `2001:db8::/32` or one address. `undefined` for other text, or if bits after the prefix are set. */
 export function parseRange(text: string): AddressRange | undefined {
   const [, addressText, prefixText] = /^([^/]+)(?:\/(0|[1-9][0-9]{0,2}))?$/.exec(text) ?? [];
   const first = parseAddress(addressText ?? '');
@@ -115,7 +113,7 @@ export function parseAddress(text: string): AddressDigits | undefined {
   return groups?.length === 8 ? groups.map((group) => group.toString(16).padStart(4, '0')).join('') : undefined;
 }
 
-/** Four decimal numbers without leading zeros, which some readers take for octal. */
+/** Four decimal numbers. Leading zeros are refused, because some readers parse them as octal. */
 function parseIpv4(text: string): AddressDigits | undefined {
   const octets = text.split('.');
   if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
@@ -145,7 +143,7 @@ function groupsOf(half: string, ends: boolean): readonly number[] | undefined {
   return [...groups, Number.parseInt(ipv4.slice(0, 4), 16), Number.parseInt(ipv4.slice(4), 16)];
 }
 
-/** By ARN, or by name, which is the last part of the ARN. An instance without a profile matches no pattern, not even `*`. */
+/** The pattern is for the ARN, or for the name, its last part. An instance without a profile matches no pattern, not even `*`. */
 export function profileMatches(pattern: string, arn: string): boolean {
   const name = arn.slice(arn.lastIndexOf('/') + 1);
   return arn !== '' && nameMatches(pattern, pattern.startsWith('arn:') ? arn : name);

@@ -2,11 +2,11 @@ import type { KeyKind } from '../x509/model.ts';
 import type { AddressRange } from './patterns.ts';
 import type { Reserved } from './reserved-names.ts';
 
-/** The rule sets a signer can follow; the four in-tree ones are fixed by Kubernetes, `custom` by the operator. */
+/** Which rules apply to a signer. Kubernetes defines the rules of the first four kinds, the operator those of `custom`. */
 export type ProfileKind =
   'kube-apiserver-client' | 'kube-apiserver-client-kubelet' | 'kubelet-serving' | 'legacy-unknown' | 'custom';
 
-/** What one signer permits, resolved: every default filled in, every pattern checked. Made by core/configuration/parse.ts. */
+/** What one signer permits, with defaults filled in and patterns checked (core/configuration/parse.ts). */
 export interface Profile {
   readonly signerName: string;
   readonly kind: ProfileKind;
@@ -15,10 +15,10 @@ export interface Profile {
   /** At least 60. */
   readonly maxTtlSeconds: number;
   readonly keys: readonly KeyKind[];
-  /** Reserved common names and organizations that this signer may give all the same; never node names. */
+  /** Reserved common names and organizations that this signer may issue; never node names. */
   readonly allowReserved: readonly string[];
   readonly reserved: Reserved;
-  /** Whom the subject may name. Not for the kubelet signers, which have rules of their own. */
+  /** The permitted subjects. Not used by the kubelet signers, which have their own rules. */
   readonly subject: SubjectLimits;
   /**
    * Patterns of core/policy/patterns.ts; one match among users or groups is enough.
@@ -27,27 +27,27 @@ export interface Profile {
   readonly requester: {
     readonly users: readonly string[];
     readonly groups: readonly string[];
-    /** Besides them exactly the node itself: user `system:node:<CN>` with group `system:nodes`. */
+    /** Also permits the node in the certificate: user `system:node:<CN>` with group `system:nodes`. */
     readonly nodeItself?: true;
   };
   readonly attestation?: ProfileAttestation;
   /** A key that was certified before is refused (`KeyReused`). */
   readonly freshKeys?: true;
-  /** Only for `kubelet-serving`: exact reserved subjectAltNames that it gives all the same; DNS names in lower case. */
+  /** Only for `kubelet-serving`: reserved subjectAltNames that it may issue, without patterns; DNS names in lower case. */
   readonly allowReservedSans?: readonly string[];
   /** Only for `custom`. */
   readonly custom?: CustomRules;
 }
 
-/** Patterns of core/policy/patterns.ts. None of them ever permits a reserved name. */
+/** Patterns of core/policy/patterns.ts. A pattern does not permit a reserved name. */
 export interface SubjectLimits {
-  /** Absent = any name that is not reserved; an operator's own signer always has both lists. */
+  /** Absent = any name that is not reserved. A custom signer always has both lists. */
   readonly commonNames?: readonly string[];
   readonly organizations?: readonly string[];
   readonly commonNameRequired?: true;
 }
 
-/** Patterns of core/policy/patterns.ts; an empty list permits none of that kind. */
+/** Patterns of core/policy/patterns.ts; an empty list permits nothing. */
 export interface CustomRules {
   readonly usages: { readonly allowed: readonly string[]; readonly required: readonly string[] };
   readonly sans: {
@@ -55,18 +55,18 @@ export interface CustomRules {
     readonly email: readonly string[];
     readonly ip: readonly AddressRange[];
     readonly uri: readonly string[];
-    /** At least one name of any type. */
+    /** Whether the request must have at least one name of any type. */
     readonly required: boolean;
   };
 }
 
-/** Of a profile. Absent = its requests are not attested. */
+/** The attestation settings of a profile. Without them its requests are not attested. */
 export interface ProfileAttestation {
-  /** Names of providers whose evidence counts, as on the wire. At least one. */
+  /** Names of the accepted providers. At least one. */
   readonly providers: readonly string[];
-  /** `false`: a request that brings no evidence is answered as one of an unattested profile. */
+  /** `false`: a request without evidence needs no attestation. */
   readonly required: boolean;
-  /** `audit`: evidence that fails is counted, and refuses nothing. */
+  /** `audit`: failed attestation is recorded, but does not refuse the request. */
   readonly mode: 'enforce' | 'audit';
   /** Whether the relay, as approver, also sends a SubjectAccessReview to the API server, with resource names of our own. */
   readonly subjectAccessReview: boolean;
