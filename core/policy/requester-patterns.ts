@@ -1,4 +1,4 @@
-/** Who may ask: the patterns of a profile, matched with the user and groups of the requester as the API server knows them. */
+/** Matches the patterns of a profile with the user and groups of the requester (spec.username, spec.groups). */
 import { nameMatches } from './patterns.ts';
 import type { Profile } from './profile.ts';
 
@@ -24,7 +24,7 @@ const authenticated = 'system:authenticated';
 const made = 'probe-6f1c';
 
 /**
- * Made-up requesters, one for each kind that the API server names (k8s.io/apiserver/pkg/authentication/user, serviceaccount,
+ * One invented requester of each kind that the API server knows (k8s.io/apiserver/pkg/authentication/user, serviceaccount,
  * bootstrap tokens). A pattern that matches one of them permits every user, pod, node or token.
  */
 const probes: readonly Probe[] = [
@@ -44,7 +44,7 @@ const probes: readonly Probe[] = [
   },
 ];
 
-/** The kind of requesters of which the patterns permit all; `undefined` if there is none. Two empty lists permit every user. */
+/** The kind of requesters that the patterns permit without exception, or `undefined`. Two empty lists permit every user. */
 export function letsInAll({ users, groups }: Patterns): string | undefined {
   if (users.length + groups.length === 0) return 'any user';
   return probes.find((probe) => matchesRequester({ users, groups }, probe.username, probe.groups))?.who;

@@ -58,7 +58,7 @@ export function isReservedName({ names }: Pick<Reserved, 'names'>, name: string)
 }
 
 /**
- * Names are compared as verifiers do by RFC 5280 §7.1 (RFC 4518: compatibility forms, case and repeated blanks do not count): a
+ * Names are compared as verifiers do by RFC 5280 §7.1 (RFC 4518: compatibility forms, case and repeated blanks are ignored): a
  * proxy or a database may map `CN=Front-Proxy-Client` to a user that way. The API server compares exactly.
  */
 export function comparableName(name: string): string {

@@ -14,9 +14,9 @@ export interface Rule {
   /** What is checked, for `csr explain`. */
   readonly check: string;
   readonly code: RefusalCode;
-  /** Of in-tree rules: the code where they hold for a signer that is not in-tree. */
+  /** Only for in-tree rules: the code if another signer uses the rule. */
   readonly codeElsewhere?: RefusalCode;
-  /** The checked value, as text for people. */
+  /** The checked value, as text for `csr explain`. */
   observed(question: Question): string;
   /** The violations, one sentence each; empty if the rule holds. */
   violations(question: Question): readonly string[];

@@ -50,7 +50,7 @@ const neverAddresses = [
   'ff00::/8',
 ].flatMap((text) => parseRange(text) ?? []);
 
-/** Deviation 15. A name that can mean several hosts belongs to no machine. */
+/** Deviation 15. A name that can mean several hosts does not belong to one machine. */
 export const servesHostNames: Rule = {
   check: 'DNS subjectAltNames are names of single hosts',
   code: 'SanNotPermitted',
@@ -83,7 +83,7 @@ export const servesNothingReserved: Rule = {
   },
 };
 
-/** Whether kubelets are refused that name unless their profile allows it. */
+/** Whether a kubelet may use the name only if its profile lists it. */
 export function isRefusedToKubelets(reserved: Reserved, name: string): boolean {
   const { hosts, addresses } = refusedTo(reserved);
   if (parseAddress(name) !== undefined) return isInRanges(addresses, name);
@@ -94,7 +94,7 @@ function isAllowed({ allowReservedSans = [] }: Question['profile'], name: string
   return allowReservedSans.includes(name.toLowerCase());
 }
 
-/** Why it is not the name of one host. Labels may be longer than DNS allows, as in the names of Nodes. */
+/** Why the name is not the name of one host. As in names of Nodes, labels may be longer than DNS allows. */
 function hostNameFault(text: string): string | undefined {
   const name = text.toLowerCase();
   if (name.includes('*')) return 'is a wildcard';
@@ -113,7 +113,7 @@ function readsAsAddress(name: string): boolean {
   );
 }
 
-/** Patterns of host names, and blocks of addresses. Made once for a request, which may hold hundreds of names. */
+/** Patterns of host names, and blocks of addresses. Created once for each request, which may have hundreds of names. */
 function refusedTo({ names, addresses, clusterDomain }: Reserved) {
   return {
     hosts: [...neverHosts, clusterDomain, `*.${clusterDomain}`, ...names],

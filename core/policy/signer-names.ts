@@ -1,4 +1,4 @@
-/** The rules that a signer follows. Only its name decides; configuration cannot change the meaning of a name. */
+/** Which rules apply to a signer. Only its name decides; the configuration cannot change this. */
 import type { Profile, ProfileKind } from './profile.ts';
 
 /** As on the wire and in signer names. */
@@ -7,7 +7,7 @@ export type ProviderName = (typeof providerNames)[number];
 
 export interface SignerKind {
   readonly kind: ProfileKind;
-  /** Of a signer under cluster.x-k8s.io/: the only provider whose evidence it accepts. */
+  /** Only for a signer under cluster.x-k8s.io/: the one provider whose evidence it accepts. */
   readonly provider?: ProviderName;
 }
 
@@ -20,7 +20,7 @@ const inTreeKinds: readonly ProfileKind[] = [
 
 /**
  * Cluster API's proposal, Signers: one pair for each provider. Insecure providers have no serving signer, because they cannot
- * tell to which machine an address belongs.
+ * show to which machine an address belongs.
  */
 const attestedSigners: ReadonlyMap<string, SignerKind> = new Map(
   providerNames.flatMap((provider) =>

@@ -1,4 +1,4 @@
-/** Common name and organizations, for the signers that let the requester choose them. */
+/** Rules about common name and organizations, for signers that let the requester choose them. */
 import type { Subject, SubjectAltNames } from '../x509/model.ts';
 import { nodesGroup, nodeUserPrefix } from './in-tree-rules.ts';
 import { isSubdomain, nameMatches } from './patterns.ts';
@@ -11,8 +11,8 @@ import { isNodeSigner } from './signer-names.ts';
 import { encodeSubject } from '../x509/distinguished-name.ts';
 
 /**
- * Deviations 3, 7 and 14: the bearer of a certificate with such a name *is* that user, group or component, and some of
- * them (system:masters) bypass all authorization.
+ * Deviations 3, 7 and 14: the API server treats the holder of a certificate with such a name as that user, group or component.
+ * Members of system:masters bypass all authorization.
  */
 export const namesNotReserved: Rule = {
   check: 'no reserved name beyond those this signer may give',
@@ -31,7 +31,7 @@ export const namesNotReserved: Rule = {
 };
 
 function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
-  // Node names first: no configuration can make another signer give them.
+  // Node names first: no configuration permits them for another signer.
   if (name.startsWith(nodeUserPrefix)) return place === 'CN' && isNodeSigner(profile);
   if (name === nodesGroup) return place === 'O' && isNodeSigner(profile);
   return !isReservedName(profile.reserved, name) || profile.allowReserved.includes(name);
@@ -73,7 +73,7 @@ export const organizationsAllowed: Rule = {
     ),
 };
 
-/** `namesNotReserved` decides about reserved names: no pattern permits them, and a listed one needs no pattern. */
+/** `namesNotReserved` decides about reserved names: patterns do not permit them, and a listed name needs no pattern. */
 function isAllowed(profile: Profile, place: 'commonNames' | 'organizations', name: string): boolean {
   const patterns = profile.subject[place];
   return (
