@@ -18,7 +18,9 @@ export async function runVitest(tier: Tier, args: readonly string[]): Promise<Vi
   const scratch = mkdtempSync(join(tmpdir(), 'countersign-test-'));
   try {
     const reportFile = join(scratch, 'report.json');
-    const env = { ...process.env, COUNTERSIGN_TEST_TIER: tier, [reportVariable]: reportFile };
+    // Tests start hundreds of Node processes; with it each starts in half the time.
+    const compiled = { NODE_COMPILE_CACHE: join(scratch, 'compiled') };
+    const env = { ...process.env, ...compiled, COUNTERSIGN_TEST_TIER: tier, [reportVariable]: reportFile };
     const reporters = ['--reporter=default', `--reporter=${join(root, 'test/vitest-report.ts')}`];
     const code = await start(['run', ...reporters, ...args], env);
     return read(reportFile, code);

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { compileCache } from '../processes/processes.ts';
 import type { Emulator } from './emulator.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
@@ -33,6 +34,7 @@ export function cdkOn(emulator: Emulator, options: { readonly configuration: str
         maxBuffer: 64 * 1024 * 1024,
         env: {
           ...emulator.environment,
+          ...compileCache(),
           PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`,
           HOME: folder,
           TMPDIR: folder,

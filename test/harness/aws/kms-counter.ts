@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { compileCache } from '../processes/processes.ts';
 import { startAwsProxy, type AwsProxy } from './proxy.ts';
 import type { Emulator } from './emulator.ts';
 import { startLocalStack } from './localstack.ts';
@@ -16,7 +17,8 @@ const runtime = join(import.meta.dirname, '../../tools/localstack/executor/runti
 /** Only for a LocalStack of ours. `functions`: what they find in their environment beside what they are deployed with. */
 export function startCountedLocalStack(functions: Readonly<Record<string, string>> = {}): Promise<CountedEmulator> {
   return startCounted((counting) => {
-    const environment = [...counting, ...Object.entries(functions)].map((each) => each.join('='));
+    const variables = [...counting, ...Object.entries({ ...compileCache(), ...functions })];
+    const environment = variables.map((each) => each.join('='));
     // It gives functions nothing of its own environment.
     return startLocalStack({ lambdaRuntime: ['/usr/bin/env', ...environment, process.execPath, runtime] });
   });

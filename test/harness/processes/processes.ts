@@ -67,6 +67,12 @@ export function startProcess(options: {
   };
 }
 
+/** The compile cache of this test run (test/run-vitest.ts), for a Node process that gets no other variable of this process. */
+export function compileCache(): Readonly<Record<string, string>> {
+  const folder = process.env['NODE_COMPILE_CACHE'];
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };
+}
+
 /** Waits for `probe` to say yes. A process that dies, or is not ready in time, is an error that shows the log's end. */
 export async function waitUntilReady(
   server: RunningProcess,

@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { compileCache } from '../../../harness/processes/processes.ts';
 
 const root = resolve(import.meta.dirname, '../../../..');
 const app = join(root, 'lib/app.ts');
@@ -29,9 +30,12 @@ const unshare = ['-n', '-rn'].find((flags) => spawnSync('unshare', [flags, 'true
 // In CI a suite that cannot run has failed: without the skip every test here does.
 const skipped = unshare === undefined && process.env['CI'] === undefined;
 
-/** In a network namespace of its own, in which not even loopback is up, and with these variables only. */
+/**
+ * In a network namespace of its own, in which not even loopback is up, and with these variables only, beside the folder
+ * of Node's compile cache.
+ */
 function alone(command: readonly string[], variables: Readonly<Record<string, string>>, cwd = root): Ran {
-  const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  const settings = Object.entries({ ...compileCache(), ...variables }).map(([name, value]) => `${name}=${value}`);
   const { status, stdout, stderr, error } = spawnSync(
     'unshare',
     [unshare ?? '-n', 'env', '-i', ...settings, ...command],
