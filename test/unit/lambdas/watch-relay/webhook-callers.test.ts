@@ -15,7 +15,10 @@ import {
   path,
   serve,
   token,
+  useWebhookFiles,
 } from './webhook-front.ts';
+
+useWebhookFiles();
 
 describe('a caller with a token', () => {
   test('is served', async () => {

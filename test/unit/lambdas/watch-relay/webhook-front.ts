@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach } from 'vitest';
+import { afterEach, beforeEach } from 'vitest';
 import { jsonAnswer } from '../../../../adapters/lambda/http.ts';
 import type { HttpAnswer } from '../../../../adapters/lambda/http.ts';
 import type { WebhookCall } from '../../../../lambdas/watch-relay/webhook/proxy.ts';
@@ -18,6 +18,7 @@ import { createVirtualClock } from '../../../harness/determinism/virtual-time.ts
 
 /* The webhook proxy's front, served on loopback with a proxy that only records: what the tests of callers and limits share. */
 
+/** Removed when the process of this worker ends: files of the unit tests share it, and this module. */
 const folder = temporaryFolder('webhook-server');
 export const file = (name: string) => join(folder.path, name);
 export const token = '0123456789abcdef0123456789abcdef';
@@ -28,18 +29,20 @@ export const authority = await createTestAuthority('servers');
 export const clients = await createTestAuthority('clients');
 const serving = await authority.issue({ subject: [{ CN: ['w'] }], extensions: loopbackServerExtensions() });
 export const client = await clientOf(clients, 'gcp-controller-manager');
-beforeEach(() => {
-  writeFileSync(file('tls.crt'), serving.certificatePem);
-  writeFileSync(file('tls.key'), serving.keyPem);
-  writeFileSync(file('token'), `${token}\n`);
-  writeFileSync(file('ca.crt'), clients.certificatePem);
-});
 const closes: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closes.splice(0)) await close();
-});
-afterAll(() => folder.remove());
 
+/** For each test of the calling file: the files that the flags name. The servers are closed after it. */
+export function useWebhookFiles(): void {
+  beforeEach(() => {
+    writeFileSync(file('tls.crt'), serving.certificatePem);
+    writeFileSync(file('tls.key'), serving.keyPem);
+    writeFileSync(file('token'), `${token}\n`);
+    writeFileSync(file('ca.crt'), clients.certificatePem);
+  });
+  afterEach(async () => {
+    for (const close of closes.splice(0)) await close();
+  });
+}
 export function clientOf(ca: TestAuthority, name: string, extensions = clientExtensions()): Promise<KeyAndCertificate> {
   return ca.issue({ subject: [{ O: ['example'] }, { CN: [name] }], extensions });
 }

@@ -15,7 +15,10 @@ import {
   path,
   serve,
   token,
+  useWebhookFiles,
 } from '../webhook-front.ts';
+
+useWebhookFiles();
 
 test('more than it can do at once are told to come back, strangers not even that', async () => {
   const { ask, calls, hold, outcomes, release } = await serve(byToken(), 2);
