@@ -71,6 +71,7 @@ export function createCsrStore(now: () => Instant, history = createObjectHistory
       history
         .names()
         .filter((name) => name > after)
+        .toSorted()
         .map((name) => history.get(name) ?? {}),
     version: history.version,
     watch: history.watch,

@@ -12,6 +12,7 @@ export interface ObjectHistory {
   /** The newest resourceVersion. */
   readonly version: () => number;
   readonly get: (name: string) => JsonObject | undefined;
+  /** In the order of creation. */
   readonly names: () => readonly string[];
   /** The changes that are still known, in order. */
   readonly changes: readonly Change[];
@@ -47,7 +48,7 @@ export function createObjectHistory(kept = Infinity): ObjectHistory {
   return {
     version: () => version,
     get: (name) => objects.get(name),
-    names: () => [...objects.keys()].toSorted(),
+    names: () => [...objects.keys()],
     changes,
     put(object) {
       const name = String(objectOf(object['metadata'])['name']);

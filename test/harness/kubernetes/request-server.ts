@@ -23,6 +23,7 @@ export interface RequestServer {
   /** Every state that any object ever had. */
   readonly history: readonly Change[];
   readonly find: (name: string) => Stored | undefined;
+  readonly names: () => readonly string[];
   readonly objects: () => readonly Stored[];
   /** Stores the object as it is. */
   readonly create: (object: JsonObject) => void;
@@ -69,6 +70,7 @@ export function createRequestServer(
     version: history.version,
     history: history.changes as readonly Change[],
     find,
+    names: history.names,
     objects: () => history.names().map((name) => find(name) as Stored),
     create: (object) => void history.put(object),
     change(name, change) {

@@ -187,7 +187,7 @@ export function createSimulatedApi({
       return String(server.version());
     },
     find: server.find,
-    names: () => server.objects().map(({ metadata }) => metadata.name),
+    names: () => server.names(),
     create: server.create,
     change: server.change,
     delete: server.delete,
