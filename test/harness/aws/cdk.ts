@@ -25,7 +25,7 @@ export function cdkOn(emulator: Emulator, options: { readonly configuration: str
 
   async function run(...args: readonly string[]): Promise<void> {
     const cdk = join(root, 'node_modules/aws-cdk/bin/cdk');
-    const app = `${process.execPath} ${join(import.meta.dirname, 'aws-cdk-app.ts')}`;
+    const app = `${process.execPath} ${join(import.meta.dirname, 'cdk-app.ts')}`;
     const command = [cdk, `--app=${app}`, '--no-notices', '--no-version-reporting', ...args];
     try {
       await promisify(execFile)(process.execPath, command, {
