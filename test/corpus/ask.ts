@@ -82,11 +82,13 @@ export function clusterOf({
   allowReserved = [],
   allowReservedSans = [],
 }: SignerOptions): ClusterConfiguration {
-  const cluster = defaultCluster('oracle', { maxTtlSeconds });
+  const cluster = defaultCluster('oracle');
   const profiles = [...cluster.profiles].filter(([, { kind }]) => kinds?.includes(kind) ?? true);
   return {
     ...cluster,
-    profiles: new Map(profiles.map(([name, profile]) => [name, { ...profile, allowReserved, allowReservedSans }])),
+    profiles: new Map(
+      profiles.map(([name, profile]) => [name, { ...profile, maxTtlSeconds, allowReserved, allowReservedSans }]),
+    ),
   };
 }
 

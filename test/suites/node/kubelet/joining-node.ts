@@ -81,7 +81,7 @@ export async function launchNode(platform: AwsPlatform, nodeName: string): Promi
         plane,
         nodeName,
         kubeconfig: places.kubeconfig,
-        configDir: resolve(places.dropIn, '../..'),
+        configDir: resolve(places.dropIn, '..'),
         env,
       }),
     clientCertificate: () => new X509Certificate(readFileSync(join(cache, 'client.pem'))),
