@@ -14,7 +14,8 @@ const errorLevel = 50;
  * signal that index.ts does not handle) loses at most the lines of its last 200 ms.
  */
 export function createProcessLog(level: string, descriptor = 1): Log {
-  // Writes synchronously, waits for a slow reader, and discards lines after its reader is gone.
+  // Writes synchronously, waits for a slow reader, and discards lines after its reader is gone. Its own buffer is not used:
+  // one flush writes only the first part of it, so a line could wait for two periods.
   const destination = pino.destination({ dest: descriptor, sync: true });
   let batch = '';
   let timer: NodeJS.Timeout | undefined;
