@@ -11,7 +11,7 @@ function pinnedNode() {
     return createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
   } catch {
     process.stderr.write(
-      `countersign: needs Node 24 or newer, this is ${process.version}; npm ci brings one on Linux\n`,
+      `countersign: needs Node 24 or newer, this is ${process.version}; npm ci installs one on Linux\n`,
     );
     process.exit(3);
   }

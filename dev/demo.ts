@@ -32,7 +32,7 @@ Examples:
 Exit codes: 0 all checks passed, 1 a check failed, 2 usage, 3 no such file.
 `;
 
-/** What a test may change. The command line cannot. */
+/** What a test may change, and the command line cannot. */
 export interface DemoOverrides extends Partial<DemoWorld> {
   readonly patienceMilliseconds?: number;
 }

@@ -1,4 +1,4 @@
-// Runs one of the project's programs on the Node the project pins, after installing what is missing.
+// Runs one of the project's programs on the pinned version of Node, after installing what is missing.
 // Plain JavaScript for old Nodes: it is the first thing that runs on a fresh machine.
 //   node dev/run.mjs <file.ts|name of a tool in node_modules/.bin> [arguments…]
 import { spawn, spawnSync } from 'node:child_process';
@@ -50,14 +50,14 @@ const program = /\.[cm]?[jt]s$/.test(target) ? join(root, target) : join(root, '
 const child = spawn(node, [program, ...args], {
   cwd: root,
   stdio: 'inherit',
-  // Whatever the program itself starts by name finds the same Node and tools.
+  // Programs that it starts by name find the same Node and tools.
   env: { ...process.env, PATH: `${dirname(node)}:${join(root, 'node_modules', '.bin')}:${process.env.PATH ?? ''}` },
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.on('error', (error) => fail(`could not start ${target}: ${error.message}`));
 child.on('exit', (code, signal) => {
   if (signal !== null) {
-    // Die of the same signal, so that the caller sees what happened; ours must not be caught again.
+    // End with the same signal, so that the caller sees it; without listeners, so that it is not caught again.
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   } else process.exit(code ?? 1);

@@ -1,5 +1,5 @@
 /**
- * The program on the node: arguments in, exit code out. The kubelet waits for `exec`, so modules that a cached call does not
+ * Runs a command on the node and returns its exit code. The kubelet waits for `exec`, so modules that a cached call does not
  * need are imported dynamically.
  */
 import { writeSync } from 'node:fs';
@@ -63,7 +63,7 @@ const options = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Written to the file descriptors: loading `process.stdout` would double the time of a cached call. */
+/** Writes to the file descriptor: loading `process.stdout` would double the time of a cached call. */
 const out = (text: string): void => write(1, text);
 const log = (line: string): void => write(2, `kubelet-authenticator: ${oneLine(line)}\n`);
 const dependencies: Dependencies = { now: Date.now, log };
@@ -199,7 +199,7 @@ function write(descriptor: number, text: string): void {
     try {
       written += writeSync(descriptor, bytes, written);
     } catch (error) {
-      // EAGAIN: the reader of the pipe is slow. Other errors: the reader is gone, so there is nothing left to do.
+      // EAGAIN: the reader of the pipe is slow. Other errors: the reader has closed it, so the text is dropped.
       if (codeOf(error) !== 'EAGAIN') return;
     }
   }

@@ -2,7 +2,7 @@
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { awsFailure } from './aws-failure.ts';
 
-/** Without a region: as for the aws command line. */
+/** Without `region` the SDK chooses one as the aws command line does. */
 type AwsRegion = { readonly region?: string };
 
 const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
@@ -14,7 +14,7 @@ export async function callerArn(place: AwsRegion): Promise<string> {
   const client = new STSClient({ maxAttempts: 3, requestHandler, ...place });
   try {
     const { Arn: arn } = await client.send(new GetCallerIdentityCommand());
-    if (arn === undefined) throw new Error('STS gave no ARN');
+    if (arn === undefined) throw new Error('STS returned no ARN');
     return arn;
   } catch (error) {
     throw awsFailure('STS', error);

@@ -67,7 +67,7 @@ export async function readConfiguration(file: string, io: Io): Promise<Configura
   return parsed.configuration;
 }
 
-/** In the format of compiler errors, so that editors can jump to the line. */
+/** A problem in the format of compiler errors, so that editors can jump to the line. */
 export function problemText({ file, line, column, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === '' ? '' : `${path}: `}${message}`;
 }

@@ -36,7 +36,7 @@ export function openBypasses({ controllerManager, bindings, rights }: HardenView
   // The in-tree approver approves only requests of users that have one of those rights.
   if (csrapproving.state !== 'off' && csrsigning.state === 'on' && ways.length > 1)
     ways.push(
-      'csrapproving is on, or not seen: together with the above, certificates are issued without a decision of yours',
+      'csrapproving is on, or not seen: together with the above, certificates are issued without your approval',
     );
   return ways;
 }

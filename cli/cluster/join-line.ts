@@ -72,7 +72,7 @@ async function tryEndpoint(endpoint: string, ca: string): Promise<string[]> {
     if (code !== undefined && tlsRefusals.test(code))
       throw new CommandFailure(
         exitCodes.configuration,
-        `no join command can be printed: join would not trust https://${endpoint}, whose certificate is of another CA than cluster-info names, or for other names (${code})`,
+        `no join command can be printed: join would not trust https://${endpoint}, whose certificate has another issuer than the CA in cluster-info, or other names (${code})`,
         '--server HOST:PORT names another address of the API server',
       );
     return [

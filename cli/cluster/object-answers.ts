@@ -1,4 +1,4 @@
-/** What the API server's answers mean for a command. Part of the token-reconcile image too, so it imports little. */
+/** What the API server's answers mean for a command. The token-reconcile image contains this file too, so it imports little. */
 import type { V1ResourceAttributes } from '@kubernetes/client-node';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { ApiRefused } from '../../adapters/kubernetes/refused.ts';

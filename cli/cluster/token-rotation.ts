@@ -156,17 +156,17 @@ async function applyFate(
   if (fate === 'delete') {
     // Deletes only the Secret that was read: another client may have created the token again for another Machine.
     const body = { preconditions: { uid, resourceVersion } };
-    const gone = dryRun || (await unlessChanged(core.deleteNamespacedSecret({ namespace, name, body }), name));
-    return { done: gone ? 'deleted' : 'left', why: gone ? why : 'it changed meanwhile' };
+    const deleted = dryRun || (await unlessChanged(core.deleteNamespacedSecret({ namespace, name, body }), name));
+    return { done: deleted ? 'deleted' : 'left', why: deleted ? why : 'it changed meanwhile' };
   }
-  const left = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
+  const remaining = expires === undefined ? Number.POSITIVE_INFINITY : expires - now;
   // A token is extended after a quarter of its lifetime, so that one failed run does not let it expire.
-  if (fate === 'leave' || left > ttlSeconds * 750)
+  if (fate === 'leave' || remaining > ttlSeconds * 750)
     return { done: 'left', why, ...(expires === undefined ? {} : { expires: rfc3339(expires) }) };
   const until = rfc3339(now + ttlSeconds * 1_000);
   secret.data = { ...secret.data, expiration: Buffer.from(until).toString('base64') };
-  const kept = dryRun || (await unlessChanged(core.replaceNamespacedSecret({ namespace, name, body: secret }), name));
-  return { done: kept ? 'extended' : 'left', why: kept ? why : 'it changed meanwhile', expires: until };
+  const stored = dryRun || (await unlessChanged(core.replaceNamespacedSecret({ namespace, name, body: secret }), name));
+  return { done: stored ? 'extended' : 'left', why: stored ? why : 'it changed meanwhile', expires: until };
 }
 
 function fateOf(owner: TokenOwner, facts: OwnerFacts | undefined, noneExists: boolean): TokenFate {
@@ -196,7 +196,7 @@ async function clusterApi({ apis, custom }: ClusterClients) {
 }
 
 async function factsOf(
-  { kind, ...of }: TokenOwner,
+  { kind, ...object }: TokenOwner,
   { core }: ClusterClients,
   { custom }: ClusterClients,
   version: string,
@@ -205,11 +205,11 @@ async function factsOf(
   const found = custom.getNamespacedCustomObject({
     group,
     version,
-    namespace: segment(of.namespace),
+    namespace: segment(object.namespace),
     plural: resources[kind],
-    name: segment(of.name),
+    name: segment(object.name),
   }) as Promise<OwnerObject>;
-  const owner = await ifFound(found, `${kind} ${printable(of.namespace)}/${printable(of.name)}`);
+  const owner = await ifFound(found, `${kind} ${printable(object.namespace)}/${printable(object.name)}`);
   const node = owner?.status?.nodeRef?.name;
   if (kind === 'pool' || !node) return { owner, node: undefined };
   return { owner, node: await ifFound(core.readNode({ name: segment(node) }), `node ${node}`) };

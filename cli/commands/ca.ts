@@ -111,11 +111,11 @@ function deployedFlags(flags: InitFlags, io: Io): DeployedFlags {
       'which CA? --cluster names a deployed cluster, --data a folder of this machine',
       'countersign ca init --help shows examples of both',
     );
-  const own = [...caFlags, 'config' as const].filter((key) => flags[key] !== undefined);
-  if (own.length > 0)
+  const conflicting = [...caFlags, 'config' as const].filter((key) => flags[key] !== undefined);
+  if (conflicting.length > 0)
     throw new CommandFailure(
       exitCodes.usage,
-      `the deployment defines the CA; leave out ${own.map(flagText).join(', ')}`,
+      `the deployment defines the CA; leave out ${conflicting.map(flagText).join(', ')}`,
     );
   return { ...flags, cluster };
 }
@@ -138,14 +138,14 @@ async function orUnusable<Result>(work: () => Promise<Result>): Promise<Result> 
 }
 
 function caFromFlags({ name, subject, keySpec, signatureAlgorithm, validity, pathLen }: InitFlags): CaConfiguration {
-  const written = {
+  const fields = {
     subject: subject === undefined ? { commonName: `Countersign ${name}` } : subjectOf(subject),
     keySpec,
     signatureAlgorithm,
     validity,
     pathLen,
   };
-  const given = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
   const checked = caConfiguration(name, given);
   if (checked.ok) return checked.value;
   const problems = checked.problem.map(({ key, message }) => `${flagText(key)}: ${message}`);

@@ -151,7 +151,7 @@ function fromObject(text: string, source: string, flags: ExplainFlags): unknown 
   const { value } = document;
   if (isObject(value) && value['kind'] === 'List')
     throw new CommandFailure(exitCodes.usage, `${source} is a list`, 'name one request: kubectl get csr NAME -o json');
-  // A manifest that was never created has no UID, and can be explained all the same.
+  // A manifest that was never created has no UID, and can still be explained.
   return isObject(value) ? { ...value, metadata: { ...notCreated, ...objectOf(value['metadata']) } } : value;
 }
 

@@ -191,8 +191,8 @@ async function viewCluster(
 function withProbe(view: ControllerManagerView, probed: SeenController | undefined): ControllerManagerView {
   if (probed === undefined) return view;
   const { state, seen } = view.csrsigning;
-  const both = state === 'on' || probed.state === 'not seen' ? state : probed.state;
-  return { ...view, csrsigning: { state: both, seen: [...seen, ...probed.seen] } };
+  const combined = state === 'on' || probed.state === 'not seen' ? state : probed.state;
+  return { ...view, csrsigning: { state: combined, seen: [...seen, ...probed.seen] } };
 }
 
 /** Finds the bindings by the role that they grant, since Kubernetes' documentation uses other names for them. */

@@ -130,8 +130,8 @@ async function lookUpPair(wanted: LockSubject, { store }: OpenRegister): Promise
 }
 
 function lockedAlready(wanted: LockSubject, found: Lock | undefined): CommandFailure {
-  const who = found === undefined ? '' : ` by ${fullText(found.by)}: ${fullText(found.reason)}`;
-  return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is already locked${who}`);
+  const lockedBy = found === undefined ? '' : ` by ${fullText(found.by)}: ${fullText(found.reason)}`;
+  return new CommandFailure(exitCodes.conflict, `${subjectText(wanted)} is already locked${lockedBy}`);
 }
 
 function lockedText(lock: Lock): string {

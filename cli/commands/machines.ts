@@ -46,7 +46,7 @@ export function machinesCommands(program: CliCommand, io: Io): void {
     .runs((name: string, flags: ChangeFlags) => remove(name, flags, io));
 }
 
-/** Accepts names of any provider, but nothing that could never match. */
+/** Accepts names of any provider. Refuses an entry that no machine can match. */
 function entryName(text: string): string {
   if (/^i-[0-9a-f]*$/.test(text)) throw new InvalidArgumentError(`It begins with its provider: aws#${text}`);
   if (!/^[a-z][a-z0-9-]*#[\x21-\x7e]{1,200}$/.test(text))
@@ -62,7 +62,7 @@ async function allow(name: string, flags: ChangeFlags, io: Io): Promise<void> {
     const audit = auditItem({ action: 'allow', subject: name }, author, io);
     const write = await open.register.allowMachine({ name, addedAt: audit.at, ...author }, audit);
     if (write.kind !== 'written')
-      throw new CommandFailure(exitCodes.conflict, `${name} changes while it is written`, 'try again');
+      throw new CommandFailure(exitCodes.conflict, `another command changed ${name} at the same time`, 'try again');
     io.out(`allowed: ${name} (audit item ${audit.id}, by ${fullText(author.by)})\n`);
   });
 }

@@ -21,7 +21,7 @@ interface ReportFlags extends RegisterFlags, ClusterAccessFlags {
 interface ReportRow {
   readonly node: string;
   readonly signerName?: string;
-  /** `unknown`: the node sent no request in that time, and no machine is on record under its name. */
+  /** `unknown`: the node sent no request in the last 25 hours, and no machine is on record under its name. */
   readonly wouldBe: 'approved' | 'denied' | 'unknown';
   readonly reason?: string;
   readonly message?: string;

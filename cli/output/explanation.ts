@@ -51,7 +51,7 @@ export interface Explanation {
     | 'issue'
     | 'wait'
     | 'refuse'
-    /** The request has its certificate; `foreign`: a certificate that this cluster's CA did not issue. */
+    /** The request has its certificate; `foreign`: it has a certificate that this cluster's CA did not issue. */
     | 'issued'
     | 'foreign'
     /** Denied or Failed before, by this signer or by another client that may write the condition. */
@@ -213,7 +213,7 @@ function ruleCheck({ check, observed, violations }: ReturnType<typeof explainPro
   return { check, result: violations.length === 0 ? 'pass' : 'fail', seen: observed, violations };
 }
 
-/** In place of the end of the CA, which this dry run does not know. */
+/** Stands for the CA's notAfter, which this dry run does not know. */
 const latestDate: Instant = 8_640_000_000_000_000;
 
 function lifetime({ expirationSeconds }: RequestObject, maxTtlSeconds: number, now: Instant) {

@@ -14,12 +14,12 @@ export interface NamedExtension {
   readonly name?: string;
 }
 
-/** These extensions of a request. `pem`: its CERTIFICATE REQUEST block. */
+/** The extensions `oids` of a request, with their names. `pem`: its CERTIFICATE REQUEST block. */
 export function extensionsOfRequest(pem: string, oids: readonly string[]): readonly NamedExtension[] {
   return named(oids, () => new Pkcs10CertificateRequest(pem).extensions);
 }
 
-/** These extensions of a certificate in DER. */
+/** The extensions `oids` of a certificate in DER, with their names. */
 export function extensionsOfCertificate(der: Uint8Array, oids: readonly string[]): readonly NamedExtension[] {
   return named(oids, () => new X509Certificate(new Uint8Array(der)).extensions);
 }

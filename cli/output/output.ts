@@ -26,7 +26,7 @@ export function json(value: unknown): string {
   return `${escapeHidden(JSON.stringify(value, null, 2), escaped)}\n`;
 }
 
-/** With the same escapes as `json`. YAML allows escapes only in double quotes. */
+/** YAML with the same escapes as `json`. YAML allows escapes only in double quotes. */
 function yaml(value: unknown): string {
   const options = { aliasDuplicateObjects: false, lineWidth: 0 } as const;
   const text = stringify(value, options);
@@ -39,7 +39,7 @@ function escaped(character: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** In the largest unit that leaves no remainder. */
+/** A duration in the largest unit that leaves no remainder. */
 export function durationText(seconds: number): string {
   const units = [
     [86_400, 'd'],

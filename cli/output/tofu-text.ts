@@ -81,12 +81,12 @@ export function auditTable(items: readonly AuditItem[]): string {
   ]);
 }
 
-/** Without milliseconds, as in logs. */
+/** RFC 3339 without milliseconds, as in logs. */
 export function instantText(instant: number): string {
   return new Date(instant).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** Not shortened (as by `printable`), since operators copy it into the next command. */
+/** Unlike `printable`, it does not shorten the text, since operators copy it into the next command. */
 export function fullText(text: string): string {
   return (text.match(/[^]{1,40}/gu) ?? []).map(printable).join('');
 }

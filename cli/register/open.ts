@@ -57,9 +57,9 @@ async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
 /** The table has a generated name, so that a table which a deleted stack left behind does not block the next stack. */
 async function tableOf(cluster: string, where: { readonly region?: string }): Promise<string> {
   const hint = 'npx cdk deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE select another one';
-  const withoutRight =
+  const permissionHint =
     'without cloudformation:DescribeStacks, --table or COUNTERSIGN_ATTESTATIONS_TABLE names the table';
-  const outputs = await stackOutputs(cluster, where, withoutRight);
+  const outputs = await stackOutputs(cluster, where, permissionHint);
   if (outputs === undefined)
     throw new CommandFailure(exitCodes.notFound, `there is no stack ${cluster} in this account and region`, hint);
   const table = outputs['AttestationsTable'] ?? '';

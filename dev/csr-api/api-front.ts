@@ -1,6 +1,6 @@
 /**
- * TLS and authentication in front of csr-api.ts, which accepts every impersonation header: a certificate of the cluster's CA,
- * logins by bootstrap token or client certificate. Anonymous users can read only `cluster-info`.
+ * TLS and authentication in front of csr-api.ts, which accepts every impersonation header. Clients log in with a bootstrap token
+ * or a client certificate. Anonymous users can read only `cluster-info`.
  */
 import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto';
 import { request as forward } from 'node:http';
@@ -25,7 +25,7 @@ export interface ApiFront {
   readonly endpoint: string;
   /** The value for `--discovery-token-ca-cert-hash`. */
   readonly pin: string;
-  /** Method and user of each call, in order: `POST system:node:n1`. */
+  /** Method and user of each call, in order: `POST system:node:n1`, `GET anonymous`. */
   readonly calls: readonly string[];
   readonly close: () => Promise<void>;
 }
@@ -50,7 +50,7 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
   const calls: string[] = [];
   let endpoint = '';
 
-  function whoIs(request: IncomingMessage): string | undefined {
+  function authenticate(request: IncomingMessage): string | undefined {
     const { raw } = (request.socket as TLSSocket).getPeerCertificate();
     if (raw !== undefined) {
       const leaf = new X509Certificate(raw);
@@ -64,26 +64,26 @@ export async function startApiFront({ target, token, clientCa, now }: ApiFrontOp
     const path = request.url ?? '';
     const send = (status: number, body: object): void =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    const username = whoIs(request);
-    calls.push(`${request.method} ${username ?? 'a stranger'}`);
+    const username = authenticate(request);
+    calls.push(`${request.method} ${username ?? 'anonymous'}`);
     if (path === clusterInfoPath) return send(200, clusterInfo(`https://${endpoint}`, caPem, token));
     if (username === undefined) return send(401, { kind: 'Status', code: 401, message: 'Unauthorized' });
     // As with kubeadm's bindings, every authenticated user may create requests.
     if (selfReviews.test(path)) return send(201, { status: { userInfo: { username }, allowed: true } });
 
-    const kept = Object.entries(request.headers).filter(([name]) => !/^(authorization|impersonate-.*)$/.test(name));
-    const headers: OutgoingHttpHeaders = { ...Object.fromEntries(kept), 'impersonate-user': username };
-    const behind = forward(`${target}${path}`, { method: request.method ?? 'GET', headers }, (incoming) => {
+    const passedOn = Object.entries(request.headers).filter(([name]) => !/^(authorization|impersonate-.*)$/.test(name));
+    const headers: OutgoingHttpHeaders = { ...Object.fromEntries(passedOn), 'impersonate-user': username };
+    const upstream = forward(`${target}${path}`, { method: request.method ?? 'GET', headers }, (incoming) => {
       response.writeHead(incoming.statusCode ?? 502, incoming.headers);
       response.flushHeaders();
       incoming.pipe(response);
     });
-    behind.on('error', () => response.destroy());
-    response.on('close', () => behind.destroy());
-    request.pipe(behind);
+    upstream.on('error', () => response.destroy());
+    response.on('close', () => upstream.destroy());
+    request.pipe(upstream);
   }
 
-  // whoIs checks the certificate, since OpenSSL would use the time of this machine.
+  // authenticate checks the certificate, since OpenSSL would use the time of this machine.
   const login = { requestCert: true, rejectUnauthorized: false, ca: clientCa };
   const server = createServer({ ...(await servingCertificate(authority)), ...login }, (request, response) => {
     try {

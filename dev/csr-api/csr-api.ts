@@ -151,17 +151,17 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   response.flushHeaders();
   const write = (type: string, object: object): void => void response.write(`${JSON.stringify({ type, object })}\n`);
 
-  const asked = query.get('resourceVersion') ?? '';
+  const since = query.get('resourceVersion') ?? '';
   // Without a version, or with 0, a watch begins with all existing objects.
-  if (asked === '' || asked === '0') for (const object of store.list('').filter(selected)) write('ADDED', object);
-  const from = asked === '' || asked === '0' ? store.version() : Number(asked);
+  if (since === '' || since === '0') for (const object of store.list('').filter(selected)) write('ADDED', object);
+  const from = since === '' || since === '0' ? store.version() : Number(since);
   const stop = store.watch(from, ({ type, object }) => {
     if (selected(object)) write(type, object);
   });
   if (stop === undefined) {
     write(
       'ERROR',
-      statusOf({ code: 410, reason: 'Expired', message: `too old resource version: ${asked} (${store.version()})` }),
+      statusOf({ code: 410, reason: 'Expired', message: `too old resource version: ${since} (${store.version()})` }),
     );
     response.end();
     return;
@@ -177,17 +177,17 @@ function watch(store: CsrStore, query: URLSearchParams, response: ServerResponse
   const every = setInterval(bookmark, bookmarkMilliseconds);
   const seconds = Number(query.get('timeoutSeconds') ?? 0) || 1_800;
   // A slow client keeps the response open after its end, so all writers must stop.
-  const quiet = (): void => {
+  const stopWriting = (): void => {
     stop();
     clearInterval(every);
     clearTimeout(end);
   };
   const end = setTimeout(() => {
     bookmark();
-    quiet();
+    stopWriting();
     response.end();
   }, seconds * 1_000);
-  response.on('close', quiet);
+  response.on('close', stopWriting);
 }
 
 async function readObject(request: IncomingMessage, apiVersion: string, kind: string): Promise<Stored> {

@@ -27,7 +27,7 @@ const decisions = ['Approved', 'Denied'];
 const mustBeTrue = new Set([...decisions, 'Failed']);
 
 /**
- * The object after a PUT on a subresource, or why the API server refuses the PUT. If nothing changes, the same object.
+ * The object after a PUT on a subresource, or why the API server refuses the PUT. If nothing changes, it is the same object.
  * Neither subresource changes the spec.
  */
 export function written(old: JsonObject, subresource: 'approval' | 'status', sent: JsonObject, now: Instant): Stored {
@@ -59,7 +59,7 @@ export function written(old: JsonObject, subresource: 'approval' | 'status', sen
   return { ok: true, object: changed ? { ...old, metadata: { ...stored, ...described }, status } : old };
 }
 
-/** The first rule of creation that is broken. */
+/** The first validation rule of creation that the spec breaks. */
 export function specProblem(spec: JsonObject): string | undefined {
   const { signerName, request, usages, expirationSeconds } = spec;
   if (typeof signerName !== 'string' || !/^[a-z0-9.-]+\.[a-z0-9.-]+\/[A-Za-z0-9._-]+$/.test(signerName))
@@ -75,7 +75,7 @@ export function specProblem(spec: JsonObject): string | undefined {
   return undefined;
 }
 
-/** Conditions as stored after the write, or what is wrong. Only /approval decides, and a condition is never removed. */
+/** Conditions as stored after the write, or what is wrong. Only /approval may add a decision; no write may remove a condition. */
 function nextConditions(
   subresource: 'approval' | 'status',
   before: readonly Condition[],

@@ -58,7 +58,7 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   if (!isLoopbackName(request.headers.host)) {
-    // A web page can make a browser send requests here under a name of its own (DNS rebinding); no client does.
+    // A web page can make a browser send requests here under its own host name (DNS rebinding). Clients use a loopback name.
     return send(response, { statusCode: 421, headers: {}, body: '{"message":"ask for 127.0.0.1 or localhost"}' }, true);
   }
   const body = await readBody(request, options.maxBodyBytes);
@@ -138,7 +138,7 @@ function send(response: ServerResponse, { statusCode, headers, body }: HttpAnswe
   response.end(body);
 }
 
-/** Loopback only, always: the embedded key signs for every process that can reach the port. */
+/** Always listens on loopback only: the embedded key signs for every process that can reach the port. */
 function listen(server: Server, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -154,7 +154,7 @@ async function close(server: Server): Promise<void> {
     server.close(() => resolve());
   });
   server.closeIdleConnections();
-  const cut = setTimeout(() => server.closeAllConnections(), drainMilliseconds);
+  const deadline = setTimeout(() => server.closeAllConnections(), drainMilliseconds);
   await closed;
-  clearTimeout(cut);
+  clearTimeout(deadline);
 }

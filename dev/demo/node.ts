@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DemoFailure } from './scenario.ts';
 
-export interface Ran {
+export interface ProcessResult {
   readonly code: number | string | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -25,7 +25,7 @@ export interface DemoNode {
   readonly cache: string;
   readonly tokenFile: string;
   readonly kubeconfig: string;
-  readonly start: (args: readonly string[]) => Promise<Ran>;
+  readonly start: (args: readonly string[]) => Promise<ProcessResult>;
   /** Runs the plugin as client-go does, from the kubeconfig. */
   readonly exec: () => Promise<PrintedCredential>;
 }
@@ -50,7 +50,7 @@ export function createNode(options: {
   });
   const kubeconfig = join(directory, 'kubelet.conf');
 
-  async function start(file: string, args: readonly string[]): Promise<Ran> {
+  async function start(file: string, args: readonly string[]): Promise<ProcessResult> {
     const env = {
       PATH: dirname(process.execPath),
       CLOCK_AHEAD: String(ahead()),
@@ -61,15 +61,15 @@ export function createNode(options: {
         spec: { interactive: false },
       }),
     };
-    const ran = await new Promise<Ran>((done) => {
+    const ran = await new Promise<ProcessResult>((done) => {
       const child = execFile(file, args, { env, signal, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
         done({ code: child.exitCode ?? error?.code ?? child.signalCode, stdout, stderr }),
       );
     });
-    // The program may only be slow, so this is no failed check.
+    // The program may only be slow, so the message does not report a failed check.
     if (signal.aborted) {
-      const late = (signal.reason as Error).name === 'TimeoutError';
-      const what = late ? 'did not answer in time: a busy machine? Run it again.' : 'was interrupted.';
+      const timedOut = (signal.reason as Error).name === 'TimeoutError';
+      const what = timedOut ? 'did not answer in time: a busy machine? Run it again.' : 'was interrupted.';
       throw new DemoFailure(`kubelet-authenticator ${what} Its standard error:\n${ran.stderr}`);
     }
     return ran;

@@ -24,11 +24,11 @@ export interface DemoStack {
   readonly trustBundle: () => Promise<string>;
   readonly caKeyId: string;
   readonly server: string;
-  /** With the rights of the user who runs the demo. */
+  /** A client with the rights of the user who runs the demo. */
   readonly cluster: KubernetesApi;
-  /** With a bootstrap token's rights; on a real cluster with the same rights as `cluster`, without impersonation. */
+  /** A client with a bootstrap token's rights; on a real cluster with the same rights as `cluster`, without impersonation. */
   readonly node: KubernetesApi;
-  /** As this user with their groups. Only the stand-in accepts impersonation without a check. */
+  /** A client that impersonates this user and their groups. Only the stand-in accepts impersonation without a check. */
   readonly as: (username: string) => KubernetesApi;
   /** The last warnings of the sign function and the relay, to explain a failure. */
   readonly complaints: () => readonly string[];

@@ -109,7 +109,7 @@ export async function openSignService(options: SignServiceOptions): Promise<Sign
   return { handler, authority, attestations: (cluster) => states.get(cluster)?.attestations, close };
 }
 
-/** The same over HTTP on loopback; port 0 takes a free one. */
+/** Serves both handlers over HTTP on loopback; port 0 selects a free port. */
 export function serveSignService(service: SignService, port: number): Promise<HttpService> {
   return serveHttp(service.handler, {
     port,

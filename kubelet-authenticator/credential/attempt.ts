@@ -1,6 +1,6 @@
 /**
  * The attempt at one certificate: its state as it is on disk, the login it uses, and the connection to the API server.
- * It begins with the key: an existing work file is resumed, otherwise a new one is prepared.
+ * An existing work file is resumed. Without one, the attempt begins with a key.
  */
 import { replaceFile, workFile } from '../files/cache.ts';
 import type { Credential } from '../files/check-credential.ts';
@@ -14,7 +14,7 @@ import type { LoadedCredential } from './credential.ts';
 import { loadWork, newWork, purposeOf } from './work.ts';
 import type { WorkState } from './work.ts';
 
-/** Only the process that holds the lock has one. */
+/** Only the process that holds the lock has an attempt. */
 export interface Attempt {
   readonly spec: CertificateSpec;
   readonly cached: LoadedCredential;
@@ -41,7 +41,7 @@ export async function startAttempt(
   return { spec, cached, state, login, cluster: connect(spec, login), triedOldKey: false, lastFault: undefined };
 }
 
-/** Writes the change to disk. When it returns, a process that dies here is resumed with it. */
+/** Writes the change to disk. If the process dies after this, the next run resumes with the change. */
 export function update(attempt: Attempt, change: Partial<WorkState>): void {
   attempt.state = { ...attempt.state, ...change };
   replaceFile(workFile(attempt.spec.slot), `${JSON.stringify(attempt.state, null, 2)}\n`);
@@ -77,7 +77,7 @@ function resumeOrBegin({ settings, slot, wanted, provider, dependencies }: Certi
   return newWork(purpose, registeredKey ?? newKey(settings.keyKind));
 }
 
-/** The certificate is in the cache already: the process died after it wrote the certificate, before it removed the work file. */
+/** Whether the certificate is in the cache already: the process died before it removed the work file. */
 function isFinished({ request, keyPem }: WorkState, credential: Credential | undefined): boolean {
   if (credential === undefined || request === undefined || credential.keyPem !== keyPem) return false;
   return (credential.issuedAt ?? credential.notBefore) >= request.createdAt;

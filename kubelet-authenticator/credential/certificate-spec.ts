@@ -20,7 +20,7 @@ export interface CertificateSpec {
   readonly slot: Slot;
   readonly wanted: Wanted;
   readonly provider: NodeProviderPort;
-  /** Only for a serving certificate: the client certificate in use, which authenticates its request. */
+  /** Set only for a serving certificate: the client certificate in use, which authenticates its request. */
   readonly login: Credential | undefined;
   readonly dependencies: Dependencies;
   readonly connect?: (place: ClusterPlace, login: Login, now: () => number) => ClusterApi;
@@ -41,7 +41,7 @@ export async function servingSpec(
 ): Promise<CertificateSpec> {
   const provider = await makeProvider(settings);
   const machine = await provider.describe();
-  // Always with the node name: the API server connects to it if the Node object lists no address.
+  // The node name is always included: the API server connects to it if the Node object lists no address.
   const all = [...new Set([...machine.names, ...settings.servingNames, settings.nodeName])].toSorted();
   const names = { ip: all.filter((name) => isIP(name) !== 0), dns: all.filter((name) => isIP(name) === 0) };
   const wanted = { signerName: settings.servingSignerName, usages: servingUsages, names };

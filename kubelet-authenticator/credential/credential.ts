@@ -43,7 +43,7 @@ type Answer = { readonly kind: 'credential'; readonly credential: Credential; re
 
 export type Work = (current: Credential | undefined, until: number) => Promise<Progress>;
 
-/** A renewal blocks client-go, and with it the kubelet, for this long. With its overhead a call stays below five seconds. */
+/** A renewal blocks client-go, and with it the kubelet, for at most this long. The whole call stays below five seconds. */
 const briefMilliseconds = 3_500;
 
 export async function presentCredential(
@@ -60,7 +60,7 @@ export async function presentCredential(
     return { kind: 'credential', credential, askAgainAt: credential.renewAt };
 
   const until = started + (credential === undefined ? patienceMilliseconds : briefMilliseconds);
-  const progress = await work(obtainNext, credential, until, dependencies);
+  const progress = await tryToObtain(obtainNext, credential, until, dependencies);
   if (progress.kind === 'issued') {
     const { renewAt } = progress.credential;
     return { kind: 'credential', credential: progress.credential, askAgainAt: notInPast(renewAt, dependencies.now()) };
@@ -77,15 +77,15 @@ export async function presentCredential(
 }
 
 /** An error while the next certificate is obtained must not prevent the use of the present one. */
-async function work(
+async function tryToObtain(
   obtainNext: Work,
   current: Credential | undefined,
   until: number,
   { now }: Dependencies,
 ): Promise<Progress> {
   try {
-    const working = obtainNext(current, until);
-    return await (current === undefined ? working : Promise.race([working, timeout(until - now() + 500, now)]));
+    const obtaining = obtainNext(current, until);
+    return await (current === undefined ? obtaining : Promise.race([obtaining, timeout(until - now() + 500, now)]));
   } catch (error) {
     const message = errorMessage(error);
     const configured = error instanceof UnsafeFileError || (error instanceof Error && error.name === 'LoginError');
@@ -109,7 +109,7 @@ function timeout(milliseconds: number, now: () => number): Promise<Progress> {
   });
 }
 
-/** At least five seconds ahead: with a moment in the past client-go would call the plugin for every request. */
+/** Returns a moment at least five seconds ahead: with a moment in the past client-go would call the plugin for every request. */
 function notInPast(moment: number, now: number): number {
   return Math.max(moment, now + 5_000);
 }
@@ -144,7 +144,7 @@ export function loadCredential(
   return { oldKeyPem };
 }
 
-/** What a certificate of this slot must be now. */
+/** What a usable certificate of this slot must have now. */
 export function expectationOf(settings: Settings, slot: Slot, dependencies: Dependencies, names: Names): Expectation {
   const issuers = slot.name === 'client' ? readIssuers(settings, dependencies) : undefined;
   return { subject: nodeSubject(settings.nodeName), now: dependencies.now(), issuers, names };

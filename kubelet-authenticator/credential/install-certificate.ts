@@ -10,7 +10,7 @@ import { removeBootstrapToken } from '../request/login.ts';
 import type { Attempt } from './attempt.ts';
 import { expectationOf } from './credential.ts';
 
-/** A problem: the certificate cannot be used. */
+/** The problem says why the certificate cannot be used. */
 export function installCertificate({ spec, state }: Attempt, pem: string): Result<Credential, string> {
   const { settings, slot, wanted, provider, dependencies } = spec;
   const { now, log } = dependencies;
@@ -37,7 +37,7 @@ export function installCertificate({ spec, state }: Attempt, pem: string): Resul
   return checked;
 }
 
-/** Only where the node renews with its certificate: otherwise the next request needs the same token. */
+/** The caller checks that the node renews with its certificate: otherwise the next request needs the token. */
 function discardBootstrapToken(file: string, log: (line: string) => void): void {
   try {
     if (removeBootstrapToken(file)) log(`removed the bootstrap token, which is not needed any more: ${file}`);

@@ -27,7 +27,7 @@ export function nextTry(attempt: Attempt, reason: string, object: JsonObject): P
       return mayChangeKey ? { keyPem: newKey(spec.settings.keyKind), keysGivenUp: state.keysGivenUp + 1 } : undefined;
     }
     case 'TofuReuse': {
-      // The certificate expired during a renewal: the machine is registered with one of the two keys, unknown which.
+      // The certificate expired during a renewal: the machine is registered with one of the two keys.
       const { oldKeyPem } = cached;
       if (attempt.triedOldKey || oldKeyPem === undefined || oldKeyPem === state.keyPem) return undefined;
       attempt.triedOldKey = true;

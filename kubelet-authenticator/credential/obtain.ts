@@ -86,9 +86,9 @@ async function tryOnce(attempt: Attempt, until: number): Promise<Progress | 'aga
   }
   // Crash from here on: the request stays in the cluster, and the next run reads its decision.
   const { request } = submitted;
-  const followed = await awaitDecision(attempt, request, submitted.object, until);
-  if (followed === 'stale') return replaceStaleRequest(attempt, request);
-  const { object, decision } = followed;
+  const answer = await awaitDecision(attempt, request, submitted.object, until);
+  if (answer === 'stale') return replaceStaleRequest(attempt, request);
+  const { object, decision } = answer;
   switch (decision.kind) {
     case 'certificate': {
       const installed = installCertificate(attempt, decision.pem);
@@ -101,7 +101,7 @@ async function tryOnce(attempt: Attempt, until: number): Promise<Progress | 'aga
   }
 }
 
-/** The request with evidence that the machine makes now, on disk. */
+/** Makes a request with fresh evidence, and writes it to disk. */
 async function prepareRequest(attempt: Attempt): Promise<PendingRequest> {
   const { spec, state } = attempt;
   const now = spec.dependencies.now();
@@ -111,7 +111,7 @@ async function prepareRequest(attempt: Attempt): Promise<PendingRequest> {
   return request;
 }
 
-/** Reads the object until it is decided, its evidence is too old, or the time is over. */
+/** Reads the object until it is decided, its evidence is too old (`stale`), or `until`. */
 async function awaitDecision(
   { spec, state, cluster }: Attempt,
   request: PendingRequest,
@@ -136,7 +136,7 @@ async function awaitDecision(
 
 /**
  * An approver refuses evidence that is too old, so an undecided request is replaced when its evidence expires. A requester
- * cannot withdraw a request: if no approver answers at all, each one stays twice as long as the one before it.
+ * cannot withdraw a request: if no approver answers at all, each request stays twice as long as the one before it.
  */
 function replacementTime({ createdAt, staleAt }: PendingRequest, unanswered: number): number {
   return createdAt + Math.max(staleAt - createdAt, Math.min(hour, (staleAt - createdAt) * 2 ** unanswered));
@@ -187,7 +187,7 @@ function afterRefusal(
   return 'again';
 }
 
-/** After 1, 2, 4 … 60 minutes. On disk, since the kubelet calls the plugin again at once. */
+/** The next request is sent after 1, 2, 4 … 60 minutes. The time is on disk, since the kubelet calls the plugin again at once. */
 function backOff(attempt: Attempt, message: string): Progress {
   const refusals = attempt.state.refusals + 1;
   const until = attempt.spec.dependencies.now() + Math.min(hour, minute * 2 ** (refusals - 1));
@@ -195,15 +195,15 @@ function backOff(attempt: Attempt, message: string): Progress {
   return { kind: 'refused', message, askAgainAt: until };
 }
 
-/** Temporary faults are thrown. They are retried every second, and each distinct one is logged once. */
+/** `work` throws temporary faults. It is retried every second; a fault is logged if it differs from the last one. */
 async function retryFaults<T>(attempt: Attempt, until: number, work: () => Promise<T>): Promise<T> {
   const { now, log } = attempt.spec.dependencies;
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      const lasting = error instanceof CacheWriteError || error instanceof LoginError;
-      if (lasting || now() + 2_000 >= until) throw error;
+      const isPermanent = error instanceof CacheWriteError || error instanceof LoginError;
+      if (isPermanent || now() + 2_000 >= until) throw error;
       const why = errorMessage(error);
       if (why !== attempt.lastFault) log(`trying again: ${why}`);
       attempt.lastFault = why;

@@ -3,8 +3,8 @@
  * it against the machine. Certificate and key are in one file, which is both `tlsCertFile` and `tlsPrivateKeyFile`: the
  * kubelet reloads it when it is replaced and never sees one without the other.
  *
- * The kubelet's own way (`serverTLSBootstrap`) does not need this program. Such a request carries no evidence: it proves
- * only that its sender has the node's client certificate.
+ * With `serverTLSBootstrap` the kubelet requests the certificate itself and does not need this program. Its request carries no
+ * evidence: it proves only that its sender has the node's client certificate.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadCredential, presentCredential } from './credential.ts';
@@ -14,10 +14,10 @@ import { servingSpec } from './certificate-spec.ts';
 import type { ServingSettings } from './certificate-spec.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
-/** Duration of one attempt: `--once` then ends, `--watch` logs the result and waits for the next attempt. */
+/** The longest time for one attempt. Then `--once` ends; `--watch` logs the result and waits for the next attempt. */
 const attemptMilliseconds = 120_000;
 
-/** The client certificate comes first: the signer issues a serving certificate only to the node itself. */
+/** Obtains the client certificate first: the signer issues a serving certificate only to the node itself. */
 export async function keepServing(
   settings: ServingSettings,
   clientWork: Work,
@@ -31,7 +31,7 @@ export async function keepServing(
   return obtain(spec, credential, dependencies.now() + attemptMilliseconds);
 }
 
-/** Until `signal`. Errors are logged and do not end it: the kubelet keeps serving with the certificate it has. */
+/** Runs until `signal`. An error is logged and does not end it: the kubelet keeps serving with the certificate it has. */
 export async function watchServing(
   settings: ServingSettings,
   clientWork: Work,
@@ -48,7 +48,7 @@ export async function watchServing(
       dependencies.log(errorMessage(error));
       next = dependencies.now() + 30_000;
     }
-    // In steps of a minute, since a timer does not advance while the machine is suspended.
+    // Sleeps at most a minute at a time, since a timer does not advance while the machine is suspended.
     while (!signal.aborted && dependencies.now() < next)
       await sleep(Math.max(1, Math.min(60_000, next - dependencies.now())), undefined, { signal }).catch(() => {});
   }

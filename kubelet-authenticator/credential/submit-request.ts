@@ -9,7 +9,7 @@ import type { PendingRequest } from './work.ts';
 
 type Submitted =
   | { readonly kind: 'created'; readonly request: PendingRequest; readonly object: JsonObject }
-  /** The cluster does not have this request, and sending it again would not help. A new one is needed. */
+  /** The cluster does not have this request, and sending it again would not help: the node must make a new one. */
   | { readonly kind: 'lost' }
   /** The API server refuses the login, so another login may succeed. */
   | { readonly kind: 'loginRefused'; readonly message: string }
@@ -26,12 +26,12 @@ export async function submitRequest(
   let answer = resumed
     ? await cluster.get(request.name, until)
     : await cluster.create(requestObject(request, wanted), until);
-  // The last run died before it sent the request, or the object was deleted since: sending the same bytes corrects both.
+  // The last run died before it sent the request, or the object was deleted: in both cases the same bytes are sent again.
   if (resumed && !answer.ok && answer.why === 'NotFound') {
     if (dependencies.now() >= request.staleAt) return { kind: 'lost' };
     answer = await cluster.create(requestObject(request, wanted), until);
   }
-  // A create whose answer was lost did take effect.
+  // The object exists: for example, an earlier create took effect, but its answer was lost.
   if (!answer.ok && answer.why === 'Conflict') answer = await cluster.get(request.name, until);
 
   if (answer.ok) {
@@ -66,13 +66,13 @@ function isOurs(object: JsonObject, request: PendingRequest, signerName: string,
   );
 }
 
-/** The API server's name for this node. A later run compares it, in case another user has taken the object's name. */
+/** Records the user name that the API server has for this node. A later run checks that the object still has it. */
 function recordUsername(attempt: Attempt, request: PendingRequest, object: JsonObject): PendingRequest {
   const { username } = objectOf(object['spec']);
   if (request.username !== undefined || typeof username !== 'string' || username === '') return request;
-  const named = { ...request, username };
-  update(attempt, { request: named });
-  return named;
+  const withUsername = { ...request, username };
+  update(attempt, { request: withUsername });
+  return withUsername;
 }
 
 function describeLogin({ as, username }: Login): string {

@@ -12,18 +12,18 @@ import type { Settings } from '../settings/settings.ts';
 
 export interface WorkState {
   readonly version: 1;
-  /** Digest of the settings that determine the certificate. With other settings the request would yield another one. */
+  /** Digest of the settings that determine the certificate. With other settings the signer would issue another certificate. */
   readonly purpose: string;
   readonly keyPem: string;
   readonly request?: PendingRequest | undefined;
-  /** Consecutive requests without a decision; refusals; requests sent at once after a refusal; keys that were replaced. */
+  /** Counts of consecutive requests without a decision, of refusals, of requests sent at once after a refusal, and of replaced keys. */
   readonly unanswered: number;
   readonly refusals: number;
   readonly retries: number;
   readonly keysGivenUp: number;
   /** The version of evidence that the approver accepts, if a refusal named one. */
   readonly evidenceVersion?: string;
-  /** After a refusal: no request before this moment. */
+  /** After a refusal the node sends no request before `until`. */
   readonly backoff?: { readonly until: number; readonly message: string } | undefined;
 }
 

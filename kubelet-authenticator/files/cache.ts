@@ -2,9 +2,9 @@
  * The files of a certificate (`client`, `serving`): the current one with its key, a copy of it, and the work file of the next
  * one. All are 0600 in a directory of mode 0700.
  *
- * After a crash, a SIGKILL or on a full disk each file is complete, old or new: it is written beside, flushed and renamed, and
- * the directory is flushed. Certificate and key are in one file, so they always belong together. The copy helps where a rename
- * does not: a bad block, an editor, `> client.pem`. It is written first.
+ * After a crash, a SIGKILL or on a full disk each file is complete, old or new: a temporary file is written, flushed and renamed,
+ * and the directory is flushed. Certificate and key are in one file, so they always belong together. The copy helps where a rename
+ * does not: a bad block, an editor, `> client.pem`. The copy is written first.
  *
  * Other users cannot write there: see own-files.ts.
  *
@@ -66,7 +66,7 @@ export function writeCredential(slot: Slot, stored: StoredCredential): void {
 export function makeDirectory(slot: Slot): void {
   const { directory } = slot;
   checkOwnPlace(directory);
-  writing(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }));
+  withWriteErrors(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }));
   const unsafe = unsafeDirectory(slot);
   if (unsafe !== undefined) throw unsafe;
 }
@@ -87,7 +87,7 @@ export function tidy({ directory, name }: Slot): void {
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(name) || !entry.endsWith(temporarySuffix)) continue;
     const file = join(directory, entry);
-    writing(file, () => removeFile(file));
+    withWriteErrors(file, () => removeFile(file));
   }
 }
 
@@ -102,8 +102,8 @@ function encodeCredential({ certificatePem, keyPem, issuedAt }: StoredCredential
 
 function decodeCredential(text: string): Result<StoredCredential, string> {
   const certificates = pemBlocks(text, 'CERTIFICATE');
-  const [keyPem, ...more] = pemBlocks(text, 'PRIVATE KEY');
-  if (keyPem === undefined || more.length > 0 || certificates.length === 0)
+  const [keyPem, ...otherKeys] = pemBlocks(text, 'PRIVATE KEY');
+  if (keyPem === undefined || otherKeys.length > 0 || certificates.length === 0)
     return { ok: false, problem: 'holds no certificate with its key' };
   const [line = ''] = text.split('\n', 1);
   const issuedAt = line.startsWith(issuedAtPrefix) ? Date.parse(line.slice(issuedAtPrefix.length)) : Number.NaN;
@@ -129,7 +129,7 @@ export function readText(file: string): Result<string | undefined, string> {
 /** All processes use the same temporary name: only the process with the lock writes. */
 export function replaceFile(file: string, text: string): void {
   const temporary = `${file}${temporarySuffix}`;
-  writing(file, () => {
+  withWriteErrors(file, () => {
     removeFile(temporary);
     writeNewFile(temporary, text, 0o600);
     renameSync(temporary, file);
@@ -155,7 +155,7 @@ export function flushDirectory(directory: string): void {
   }
 }
 
-function writing(file: string, work: () => void): void {
+function withWriteErrors(file: string, work: () => void): void {
   try {
     work();
   } catch (error) {

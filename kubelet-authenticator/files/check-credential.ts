@@ -35,7 +35,7 @@ export const noNames: Names = { ip: [], dns: [] };
 
 export interface Unusable {
   readonly why: string;
-  /** Only if the key is usable for another request. */
+  /** Set only if the key is usable for another request. */
   readonly keyPem?: string | undefined;
 }
 
@@ -77,9 +77,9 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
 }
 
 /**
- * 70 to 80 % of the lifetime after the certificate was received. The end would be too late, since client-go calls only then.
- * The jitter comes from the certificate's hash, so the nodes of a pool renew at different times and every call of one node
- * returns the same moment.
+ * 70 to 80 % of the lifetime after the certificate was received. A renewal at the end would be too late, since
+ * client-go does not call before it. The jitter comes from the certificate's hash, so the nodes of a pool renew at different times
+ * and every call of one node returns the same moment.
  */
 export function renewalMoment({ leaf, notBefore, notAfter, issuedAt }: Omit<Credential, 'renewAt'>): number {
   // The recorded time may be wrong if the clock was wrong then.
@@ -94,12 +94,12 @@ function isIssuedBy(
   others: readonly X509Certificate[],
   issuers: readonly X509Certificate[],
 ): boolean {
-  const made = (issuer: X509Certificate, subject: X509Certificate): boolean =>
+  const hasIssued = (issuer: X509Certificate, subject: X509Certificate): boolean =>
     issuer.ca && subject.checkIssued(issuer) && subject.verify(issuer.publicKey);
   let current = leaf;
   for (const next of [...others, undefined]) {
-    if (issuers.some((issuer) => made(issuer, current))) return true;
-    if (next === undefined || !made(next, current)) return false;
+    if (issuers.some((issuer) => hasIssued(issuer, current))) return true;
+    if (next === undefined || !hasIssued(next, current)) return false;
     current = next;
   }
   return false;

@@ -58,7 +58,7 @@ function tryLock(file: string, mayTruncate = true): Lock | undefined {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(file, { timeout: 0 });
-    // Without a journal on disk, so that the lock works on a full disk.
+    // The journal is in memory, so that the lock works on a full disk.
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
     const held = database;
     return { release: () => held.close() };

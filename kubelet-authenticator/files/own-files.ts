@@ -33,7 +33,7 @@ const writableByOthers = 0o022;
 const sticky = 0o1000;
 const maxLinks = 40;
 
-/** For an existing folder of secrets. Throws UnsafeFileError or the file system's error. */
+/** Checks an existing folder of secrets. Throws UnsafeFileError or the file system's error. */
 export function checkOwnDirectory(directory: string): void {
   const real = walk(directory);
   const found = lstatSync(real);
@@ -69,7 +69,7 @@ export function readGivenFile(path: string): string {
   return readOpen(path, openSync(path, constants.O_RDONLY), () => {});
 }
 
-/** For a file that only this program creates, in a checked directory. It must not be a symbolic link. */
+/** Reads a file that only this program creates, in a checked directory. It must not be a symbolic link. */
 export function readCacheFile(path: string): string {
   let descriptor: number;
   try {

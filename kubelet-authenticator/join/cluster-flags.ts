@@ -1,4 +1,4 @@
-/** The flags that say which cluster to join: address or discovery file, tokens, pins. */
+/** The flags that name the cluster to join: address or discovery file, tokens, pins. */
 import { dirname, resolve } from 'node:path';
 import { parseBootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
@@ -13,7 +13,7 @@ import type { DiscoveryDependencies } from './server-calls.ts';
 import { configuration, unreadable, usage } from './stop.ts';
 import type { Stop } from './stop.ts';
 
-/** What flags may refer to on this machine. */
+/** What flags refer to on this machine: files, the host name, this program. */
 export interface FlagDependencies {
   readText(path: string): string;
   hostname(): string;
@@ -29,25 +29,25 @@ interface Tokens {
 }
 
 export function tokensOf(flags: JoinFlags, dependencies: FlagDependencies): Result<Tokens, Stop> {
-  let both = flags.token;
+  let shared = flags.token;
   const file = flags['token-file'];
   if (file !== undefined) {
-    if (both !== undefined) return usage('--token and --token-file cannot both be set');
+    if (shared !== undefined) return usage('--token and --token-file cannot both be set');
     try {
-      both = dependencies.readText(file).trim();
+      shared = dependencies.readText(file).trim();
     } catch (error) {
       return unreadable(file, error);
     }
   }
-  const login = flags['tls-bootstrap-token'] ?? both;
+  const login = flags['tls-bootstrap-token'] ?? shared;
   // Discovery by file needs no token of its own.
-  const discovery = flags['discovery-token'] ?? both ?? (flags['discovery-file'] === undefined ? undefined : login);
+  const discovery = flags['discovery-token'] ?? shared ?? (flags['discovery-file'] === undefined ? undefined : login);
   if (login === undefined || discovery === undefined)
     return usage('discovery.bootstrapToken.token: Invalid value: "": the bootstrap token is missing: --token');
-  const [first, second] = [parseBootstrapToken(discovery), parseBootstrapToken(login)];
-  if (!first.ok) return usage(first.problem);
-  if (!second.ok) return usage(second.problem);
-  return success({ discovery: first.value, login: second.value });
+  const [parsedDiscovery, parsedLogin] = [parseBootstrapToken(discovery), parseBootstrapToken(login)];
+  if (!parsedDiscovery.ok) return usage(parsedDiscovery.problem);
+  if (!parsedLogin.ok) return usage(parsedLogin.problem);
+  return success({ discovery: parsedDiscovery.value, login: parsedLogin.value });
 }
 
 export function discoveryOf(
@@ -63,7 +63,7 @@ export function discoveryOf(
     if (endpoint !== undefined || hashes.length > 0 || unsafe)
       return usage('bootstrapToken and file cannot both be set: --discovery-file already names the server and its CA');
     const entry = entryOf(file, dependencies);
-    return entry.ok ? success((to) => discoverByFile({ entry: entry.value, loginToken: login }, to)) : entry;
+    return entry.ok ? success((io) => discoverByFile({ entry: entry.value, loginToken: login }, io)) : entry;
   }
   if (endpoint === undefined) return usage('which cluster? give <host:port> or --discovery-file');
   if (!isEndpoint(endpoint)) return usage('the address is <host>:<port>, such as 10.0.0.10:6443 or [2001:db8::1]:6443');
@@ -78,7 +78,7 @@ export function discoveryOf(
       '--discovery-token-ca-cert-hash and --discovery-token-unsafe-skip-ca-verification contradict each other',
     );
   const wanted = { endpoint, discoveryToken: discovery, loginToken: login, pins: pins.value };
-  return success((to) => discoverByToken(wanted, to));
+  return success((io) => discoverByToken(wanted, io));
 }
 
 /** The server and the CA of a discovery file. Its other content, such as users, is ignored. */

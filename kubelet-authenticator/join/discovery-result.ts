@@ -3,17 +3,17 @@ import type { Result } from '../../core/outcome/result.ts';
 
 export type DiscoveryRefusal =
   | 'NotSetUp' // the cluster has no cluster-info that anonymous users may read
-  | 'TokenUnknown' // of another cluster, expired, or deleted
-  | 'TokenCannotSign' // valid, but without the usage "signing"
-  | 'TokenCannotLogIn' // expired meanwhile, or without the usage "authentication"
-  | 'SignatureInvalid' // another token secret, or a changed ConfigMap
+  | 'TokenUnknown' // the token is of another cluster, expired, or deleted
+  | 'TokenCannotSign' // the token is valid, but without the usage "signing"
+  | 'TokenCannotLogIn' // the token expired meanwhile, or is without the usage "authentication"
+  | 'SignatureInvalid' // the token has another secret, or the ConfigMap was changed
   | 'ClusterInfoMalformed'
-  | 'CaNotPinned' // signed by a holder of the token, but with another CA than the pinned one
-  | 'ServerNotTrusted' // the server has no certificate of the pinned CA
+  | 'CaNotPinned' // a holder of the token signed it, but it names another CA than the pinned one
+  | 'ServerNotTrusted' // the pinned CA did not issue the server's certificate
   | 'ClusterInfoChanged' // the API server has another cluster-info than the one that was read first
   | 'Unreachable'; // temporary: the only refusal that another try may change
 
-/** `message`: kubeadm's words. `hint`: what the operator can do. */
+/** `message`: in kubeadm's words. `hint`: what the operator can do. */
 export type Discovery<T> = Result<
   T,
   { readonly why: DiscoveryRefusal; readonly message: string; readonly hint: string | undefined }

@@ -2,10 +2,10 @@
  * Finds the cluster and verifies its identity: discovery as `kubeadm join` does it, without kubeadm.
  *
  *   1. read kube-public/cluster-info from a server that is not verified yet: at most 1.5 MiB, the kubeconfig at most 64 KiB
- *   2. check the token's signature over the kubeconfig: a holder of the token made it
+ *   2. check the signature over the kubeconfig: only a holder of the token can make it
  *   3. compare its CA with the pinned hashes: the signature is not enough, since every node of a pool knows the token
- *   4. read it again over TLS that only a pinned CA can answer: other bytes mean that the first read was intercepted
- *   5. only now parse the kubeconfig. Before, its CA is found by a pattern, since a parser is a larger target of attacks
+ *   4. read it again over TLS, trusting only the pinned CAs: other bytes mean that the first read was intercepted
+ *   5. only now parse the kubeconfig. Until then a pattern finds its CA, since a parser is easier to attack
  *   6. send the token, over the verified connection only, and check that it can log in
  *
  * A refusal is a value with a code and kubeadm's words. A server that does not answer is called again until the time is over.
@@ -77,7 +77,7 @@ export async function discoverByFile(
   return checkLogin({ url: entry.server, trusted, dependencies }, loginToken, { ...entry, caPem: trusted });
 }
 
-/** PEM: the pinned certificates only, or all of them if the operator skips CA verification. */
+/** The pinned certificates of the bundle in PEM, or all of them if the operator skips CA verification. */
 function pinnedIn(bundle: string, pins: readonly string[]): Discovery<string> {
   const certificates = caCertificates(bundle);
   if (!certificates.ok)
@@ -96,8 +96,8 @@ function pinnedIn(bundle: string, pins: readonly string[]): Discovery<string> {
 }
 
 /**
- * A missing signature has several causes. With pinned hashes the server can still be verified, and only then does it get
- * the token, to learn whether the token is valid.
+ * A missing signature has several causes. If the operator gave hashes, the server is verified with them and gets the token, to
+ * learn whether the token is valid. A server that is not verified never gets the token.
  */
 async function explainMissingSignature(
   server: Server,
@@ -118,7 +118,7 @@ async function explainMissingSignature(
   return refuse(
     'TokenCannotSign',
     `token id ${quoted(token.id)} is valid, but there is no signature of it in the cluster-info ConfigMap`,
-    // The API server caches a login for ten seconds.
+    // The API server caches a login for ten seconds, so a token that has just expired may still log in.
     'its Secret lacks usage-bootstrap-signing: "true", or kube-controller-manager runs without bootstrapsigner, or it has just expired',
   );
 }

@@ -40,7 +40,7 @@ export function placesOf(directory: string) {
   };
 }
 
-/** In the order of writing. */
+/** The files, in the order in which they are written. */
 export function joinFiles(
   settings: Settings,
   caPem: string,
@@ -50,7 +50,7 @@ export function joinFiles(
 ): readonly JoinFile[] {
   const places = placesOf(directory);
   return [
-    // Not in the kubeconfig: every reader of that file could request certificates for other node names with the token.
+    // The token is not in the kubeconfig: with it every reader of that file could request certificates for other node names.
     {
       path: places.bootstrapCredentials,
       mode: 0o600,
@@ -96,7 +96,7 @@ function kubeletKubeconfig(
   });
 }
 
-/** For the kubelet's --config-dir. Contains only what the plugin requires. */
+/** A drop-in for the kubelet's --config-dir, with only the settings that the plugin requires. */
 function kubeletDropIn(settings: Settings, serving: ServingWay, caFile: string): string {
   return json({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',

@@ -34,7 +34,7 @@ export function processDependencies(): JoinDependencies {
     log: (line) => err(`kubelet-authenticator: ${line}\n`),
     readText: readGivenFile,
     hostname,
-    // A single executable: its own path (argv[1] is only the word in the command line). Otherwise the script that Node runs.
+    // For a single executable its own path, since argv[1] is only the word in the command line. Otherwise the script that Node runs.
     program: isSea() ? process.execPath : resolve(process.argv[1] ?? process.execPath),
     sleep: (milliseconds) => sleep(milliseconds),
     monotonic: () => performance.now(),
@@ -71,19 +71,19 @@ export async function joinCommand(
     log: (line) => given.log(oneLine(line)),
   };
   const plan = planOf(argv, dependencies);
-  let ended: Result<string, Stop>;
-  if (!plan.ok) ended = plan;
-  else ended = plan.value === undefined ? success(joinHelp) : await join(plan.value, dependencies);
-  if (ended.ok) {
-    dependencies.out(ended.value);
+  let result: Result<string, Stop>;
+  if (!plan.ok) result = plan;
+  else result = plan.value === undefined ? success(joinHelp) : await join(plan.value, dependencies);
+  if (result.ok) {
+    dependencies.out(result.value);
     return joinExits.ok;
   }
-  const { exit, message, hint } = ended.problem;
+  const { exit, message, hint } = result.problem;
   for (const line of [message, hint]) if (line !== undefined) dependencies.err(`kubelet-authenticator: ${line}\n`);
   return exit;
 }
 
-/** The text to print. */
+/** Returns the text to print. */
 async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Result<string, Stop>> {
   const { force } = plan;
   const limited = (milliseconds: number): number => Math.min(milliseconds, plan.timeoutSeconds * 1_000);
@@ -105,7 +105,7 @@ async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Res
   if (!settings.ok) return settings;
 
   const files = joinFiles(settings.value, caPem, plan.loginToken, plan.serving, plan);
-  if (plan.dryRun) return success(files.map(shown).join(''));
+  if (plan.dryRun) return success(files.map(fileText).join(''));
   try {
     const existing = force ? [] : conflicts(files);
     if (existing.length > 0)
@@ -122,7 +122,7 @@ async function join(plan: JoinPlan, dependencies: JoinDependencies): Promise<Res
   return success(nextSteps(settings.value, plan, dependencies));
 }
 
-/** The kubelet's flags. The command does not start the kubelet. */
+/** Tells the operator how to start the kubelet. The command does not start it. */
 function nextSteps({ nodeName }: Settings, { directory, serving }: JoinPlan, dependencies: JoinDependencies): string {
   const { kubeconfig, dropIn } = placesOf(directory);
   const override = nodeName === dependencies.hostname().toLowerCase() ? '' : ` --hostname-override=${nodeName}`;
@@ -135,6 +135,6 @@ and without --bootstrap-kubeconfig: with it the kubelet would request its certif
 `;
 }
 
-function shown({ path, mode, text, secret }: JoinFile): string {
+function fileText({ path, mode, text, secret }: JoinFile): string {
   return `# ${path} (${mode.toString(8).padStart(4, '0')})\n${secret === true ? '# (the bootstrap token)\n' : text}\n`;
 }

@@ -1,4 +1,4 @@
-/** Calls of one server during discovery: repeated until it answers or the time is over. */
+/** Calls to one server during discovery. A call is repeated until the server answers or the time is over. */
 import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { success } from '../../core/outcome/result.ts';
@@ -7,7 +7,7 @@ import { refuse } from './discovery-result.ts';
 import type { Discovery } from './discovery-result.ts';
 
 export interface DiscoveryDependencies {
-  /** `caPem` undefined: the server is not verified, so the call must not contain a secret. */
+  /** `caPem` undefined: the server is not verified, so the call must not contain a secret. Rejects with Node's error if there is no answer. */
   call(server: string, caPem: string | undefined, call: DiscoveryCall): Promise<DiscoveryAnswer>;
   /** Progress, for the operator at the terminal. */
   log(line: string): void;
@@ -21,7 +21,7 @@ export interface DiscoveryCall {
   readonly body?: JsonObject;
   readonly bearer?: string;
 }
-/** `undefined` text: longer than `maxAnswerBytes`. Throws when there was no answer; then `code` is Node's. */
+/** `text` is undefined if it is longer than `maxAnswerBytes`. */
 export interface DiscoveryAnswer {
   readonly status: number;
   readonly text: string | undefined;
@@ -50,7 +50,7 @@ export interface Server {
   readonly dependencies: DiscoveryDependencies;
 }
 
-/** The first answer with a status below 500, other than 429. */
+/** Returns the first answer with a status below 500, other than 429. */
 export async function callServer(
   { url, trusted, dependencies }: Server,
   call: DiscoveryCall,

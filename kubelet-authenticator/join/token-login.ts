@@ -12,7 +12,7 @@ import type { DiscoveryAnswer, Server } from './server-calls.ts';
 export const newTokenHint =
   'create a new one: countersign token create, or kubeadm token create on a control-plane node';
 
-/** The warnings. Sends the token, so the server must be verified. */
+/** Returns warnings. It sends the token, so the server must be verified. */
 export async function logIn(
   server: Server & { readonly trusted: string },
   token: BootstrapToken,

@@ -30,8 +30,8 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
 
     async describe() {
       const [zone, instanceId, ...names] = await Promise.all([
-        present(imds, 'meta-data/placement/availability-zone'),
-        present(imds, 'meta-data/instance-id'),
+        readRequired(imds, 'meta-data/placement/availability-zone'),
+        readRequired(imds, 'meta-data/instance-id'),
         imds.read('meta-data/local-ipv4'),
         imds.read('meta-data/local-hostname'),
       ]);
@@ -43,7 +43,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
     },
 
     async makeEvidence(question) {
-      const region = await present(imds, 'meta-data/placement/region');
+      const region = await readRequired(imds, 'meta-data/placement/region');
       const [claims, sts] = await Promise.all([readClaims(question.version, region), signToken(question, region)]);
       const { nonce, now } = question;
       return { data: JSON.stringify({ ...claims, sts, nonce }), staleAt: now + staleAfterMilliseconds };
@@ -52,10 +52,10 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
 
   /** The fields that identify the instance, by version of the evidence. */
   async function readClaims(version: string, region: string): Promise<object> {
-    if (version === 'aws/v1') return { v: 1, rsa2048: await present(imds, 'dynamic/instance-identity/rsa2048') };
+    if (version === 'aws/v1') return { v: 1, rsa2048: await readRequired(imds, 'dynamic/instance-identity/rsa2048') };
     const [account, instance] = await Promise.all([
-      present(imds, identityInfo).then(readAccount),
-      present(imds, 'meta-data/instance-id'),
+      readRequired(imds, identityInfo).then(readAccount),
+      readRequired(imds, 'meta-data/instance-id'),
     ]);
     return { v: 2, account, region, instance };
   }
@@ -64,7 +64,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
     const partition = partitionOf(region);
     if (partition === undefined) throw new Error(`region ${region} belongs to no known partition`);
     return sign({
-      credentials: readCredentials(await present(imds, identityCredentials)),
+      credentials: readCredentials(await readRequired(imds, identityCredentials)),
       region,
       host: `sts.${region}.${partition.dnsSuffix}`,
       id: `csr-attest/v1/${clusterName}/${binding(nonce)}`,
@@ -73,7 +73,7 @@ export function awsProvider(imds: Imds, sign: (proof: IdentityProof) => Promise<
   }
 }
 
-async function present(imds: Imds, path: string): Promise<string> {
+async function readRequired(imds: Imds, path: string): Promise<string> {
   const text = await imds.read(path);
   if (text === undefined || text === '') throw new Error(`the metadata service has no ${path}`);
   return text;

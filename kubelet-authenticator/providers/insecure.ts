@@ -2,7 +2,7 @@
 import { evidenceVersions } from '../settings/settings.ts';
 import type { NodeProviderPort } from './provider.ts';
 
-/** It does not expire, but a new request once an hour replaces one that was lost. */
+/** The evidence does not expire, but a new request once an hour replaces one that was lost. */
 const staleAfterMilliseconds = 3_600_000;
 
 export function insecureProvider(nodeName: string): NodeProviderPort {

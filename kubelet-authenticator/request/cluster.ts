@@ -13,7 +13,7 @@ import { LoginError } from './login.ts';
 import type { Login } from './login.ts';
 import { readOwnFile } from '../files/own-files.ts';
 
-/** Every call ends by `until`, or in ten seconds. Throws if it is unknown whether the call had an effect. */
+/** `create` and `get` end after ten seconds, or at `until` if that is earlier. They throw if the effect of the call is unknown. */
 export interface ClusterApi {
   create(object: object, until: number): Promise<ApiAnswer<JsonObject>>;
   get(name: string, until: number): Promise<ApiAnswer<JsonObject>>;
@@ -67,9 +67,9 @@ export function connectCluster(place: ClusterPlace, login: Login, now: () => num
           return;
         }
       } catch {
-        // Reported below.
+        // The next get reports it.
       }
-      // The caller gets the object again, and that call reports an error that persists, for example a 410 or 403.
+      // The caller gets the object again after this pause. If an error such as 410 or 403 persists, the get reports it.
       await sleep(Math.max(0, Math.min(1_000, until - now())));
     },
 

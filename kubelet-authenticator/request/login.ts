@@ -105,14 +105,14 @@ async function parse(text: string): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    // Perhaps YAML. Its reader is loaded only in this case.
+    // It may be YAML. The YAML reader is loaded only in this case.
   }
   const { readBoundedDocument } = await import('../../core/encoding/bounded-document.ts');
   const document = readBoundedDocument(text);
   return document.ok ? document.value : undefined;
 }
 
-/** The user of the current context, or the only one there is. */
+/** The user of the current context, or the only user in the file. */
 function userOf(kubeconfig: JsonObject): unknown {
   const [contexts, users] = [objectsOf(kubeconfig['contexts']), objectsOf(kubeconfig['users'])];
   const current = contexts.find(({ name }) => name === kubeconfig['current-context']);

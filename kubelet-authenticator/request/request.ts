@@ -29,7 +29,7 @@ export interface Wanted {
 }
 
 export interface MadeRequest {
-  /** Name of the object, a hash of the request: a repeated create conflicts with the first one and so finds it. */
+  /** Name of the object: a hash of the request, so that a repeated create conflicts with the object that exists. */
   readonly name: string;
   readonly text: string;
   readonly staleAt: number;
@@ -96,7 +96,7 @@ function generate(kind: NodeKeyKind): KeyObject {
   }
 }
 
-/** Without `key encipherment`, which the kubelet also requests for RSA keys: only RSA key exchange uses it, which TLS 1.3 removed. */
+/** The kubelet also requests `key encipherment` for RSA keys. Only RSA key exchange uses it, and TLS 1.3 has no RSA key exchange. */
 export const clientUsages: readonly string[] = ['digital signature', 'client auth'];
 export const servingUsages: readonly string[] = ['digital signature', 'server auth'];
 

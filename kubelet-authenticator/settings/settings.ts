@@ -70,7 +70,7 @@ export const settingFlags = {
   'key-kind': 'keyKind',
   'evidence-version': 'evidenceVersion',
 } as const satisfies Readonly<Record<string, keyof Settings>>;
-/** With those whose value is not a string. */
+/** Also the flags whose value is not a string. */
 const allFlags = {
   ...settingFlags,
   'serving-name': 'servingNames',

@@ -1,6 +1,6 @@
 /**
- * Two machines and one bootstrap token. With kubeadm alone the token is enough to become any node; here each machine gets only
- * its own name, even with evidence that it has copied from the other machine.
+ * Two machines and one bootstrap token. With kubeadm alone the token is enough to become any node. Here each machine gets only
+ * its own name, even if it copies the evidence of the other machine.
  */
 import { X509Certificate } from 'node:crypto';
 import { certificatePemIn, conditionIn, nameOf } from '../../csr-api/csr-object.ts';
@@ -23,8 +23,8 @@ import type { StandInAws, StandInMachine } from '../../aws/stand-in-aws.ts';
 
 export const hijackScenario: Scenario = {
   name: 'hijack',
-  summary: 'a bootstrap token in the wrong hands makes no other node: each machine gets its own name only',
-  proven: 'one token, two machines, and each has its own name only',
+  summary: 'a bootstrap token gives no machine the name of another: each gets a certificate only for its own name',
+  proven: 'one token, two machines, and each got a certificate only for its own name',
   onRealCluster: false,
   run,
 };
@@ -37,10 +37,10 @@ async function run(world: DemoWorld): Promise<void> {
   const { terminal } = world;
   terminal.heading('The machines');
   const aws = createStandInAws(clusterTag);
-  const [honest, thief] = [aws.launch(first), aws.launch(second)];
+  const [honest, attacker] = [aws.launch(first), aws.launch(second)];
   terminal.step('platform', `a stand-in for AWS in this process: ${aws.region}, account ${aws.account}`);
   terminal.step(first, honest.instanceId);
-  terminal.step(second, `${thief.instanceId}, taken over by an attacker`);
+  terminal.step(second, `${attacker.instanceId}, taken over by an attacker`);
 
   terminal.heading('The cluster');
   const cluster = configuration(aws);
@@ -49,9 +49,9 @@ async function run(world: DemoWorld): Promise<void> {
   try {
     terminal.step('CA, first uses', `${stack.caKeyId.slice(0, 25)}…, in this process only`);
     terminal.step('watch-relay', `approves ${signerName}`);
-    terminal.step('', 'when the machine proves which one it is');
+    terminal.step('', 'if the machine proves its identity');
     terminal.step('bootstrap token', `${bootstrapUser}, known to both machines`);
-    await playStory(play, honest, thief);
+    await playSteps(play, honest, attacker);
   } finally {
     await stack.close();
   }
@@ -64,35 +64,35 @@ interface Play {
   readonly world: DemoWorld;
 }
 
-async function playStory(play: Play, honest: StandInMachine, thief: StandInMachine): Promise<void> {
+async function playSteps(play: Play, honest: StandInMachine, attacker: StandInMachine): Promise<void> {
   const { terminal } = play.world;
   const fromToken = play.stack.node;
 
-  terminal.heading(`${second} overhears the proof of ${first}, and is faster`);
+  terminal.heading(`${second} copies the evidence of ${first}, and sends it first`);
   const asked = await askForCertificate(questionFor(first), proofOf(honest, first, play));
-  const overheard = { ...proofOf(honest, first, play), evidence: overhear(asked) };
-  terminal.step('proof', 'bound to one key, one name and one cluster');
-  await isDenied(play, first, overheard, 'AttestationInvalid');
+  const copied = { ...proofOf(honest, first, play), evidence: copyEvidence(asked) };
+  terminal.step('evidence', 'bound to one key, one name and one cluster');
+  await isDenied(play, first, copied, 'AttestationInvalid');
 
   terminal.heading(`${first} joins`);
   await isIssued(play, first, asked, fromToken);
 
-  terminal.heading(`${second} claims that name with a proof of its own`);
-  await isDenied(play, first, proofOf(thief, first, play), 'IdentityNotAllowed');
+  terminal.heading(`${second} requests the name ${first} with its own evidence`);
+  await isDenied(play, first, proofOf(attacker, first, play), 'IdentityNotAllowed');
 
-  terminal.heading(`An attacker who may tag instances gives ${second} that name too`);
-  play.aws.rename(thief.instanceId, first);
-  await isDenied(play, first, proofOf(thief, first, play), 'TofuNodeTaken');
-  play.aws.rename(thief.instanceId, second);
+  terminal.heading(`An attacker who may tag instances gives ${second} the name ${first} too`);
+  play.aws.rename(attacker.instanceId, first);
+  await isDenied(play, first, proofOf(attacker, first, play), 'TofuNodeTaken');
+  play.aws.rename(attacker.instanceId, second);
 
-  terminal.heading(`${second} shows the proof of ${first} again`);
-  await isDenied(play, first, overheard, 'AttestationInvalid');
+  terminal.heading(`${second} sends the evidence of ${first} again`);
+  await isDenied(play, first, copied, 'AttestationInvalid');
 
-  terminal.heading(`${second} asks under its own name`);
-  const own = await askForCertificate(questionFor(second), proofOf(thief, second, play));
-  await isIssued(play, second, own, fromToken, 'the certificate verifies: its own name it may have');
+  terminal.heading(`${second} requests a certificate for its own name`);
+  const own = await askForCertificate(questionFor(second), proofOf(attacker, second, play));
+  await isIssued(play, second, own, fromToken, 'the certificate verifies: this machine may have this name');
 
-  terminal.heading(`${first} renews, with a new key and as itself`);
+  terminal.heading(`${first} renews with its certificate and a new key`);
   const renewal = await askForCertificate(questionFor(first), proofOf(honest, first, play));
   const itself = play.stack.as(`system:node:${first}`);
   await isIssued(play, first, renewal, itself, 'the certificate verifies: the same machine, the same name');
@@ -104,7 +104,7 @@ async function isIssued(
   nodeName: string,
   asked: AskedCertificate,
   api: DemoStack['node'],
-  inShort?: string,
+  shortResult?: string,
 ): Promise<void> {
   const { terminal } = world;
   const question = questionFor(nodeName);
@@ -118,7 +118,7 @@ async function isIssued(
   terminal.step('certificate', `serial ${new X509Certificate(pem).serialNumber.toLowerCase()}`);
   const checks = await checkIssued(pem, await stack.trustBundle(), asked.privateKey, question);
   const verifies = checks.every(({ holds }) => holds);
-  if (verifies && inShort !== undefined) terminal.check(true, inShort);
+  if (verifies && shortResult !== undefined) terminal.check(true, shortResult);
   else for (const { holds, what } of checks) terminal.check(holds, what);
   if (!verifies) throw new DemoFailure('the certificate does not verify');
 }
@@ -197,14 +197,14 @@ function proofOf(machine: StandInMachine, nodeName: string, { aws, cluster }: Pl
   };
 }
 
-/** The copied evidence of another request, used for another key. */
-function overhear({ object }: AskedCertificate): NodeProof['evidence'] {
+/** Copies the evidence of another request, to use it for another key. */
+function copyEvidence({ object }: AskedCertificate): NodeProof['evidence'] {
   const { request } = object['spec'] as { readonly request: string };
   const [, block = ''] = Buffer.from(request, 'base64')
     .toString('latin1')
     .split(`-----BEGIN ${evidenceLabels.data}-----`);
-  const copied = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
-  return () => copied;
+  const data = Buffer.from(block.split('-----END')[0] ?? '', 'base64').toString('utf8');
+  return () => data;
 }
 
 function configuration({ account, region }: StandInAws): ClusterConfiguration {

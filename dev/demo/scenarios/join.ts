@@ -1,5 +1,5 @@
 /**
- * A machine joins and renews: the program that runs on nodes, in its own processes, called as the kubelet calls it.
+ * A machine joins and renews. kubelet-authenticator runs in processes of its own, called as the kubelet calls it.
  * The signing side, the platform and the front of the API server run in this process.
  */
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
@@ -27,8 +27,8 @@ import type { ClusterConfiguration } from '../../../core/configuration/model/clu
 
 export const joinScenario: Scenario = {
   name: 'join',
-  summary: 'a machine joins by proving itself: discovery, key, evidence, certificate, cache, renewal',
-  proven: 'the machine joined by its own proof, and renewed as itself',
+  summary: 'a machine proves its identity and joins: discovery, key, evidence, certificate, cache, renewal',
+  proven: 'the machine joined with its own evidence, and renewed with its certificate',
   onRealCluster: false,
   run,
 };
@@ -65,7 +65,7 @@ async function run(world: DemoWorld): Promise<void> {
     cleanups.push(front.close);
     terminal.step('API', `https://${front.endpoint} (a small stand-in), CA ${front.pin.slice(0, 23)}…`);
     terminal.step('watch-relay', `approves ${signerName}`);
-    terminal.step('', 'when the machine proves which one it is');
+    terminal.step('', 'if the machine proves its identity');
     terminal.step('bootstrap token', `${token.id}.…, as countersign token create makes it`);
 
     const folder = mkdtempSync(join(tmpdir(), 'countersign-demo-'));
@@ -76,9 +76,9 @@ async function run(world: DemoWorld): Promise<void> {
     await playDiscovery(play);
     const first = await playFirst(play);
     await playCached(play, first);
-    const moment = Date.parse(first.askAgainAt) - now();
-    ahead = moment + 1_000;
-    await playRenewal(play, first, moment);
+    const untilRenewal = Date.parse(first.askAgainAt) - now();
+    ahead = untilRenewal + 1_000;
+    await playRenewal(play, first, untilRenewal);
   } finally {
     for (const cleanup of cleanups.toReversed()) await cleanup();
   }
@@ -100,19 +100,19 @@ async function playDiscovery({ world: { terminal }, front, node, token, audience
   const hash = (pin: string): readonly string[] => ['--discovery-token-ca-cert-hash', pin];
   const args = ['join', front.endpoint, '--token-file', node.tokenFile, '--audience', audience, '--provider', 'aws'];
   const places = ['--node-name', nodeName, '--directory', node.directory, '--cache-dir', node.cache];
-  const whole = (pin: string): readonly string[] => [...args, ...hash(pin), ...places, '--command', node.program];
+  const withHash = (pin: string): readonly string[] => [...args, ...hash(pin), ...places, '--command', node.program];
   writeFileSync(node.tokenFile, tokenText(token), { mode: 0o600 });
 
   terminal.heading('kubelet-authenticator join, with the hash of another CA');
-  const refused = await node.start(whole(`sha256:${'0'.repeat(64)}`));
+  const refused = await node.start(withHash(`sha256:${'0'.repeat(64)}`));
   const [, message = '', why = ''] = /invalid: (.*) \[(\w+)\]$/m.exec(refused.stderr) ?? [];
   terminal.step(`exit code ${refused.code}`, why);
   terminal.step('', message.replace(/[0-9a-f]{48}(?=")/, '…'));
   if (refused.code !== 1 || why !== 'CaNotPinned') throw new DemoFailure(`it should be refused: ${refused.stderr}`);
   const calls = front.calls.length;
 
-  terminal.heading('kubelet-authenticator join, with the right one');
-  const joined = await node.start(whole(front.pin));
+  terminal.heading('kubelet-authenticator join, with the right hash');
+  const joined = await node.start(withHash(front.pin));
   if (joined.code !== 0) throw new DemoFailure(`join ended with ${joined.code}: ${joined.stderr}`);
   for (const path of joined.stderr.match(/(?<=wrote ).*/g) ?? [])
     terminal.step('wrote', `${path.slice(node.directory.length + 1)} (${mode(path)})`);
@@ -120,44 +120,44 @@ async function playDiscovery({ world: { terminal }, front, node, token, audience
   check(
     terminal,
     !kubeconfig.includes(token.secret),
-    'the token is in the file of the plugin alone, not in the kubelet’s',
+    'the token is only in the file of the plugin, not in the kubelet’s kubeconfig',
   );
-  const [login, stranger] = [`POST system:bootstrap:${token.id}`, 'GET a stranger'];
-  const inOrder = front.calls.slice(calls).join() === [stranger, stranger, login, login].join();
-  check(terminal, inOrder, 'the token was shown to a server that proved itself, and no certificate asked for yet');
+  const [login, anonymous] = [`POST system:bootstrap:${token.id}`, 'GET anonymous'];
+  const inOrder = front.calls.slice(calls).join() === [anonymous, anonymous, login, login].join();
+  check(terminal, inOrder, 'join sent the token only to the verified server, and requested no certificate');
 }
 
 async function playFirst(play: Play): Promise<PrintedCredential> {
   const { world, imds, node, clientCa, now } = play;
   const { terminal } = world;
   terminal.heading('The kubelet calls its credential plugin');
-  const credential = await called(play);
+  const credential = await callPlugin(play);
   for (const [index, path] of [...new Set(imds.answered)].entries())
     terminal.step(index === 0 ? 'evidence from' : '', path);
   await showRequest(play, credential, 'system:bootstrap:');
   const { certificatePem, keyPem } = credential;
   showChecks(terminal, await checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
-  terminal.step('kept in', `${node.cache.split('/').at(-1)}/client.pem (${mode(join(node.cache, 'client.pem'))})`);
-  terminal.step('asked again at', `${credential.askAgainAt}, ${share(credential, now())} of the way to its end`);
+  terminal.step('stored in', `${node.cache.split('/').at(-1)}/client.pem (${mode(join(node.cache, 'client.pem'))})`);
+  terminal.step('next call at', `${credential.askAgainAt}, after ${share(credential, now())} of the lifetime`);
   return credential;
 }
 
 async function playCached({ world: { terminal }, front, imds, node }: Play, first: PrintedCredential): Promise<void> {
-  terminal.heading('The kubelet starts again, and calls it again');
+  terminal.heading('The kubelet restarts, and calls the plugin again');
   const [calls, answered] = [front.calls.length, imds.answered.length];
   const started = performance.now();
   const again = await node.exec();
-  terminal.step('answer', `after ${Math.round(performance.now() - started)} ms, the start of Node included`);
-  check(terminal, again.text === first.text, 'the same to the byte, out of the cache');
+  terminal.step('answer', `after ${Math.round(performance.now() - started)} ms, including the start of Node`);
+  check(terminal, again.text === first.text, 'the same bytes, from the cache');
   check(terminal, front.calls.length === calls && imds.answered.length === answered, 'no service was called');
 }
 
-async function playRenewal(play: Play, first: PrintedCredential, moment: number): Promise<void> {
+async function playRenewal(play: Play, first: PrintedCredential, untilRenewal: number): Promise<void> {
   const { world, imds, clientCa, now } = play;
   const { terminal } = world;
-  terminal.heading(`${(moment / 3_600_000).toFixed(1)} hours later, by the clock of this demo`);
+  terminal.heading(`${(untilRenewal / 3_600_000).toFixed(1)} hours later, by the clock of this demo`);
   const before = imds.answered.length;
-  const renewed = await called(play);
+  const renewed = await callPlugin(play);
   await showRequest(play, renewed, 'system:node:');
   const { certificatePem, keyPem } = renewed;
   showChecks(terminal, await checkIssued(certificatePem, clientCa, createPrivateKey(keyPem), names, now()));
@@ -165,18 +165,18 @@ async function playRenewal(play: Play, first: PrintedCredential, moment: number)
   check(
     terminal,
     imds.answered.slice(before).some((path) => path.endsWith('security-credentials/ec2-instance')),
-    'and a new proof, for that key',
+    'and new evidence, for that key',
   );
   const left = new X509Certificate(first.certificatePem).validToDate.getTime() - now();
   check(
     terminal,
     left > 0,
-    `${(left / 3_600_000).toFixed(1)} h before the first one ends: time for a signing side that is down`,
+    `${(left / 3_600_000).toFixed(1)} h before the first certificate expires: time to repair the signing side`,
   );
 }
 
 /** If the plugin gives no certificate, the failure includes the signing side's warnings. */
-async function called({ node, stack }: Play): Promise<PrintedCredential> {
+async function callPlugin({ node, stack }: Play): Promise<PrintedCredential> {
   try {
     return await node.exec();
   } catch (error) {

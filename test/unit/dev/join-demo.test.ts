@@ -49,11 +49,11 @@ describe('the join demo', { timeout: 90_000 }, () => {
       expect.stringMatching(/^system:bootstrap:[a-z0-9]{6}$/),
       'system:node:demo-node-1',
     ]);
-    expect(text).toContain('✓ the same to the byte, out of the cache');
-    expect(text).toMatch(/asked again at +\S+Z, (70|7\d|80) % of the way to its end$/m);
+    expect(text).toContain('✓ the same bytes, from the cache');
+    expect(text).toMatch(/next call at +\S+Z, after (70|7\d|80) % of the lifetime$/m);
     expect(text).toContain('meta-data/identity-credentials/ec2/security-credentials/ec2-instance');
     expect(text).not.toContain('instance-identity');
-    expect(text).toMatch(/\nok: the machine joined by its own proof, .* \d+\.\d s\n$/);
+    expect(text).toMatch(/\nok: the machine joined with its own evidence, .* \d+\.\d s\n$/);
     expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThan(140);
     expect(text).not.toMatch(/k8s-aws-v1|X-Amz|BEGIN|[a-z0-9]{6}\.[a-z0-9]{16}/);
   });

@@ -67,7 +67,7 @@ describe('the hijack demo', () => {
 
   test.concurrent.each<[string, Planted, RegExp]>([
     [
-      'an STS that looks at no signature: the overheard proof is good for any key',
+      'an STS that looks at no signature: the copied evidence is good for any key',
       wrapAws((_, printed) => ({ sts: async () => callerIs(/demo-node-1 +(i-\w+)/.exec(printed())?.[1] ?? '') })),
       /a request that should be denied \(AttestationInvalid\) got a certificate/,
     ],
