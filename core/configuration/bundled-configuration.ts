@@ -6,12 +6,12 @@ import type { ClusterAttestation } from './model/attestation.ts';
 import type { ClusterConfiguration } from './model/cluster.ts';
 import type { JwtAccess } from './model/deployment.ts';
 
-/** For the sign and ca functions. The same rules give the same text, so the same bundle. */
+/** For the sign and ca functions. The same rules always give the same text, so an unchanged policy changes no bundle. */
 export function bundleCluster({ name, cas, profiles, approval }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [...cas], profiles: [...profiles], approval: [...approval] }, entriesOfMaps);
 }
 
-/** For the attest function: which machines may join (the sign function does not need it); no CAs. */
+/** For the attest function: no CAs, and the rules about which machines may join, which the sign function does not need. */
 export function bundleAttestation({ name, profiles, attestation }: ClusterConfiguration): string {
   return JSON.stringify({ name, cas: [], profiles: [...profiles], approval: [], attestation }, entriesOfMaps);
 }
@@ -27,7 +27,7 @@ type Bundled<T> = T extends string | number | boolean | undefined
     ? readonly (readonly [K, Bundled<V>])[]
     : { [P in keyof T]: Bundled<T[P]> };
 
-/** Reads the text of `bundleCluster` or `bundleAttestation` of the same release; it is not checked again. */
+/** Reads a text that `bundleCluster` or `bundleAttestation` of the same release wrote. Its content is not checked again. */
 export function readBundledCluster(text: string): ClusterConfiguration {
   const { name, cas, profiles, approval, attestation } = JSON.parse(text) as Bundled<ClusterConfiguration>;
   return {
@@ -48,7 +48,7 @@ function readAttestation({ aws, ...rest }: Bundled<ClusterAttestation>): Cluster
   };
 }
 
-/** For the authorizer: which tokens may call for which cluster. */
+/** For the authorizer: which cluster it serves, and which tokens it accepts. */
 export interface BundledAccess {
   readonly cluster: string;
   readonly jwt: JwtAccess;
@@ -62,7 +62,7 @@ export function readBundledAccess(text: string): BundledAccess {
   return JSON.parse(text) as BundledAccess;
 }
 
-/** For the sign and attest functions: the permitted callers. At least one of `role` and `subjects`. */
+/** For the sign and attest functions: the permitted callers. `role`, `subjects` or both are present. */
 export interface CallersAllowed {
   readonly cluster: string;
   /** Name of the caller role, in the functions' own account. */

@@ -1,5 +1,5 @@
 /**
- * Reads countersign.yaml, the reviewed file that says what is signed. It is read strictly (one document, known keys only, no
+ * Reads countersign.yaml, the reviewed file that decides what is signed. It is read strictly (one document, known keys only, no
  * anchors, tags or merge keys), so that each value means what a reviewer sees at its place.
  */
 import { isAlias, isMap, isScalar, LineCounter, parseDocument, visit } from 'yaml';
@@ -24,10 +24,10 @@ export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration; readonly warnings: readonly Problem[] }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Much more than a reviewer can read, much less than what would slow a parser down. */
+/** More than a reviewer can read, and too little to slow the parser down. */
 const maxFileLength = 1_048_576;
 
-/** Reports all problems at once, in the order of the file; `toDeploy` adds those that matter only on AWS. */
+/** Reports all problems at once, in the order of the file; with `toDeploy` also those that matter only on AWS. */
 export function parseConfiguration(
   yamlText: string,
   fileName: string,
@@ -49,11 +49,11 @@ export function parseConfiguration(
   const input = readShape(document, problems);
   if (input === undefined) return failed();
 
-  const clusters = placeOf((severity, path, message) => {
+  const atClusters = placeOf((severity, path, message) => {
     const full = writtenPath(document, path);
     (severity === 'error' ? problems : warnings).add(offsetOf(document, full, false), full, message);
   });
-  const configuration = resolve(input, toDeploy, clusters);
+  const configuration = resolve(input, toDeploy, atClusters);
   if (configuration.clusters.size === 0)
     problems.add(offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
   return problems.isEmpty() ? { ok: true, configuration, warnings: warnings.sorted() } : failed();
@@ -61,7 +61,7 @@ export function parseConfiguration(
 
 function checkSyntax(document: Document.Parsed, problems: ProblemList): void {
   for (const { pos, message } of [...document.errors, ...document.warnings]) problems.add(pos[0], [], message);
-  checkPlain(document, (offset, message) => problems.add(offset, [], message));
+  checkPlainYaml(document, (offset, message) => problems.add(offset, [], message));
 }
 
 function readShape(document: Document, problems: ProblemList): WrittenFile | undefined {
@@ -86,14 +86,14 @@ function resolve({ defaults = {}, clusters: written }: WrittenFile, toDeploy: bo
   return { clusters, deployments };
 }
 
-/** Where the value was written: in the cluster or in the defaults; if it is missing, in the cluster. */
+/** The path at which the value was written: in the cluster, otherwise in the defaults. A missing value belongs to the cluster. */
 function writtenPath(document: Document, [cluster = '', ...path]: Path): Path {
   const own = ['clusters', cluster, ...path];
   return [own, ['defaults', ...path]].find((full) => document.hasIn(full)) ?? own;
 }
 
 /** Refuses syntax that changes the meaning of a value elsewhere in the file, and keys that a parser would drop. */
-function checkPlain(document: Document, problem: (offset: number, message: string) => void): void {
+function checkPlainYaml(document: Document, problem: (offset: number, message: string) => void): void {
   visit(document, (_, node) => {
     const { range, tag, anchor } = (node ?? {}) as { range?: readonly number[]; tag?: string; anchor?: string };
     const offset = range?.[0] ?? 0;
@@ -110,7 +110,7 @@ function checkPlain(document: Document, problem: (offset: number, message: strin
   });
 }
 
-/** The four kubernetes.io signers on one CA, as the in-tree signer has them: if there is no file, and for tests. */
+/** A cluster with the four kubernetes.io signers on one CA, as in kube-controller-manager: used without a file, and in tests. */
 export function defaultCluster(
   name: string,
   { maxTtlSeconds, ca = 'ca' }: { readonly maxTtlSeconds?: number; readonly ca?: string } = {},
@@ -131,14 +131,14 @@ export function defaultCluster(
   return resolveCluster(name, withDefaults({}, written), at);
 }
 
-/** A CA described by flags instead of a file, checked by the same rules: for `countersign ca init`. */
+/** The CA that the flags of `countersign ca init` describe, checked by the same rules as a CA in a file. */
 export function caConfiguration(
   name: string,
   input: Readonly<Record<string, unknown>>,
 ): Result<CaConfiguration, readonly { readonly key: string; readonly message: string }[]> {
   const written = { name, ca: input };
   const shape = checkShape(namedCaShape, written);
-  // Paths of the shape are `name`, or `ca` and then the key of the CA.
+  // The path of a problem is `name`, or `ca` and a key of the CA.
   if (!shape.ok)
     return failure(shape.problem.map(({ path, message }) => ({ key: String(path[1] ?? path[0]), message })));
   const problems: { key: string; message: string }[] = [];

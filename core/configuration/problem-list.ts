@@ -41,7 +41,7 @@ export function problemList(file: string, lines: LineCounter): ProblemList {
   };
 }
 
-/** The position of the value or its key; for a missing value, of the key of the map that lacks it. */
+/** The position of the value, or of its key if `atKey`. For a missing value: of the key of the map that lacks it. */
 export function offsetOf(document: Document, path: Path, atKey: boolean): number {
   let node: unknown = document.contents;
   let offset = rangeStart(node) ?? 0;

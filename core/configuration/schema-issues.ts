@@ -1,4 +1,4 @@
-/** Checks values against the schema. Problems are text that an operator can act on. */
+/** Checks values against the schema, and writes problems as messages for an operator. */
 import type { z } from 'zod';
 import { quoted } from '../outcome/printable-text.ts';
 import { failure, success } from '../outcome/result.ts';
@@ -14,16 +14,16 @@ export interface ShapeProblem {
   readonly key: boolean;
 }
 
-/** The value as it was written: defaults are filled in later, after clusters are merged with `defaults`. */
+/** Returns the value as it was written. Defaults are filled in later, after each cluster is merged with `defaults`. */
 export function checkShape<Shape extends z.ZodType>(
   shape: Shape,
   value: unknown,
 ): Result<z.input<Shape>, readonly ShapeProblem[]> {
   const { error } = shape.safeParse(value, { error: messageOf });
-  return error === undefined ? success(value as z.input<Shape>) : failure(error.issues.flatMap(readable));
+  return error === undefined ? success(value as z.input<Shape>) : failure(error.issues.flatMap(problemsOf));
 }
 
-function readable(issue: z.core.$ZodIssue): readonly ShapeProblem[] {
+function problemsOf(issue: z.core.$ZodIssue): readonly ShapeProblem[] {
   const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({
@@ -35,7 +35,7 @@ function readable(issue: z.core.$ZodIssue): readonly ShapeProblem[] {
   return [{ path, message: issue.message, key: false }];
 }
 
-/** The message of what the schema has no message of its own for. */
+/** The message for an issue; `undefined`: the schema has a message of its own. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === 'invalid_type')
     return issue.input === undefined ? 'is required' : `must be ${nouns[issue.expected] ?? issue.expected}`;

@@ -22,7 +22,7 @@ function document(profile: Profile, { name, approval }: ClusterConfiguration): s
   const { purpose, honoured, subjects, extensions, usages } = texts(profile);
   return `## ${profile.signerName}
 
-${purpose} ${approved ? approver(profile) : 'Countersign never approves its requests.'} ${requesters(profile)} ${keys(profile)}${proof(profile)}
+${purpose} ${approved ? approvalText(profile) : 'Countersign never approves its requests.'} ${requesterText(profile)} ${keysText(profile)}${attestationText(profile)}
 
 ### Trust distribution
 
@@ -64,15 +64,15 @@ interface Texts {
 
 const clientTrust = `Certificates are honoured as client certificates by the kube-apiserver, whose \`--client-ca-file\` holds {trust}. The CA bundle is not distributed by any other means.`;
 
-/** For the built-in signers that let the requester choose the name. */
+/** Permitted subjects of the built-in signers that let the requester choose the name. */
 function userSubjects(profile: Profile): string {
-  return `${limits(profile)}
+  return `${subjectLimits(profile)}
 - other attributes: C, ST, L, street, postalCode, OU and serialNumber are honoured, others are dropped
 
-Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reserved(profile)}`;
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reservedText(profile)}`;
 }
 
-function limits({ subject: { commonNames, organizations, commonNameRequired } }: Profile): string {
+function subjectLimits({ subject: { commonNames, organizations, commonNameRequired } }: Profile): string {
   const list = (values: readonly string[] | undefined): string =>
     values === undefined ? 'any that is not reserved' : patterns(values);
   return `- common name: ${list(commonNames)}${commonNameRequired === true ? '; required' : ''}
@@ -80,7 +80,7 @@ function limits({ subject: { commonNames, organizations, commonNameRequired } }:
 }
 
 function texts(profile: Profile): Texts {
-  /** The in-tree code only for in-tree signers. */
+  /** In-tree signers refuse with the in-tree code, other signers with `own`. */
   const code = (own: RefusalCode): string => `\`${isInTree(profile) ? 'SignerValidationFailure' : own}\``;
   const nodeSubjects = `The organization is exactly \`system:nodes\`, the common name is \`system:node:\` and the name of a node. Otherwise refused: ${code('SubjectNotPermitted')}, and \`NameReserved\` for a name that no Node can have.`;
   const inTree: Readonly<Record<Exclude<ProfileKind, 'custom'>, Texts>> = {
@@ -117,7 +117,7 @@ function texts(profile: Profile): Texts {
   return profile.kind === 'custom' ? customTexts(profile) : inTree[profile.kind];
 }
 
-/** For kubelets: names that no machine may serve under. */
+/** The names that no kubelet may serve under, on any machine. */
 function neverServed({ reserved: { names, addresses, clusterDomain }, allowReservedSans = [] }: Profile): string {
   const own = [...names, ...addresses.map(({ text }) => text)];
   return `Wildcards, DNS names that are not host names and DNS names that look like addresses are refused, \`SanNotPermitted\`. Also refused, \`NameReserved\`: names of the control plane, of services (\`*.svc\`, \`*.default\` …), of loopback and of the cloud’s metadata; \`${clusterDomain}\` and names in it; addresses that no node may have (loopback, link-local, multicast …)${own.length === 0 ? '' : `; names and addresses that the cluster reserves (${patterns(own)})`}.${allowReservedSans.length === 0 ? '' : ` This signer issues ${patterns(allowReservedSans)} nevertheless.`}`;
@@ -134,10 +134,10 @@ function customTexts(profile: Profile): Texts {
   return {
     purpose: 'Signs for the purpose that its operator chose.',
     honoured: 'By every verifier that trusts {trust}. The CA bundle is not distributed by any other means.',
-    subjects: `${limits(profile)}
+    subjects: `${subjectLimits(profile)}
 - no other attributes, and at most one common name
 
-Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reserved(profile)}`,
+Anything else is refused, \`SubjectNotPermitted\`, and so is a certificate that would have neither a subject nor a subjectAltName. ${reservedText(profile)}`,
     extensions: `${sans.required ? 'At least one subjectAltName' : 'SubjectAltNames'} of these:
 
 ${lists.map(([label, values]) => `- ${label}: ${patterns(values)}`).join('\n')}
@@ -149,12 +149,12 @@ Anything else is refused, \`SanNotPermitted\`.`,
   };
 }
 
-function reserved({ reserved: { names }, allowReserved }: Profile): string {
+function reservedText({ reserved: { names }, allowReserved }: Profile): string {
   const given = allowReserved.length > 0 ? `only ${patterns(allowReserved)} of those` : 'none of those';
   return `The API server or another part of the control plane grants rights to reserved names; this signer issues ${given}, and refuses the others, \`NameReserved\`. These names are reserved, in upper and lower case: ${patterns([...controlPlaneNames, ...names])}.`;
 }
 
-function requesters({ requester: { users, groups, nodeItself } }: Profile): string {
+function requesterText({ requester: { users, groups, nodeItself } }: Profile): string {
   if (users.length + groups.length === 0 && nodeItself !== true)
     return 'Any requester may use it; the request must be approved.';
   const named = [
@@ -165,8 +165,8 @@ function requesters({ requester: { users, groups, nodeItself } }: Profile): stri
   return `Only ${named.join(' and ')} may use it; others are refused, \`RequesterNotAllowed\`.`;
 }
 
-/** What the relay's approval is based on; for attested signers the attestation itself. */
-function approver({ attestation, ...profile }: Profile): string {
+/** What the relay checks before it approves a request. */
+function approvalText({ attestation, ...profile }: Profile): string {
   const denied = 'and denied if these rules refuse it';
   if (attestation?.mode === 'enforce' && attestation.required)
     return `A request is approved by the watch-relay with evidence of the machine${attestation.subjectAccessReview ? ' and after a SubjectAccessReview' : ''}, ${denied}.`;
@@ -174,13 +174,13 @@ function approver({ attestation, ...profile }: Profile): string {
   return `A request is approved by the watch-relay, ${denied}.`;
 }
 
-function keys({ keys: kinds, freshKeys }: Profile): string {
+function keysText({ keys: kinds, freshKeys }: Profile): string {
   const fresh = freshKeys === true ? ' A key that was certified before is refused, `KeyReused`.' : '';
   return `Keys: ${kinds.map(keyText).join(', ')}; anything else is refused, \`KeyNotPermitted\`.${fresh}`;
 }
 
-/** A separate paragraph for attested signers. */
-function proof({ kind, attestation }: Profile): string {
+/** A separate paragraph; empty for signers without attestation. */
+function attestationText({ kind, attestation }: Profile): string {
   if (attestation === undefined) return '';
   const { providers, required, mode } = attestation;
   const wanted = `evidence of ${providers.map((provider) => `\`${provider}\``).join(' or ')}`;
@@ -188,14 +188,14 @@ function proof({ kind, attestation }: Profile): string {
   const need = required
     ? `Demands attestation: the request holds ${wanted}${recorded}.`
     : `Attests a request that holds ${wanted}${recorded}; another request is handled as without attestation.`;
-  const first = providers.includes('insecure')
+  const effect = providers.includes('insecure')
     ? 'The evidence proves nothing: only the first requester of a node name gets it, without renewal.'
     : kind === 'kubelet-serving'
       ? 'The machine must be the one that has the node name.'
       : 'The first attested machine with a node name keeps the name.';
   return mode === 'audit'
     ? `\n\n${need} Failures are only counted (audit mode) and refuse nothing.`
-    : `\n\n${need} ${first} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
+    : `\n\n${need} ${effect} Otherwise refused: \`Attestation…\`, \`IdentityNotAllowed\`, \`Tofu…\`, \`Revoked\`.`;
 }
 
 function patterns(values: readonly string[]): string {

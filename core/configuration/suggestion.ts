@@ -1,4 +1,4 @@
-/** The candidate that a mistyped word probably means: ignoring case, at most a third of its letters differ. */
+/** The candidate that a mistyped word probably means: at most a third of its letters differ, ignoring case. */
 export function suggestion(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))

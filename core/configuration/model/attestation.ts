@@ -17,7 +17,7 @@ export interface AwsAttestation extends Readonly<
 > {
   /** By account id. AWS is asked about no other account. */
   readonly accounts: ReadonlyMap<string, { readonly assumeRole?: string }>;
-  /** Exact values, or `*` for any. Tag keys: `kubernetes.io/cluster/<name>` … */
+  /** Exact value by tag key, such as `kubernetes.io/cluster/<name>`; the value `*` means any. */
   readonly tags: ReadonlyMap<string, string>;
   /** The node names that an instance may have; one matching rule is enough. At least one. */
   readonly nodeName: readonly NodeNameRule[];
@@ -36,7 +36,7 @@ export interface AwsAttestation extends Readonly<
 export type NodeNameRule =
   /** `ip-10-0-0-1.eu-central-1.compute.internal`, as the AWS cloud provider names nodes. */
   | { readonly kind: 'privateDnsName' }
-  /** Its first label. */
+  /** The first label of that name. */
   | { readonly kind: 'privateDnsLabel' }
   | { readonly kind: 'instanceId' }
   | { readonly kind: 'tag'; readonly key: string }

@@ -6,7 +6,7 @@ import type { Profile } from '../../policy/profile.ts';
 
 export interface Configuration {
   readonly clusters: ReadonlyMap<string, ClusterConfiguration>;
-  /** How each of them runs on AWS. */
+  /** How each cluster runs on AWS. */
   readonly deployments: ReadonlyMap<string, DeploymentConfiguration>;
 }
 
@@ -18,7 +18,7 @@ export interface ClusterConfiguration {
   readonly profiles: ReadonlyMap<string, Profile>;
   /** By signerName, one for each profile. */
   readonly approval: ReadonlyMap<string, 'manual' | 'approve'>;
-  /** Present exactly when a profile is attested, except in the sign function's bundle. */
+  /** Present if a profile demands attestation; absent in the bundle of the sign function. */
   readonly attestation?: ClusterAttestation;
 }
 

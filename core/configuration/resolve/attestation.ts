@@ -35,7 +35,7 @@ export function resolveProfileAttestation(
   return { providers: signer.provider === undefined ? (providers ?? []) : [signer.provider], ...rest };
 }
 
-/** Whether every request is proven. First use alone (insecure) proves nothing, and neither does audit mode. */
+/** Whether the signer issues only to proven machines. First use alone (insecure) proves nothing, and neither does audit mode. */
 export function isProven(attestation: ProfileAttestation | undefined): boolean {
   return (
     attestation !== undefined &&
@@ -45,7 +45,7 @@ export function isProven(attestation: ProfileAttestation | undefined): boolean {
   );
 }
 
-/** Bootstrap tokens, and the token file of Kubernetes' TLS bootstrapping documentation. */
+/** The groups of bootstrap tokens, and of the token file in Kubernetes' TLS bootstrapping documentation. */
 const bootstrapGroups = ['system:bootstrappers', 'system:bootstrappers:*'];
 
 /**
@@ -65,10 +65,10 @@ export function resolveRequester(
   else if (requester?.nodeItself === true && !isNodeSigner(signer))
     at('nodeItself').error('is for the kubelet signers');
   const nodeItself = requester?.nodeItself ?? proven;
-  const joins = insecure || (proven && signer.kind !== 'kubelet-serving');
-  const named = requester?.users !== undefined || requester?.groups !== undefined;
+  const forJoiningNodes = insecure || (proven && signer.kind !== 'kubelet-serving');
+  const isListed = requester?.users !== undefined || requester?.groups !== undefined;
   const users = requester?.users ?? [];
-  const groups = requester?.groups ?? (joins && !named ? bootstrapGroups : []);
+  const groups = requester?.groups ?? (forJoiningNodes && !isListed ? bootstrapGroups : []);
   // Two empty lists would permit every requester, which an operator who removed all others did not intend.
   if ((proven || insecure) && !nodeItself && users.length + groups.length === 0)
     at.error('permits no requester: list users or groups');
@@ -86,20 +86,20 @@ export function resolveAttestation(
 ): ClusterAttestation | undefined {
   checkNodeClients(profiles, at('profiles'));
   checkServing(profiles, at('profiles'));
-  const wanted = new Set([...profiles.values()].flatMap((profile) => profile.attestation?.providers ?? []));
+  const providers = new Set([...profiles.values()].flatMap((profile) => profile.attestation?.providers ?? []));
   const here = at('attestation');
-  if (wanted.size === 0) {
+  if (providers.size === 0) {
     if (attestation !== undefined) here.warning('no profile of this cluster is attested: none of this holds');
     return undefined;
   }
-  if (wanted.has('aws') && attestation?.aws === undefined)
+  if (providers.has('aws') && attestation?.aws === undefined)
     here('aws').error('is required: a profile takes evidence of aws');
-  if (!wanted.has('aws') && attestation?.aws !== undefined)
+  if (!providers.has('aws') && attestation?.aws !== undefined)
     here('aws').warning('no profile of this cluster takes evidence of aws');
-  const named = account === undefined || region === undefined ? undefined : `${account}/${region}/${cluster}`;
-  const audience = attestation?.audience ?? named;
+  const defaultAudience = account === undefined || region === undefined ? undefined : `${account}/${region}/${cluster}`;
+  const audience = attestation?.audience ?? defaultAudience;
   // Evidence of an insecure provider is not bound to an audience.
-  if (audience === undefined && [...wanted].some((provider) => provider !== 'insecure'))
+  if (audience === undefined && [...providers].some((provider) => provider !== 'insecure'))
     here('audience').error('is required where aws.account and aws.region do not tell it');
   return {
     audience: audience ?? cluster,
@@ -109,8 +109,8 @@ export function resolveAttestation(
 }
 
 /**
- * All node client signers issue the same names, so one without attestation makes the others' worthless: an attacker with a
- * bootstrap token would use that signer. Audit mode declares this as intended and temporary.
+ * All node client signers issue the same names, so one signer without attestation defeats the attestation of all others: an
+ * attacker with a bootstrap token would use that signer. Audit mode declares this as intended and temporary.
  */
 function checkNodeClients(profiles: ReadonlyMap<string, Profile>, at: Place): void {
   const clients = [...profiles.values()].filter(({ kind }) => kind === 'kube-apiserver-client-kubelet');
@@ -152,9 +152,9 @@ export function checkApproval(
 ): void {
   for (const { signerName, requester, attestation, ...profile } of profiles.values()) {
     const approved = approval.get(signerName) === 'approve';
-    const all = letsInAll(requester);
-    if (approved && !isNodeSigner(profile) && all !== undefined)
-      at('approval', signerName).error(`would approve what ${all} asks for: name who may under requester`);
+    const unlimited = letsInAll(requester);
+    if (approved && !isNodeSigner(profile) && unlimited !== undefined)
+      at('approval', signerName).error(`would approve what ${unlimited} asks for: name who may under requester`);
     if (!approved && attestation?.subjectAccessReview === true)
       at('profiles', signerName, 'attestation', 'subjectAccessReview').error(
         'is asked by the relay where it approves, and the approval of this signer is manual',

@@ -1,4 +1,4 @@
-/** Resolves which EC2 instances may join. At least one criterion besides the account is required. */
+/** Resolves which EC2 instances may join. Besides the account, the operator must name at least one criterion. */
 import { X509Certificate } from 'node:crypto';
 import type { AwsAttestation, NodeNameRule } from '../model/attestation.ts';
 import type { AwsAttestationInput } from '../schema/attestation.ts';
@@ -10,7 +10,7 @@ import { decodePem } from '../../encoding/pem.ts';
 export function resolveAws(input: AwsAttestationInput, deployedTo: string | undefined, at: Place): AwsAttestation {
   checkAccounts(input, deployedTo, at);
   checkRoles(input, at);
-  checkNarrowed(input, at);
+  checkCriteria(input, at);
   const { maxHopLimit, maxAttachSkewSeconds, ...instance } = input.instance;
   return {
     ...input,
@@ -64,7 +64,7 @@ function checkRoles({ requireIdentityRole, acceptV1, roles, accounts }: AwsAttes
 }
 
 /** An account alone would admit every instance in it, under any name (docs/attestation/aws.md). */
-function checkNarrowed(
+function checkCriteria(
   { tags, vpcs, subnets, instanceProfiles, roles, nodeName }: AwsAttestationInput,
   at: Place,
 ): void {
@@ -81,7 +81,7 @@ function nodeNameRule(text: string, at: Place): NodeNameRule {
   if (text === 'privateDnsName' || text === 'privateDnsLabel' || text === 'instanceId') return { kind: text };
   const value = text.slice(text.indexOf(':') + 1);
   if (text.startsWith('tag:')) return { kind: 'tag', key: value };
-  // `*` may stand for any run, so a letter in its place must make a name a Node can have.
+  // `*` can match one letter, so the pattern with a letter in its place must be a valid name of a Node.
   if (!isSubdomain(value.replaceAll('*', 'x'))) at.error('is not the name of a node or a pattern of one');
   else if (/^\*+$/.test(value)) at.warning('any machine that may join can take any node name that is not yet taken');
   return { kind: 'pattern', pattern: value };
@@ -101,7 +101,7 @@ function certificateProblem(pem: string): string | undefined {
   if (!blocks.ok) return `is not one PEM certificate: it ${blocks.problem}`;
   try {
     const { publicKey } = new X509Certificate(blocks.value[0]?.content ?? new Uint8Array());
-    // The endpoint `rsa2048` of the metadata service; the others sign with RSA-1024 and DSA.
+    // The metadata service signs with this key at its endpoint `rsa2048`, and with RSA-1024 and DSA at the others.
     return publicKey.asymmetricKeyType === 'rsa' && (publicKey.asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
       ? undefined
       : 'must hold an RSA key of 2048 bits: take the certificate for rsa2048';

@@ -1,5 +1,5 @@
 /**
- * `access.iam.principals` compared with what the file says about nodes. A pod with the host's network, and every pod where the
+ * Checks that no role of nodes is among `access.iam.principals`. A pod with the host's network, and every pod where the
  * metadata hop limit is above 1, has the credentials of its node's role: if that role may assume the caller role, each node
  * can call as a relay does.
  */
@@ -8,7 +8,7 @@ import type { AwsAttestationInput } from '../schema/attestation.ts';
 import type { ClusterInput } from '../schema/cluster.ts';
 import { profileMatches } from '../../policy/patterns.ts';
 
-/** Of the cluster as written, defaults included: a file without attested profiles has roles of nodes too. `at`: the cluster. */
+/** `at`: the cluster. Its defaults are filled in, because nodes have roles even if no profile is attested. */
 export function checkCallerRoles({ access: { iam }, attestation }: ClusterInput, at: Place): void {
   if (iam === undefined) return;
   const { principals, everyNodeMayAskForCertificates: accepted } = iam;
@@ -23,14 +23,14 @@ export function checkCallerRoles({ access: { iam }, attestation }: ClusterInput,
     if (accepted.includes(arn)) return;
     const here = at('access', 'iam', 'principals', index);
     const [, , , , account = '', resource = ''] = arn.split(':');
-    const found = nodesWith(arn, attestation?.aws);
-    if (found?.includes('*') === true)
+    const key = admittingKey(arn, attestation?.aws);
+    if (key?.includes('*') === true)
       here.warning(
-        `has a name that attestation.aws.${found} admits machines by; if nodes have this role, each of them may ask for certificates: give the relay a role of its own`,
+        `has a name that attestation.aws.${key} admits machines by; if nodes have this role, each of them may ask for certificates: give the relay a role of its own`,
       );
-    else if (found !== undefined)
+    else if (key !== undefined)
       here.error(
-        `is the role of machines that may join (attestation.aws.${found}): each of them, and each of their pods that reaches the instance metadata, could ask for certificates; give the relay a role of its own, or name this one under everyNodeMayAskForCertificates too`,
+        `is the role of machines that may join (attestation.aws.${key}): each of them, and each of their pods that reaches the instance metadata, could ask for certificates; give the relay a role of its own, or name this one under everyNodeMayAskForCertificates too`,
       );
     else if (resource === 'root' && attestation?.aws?.accounts[account] !== undefined)
       here.warning(
@@ -43,11 +43,11 @@ export function checkCallerRoles({ access: { iam }, attestation }: ClusterInput,
   });
 }
 
-/** As eksctl, kOps, Karpenter and Cluster API name them; not `control-plane`. */
+/** Names that eksctl, kOps, Karpenter and Cluster API give to the roles of nodes, without those of control planes. */
 const nodeRoleName = /(^|[^A-Za-z])(nodes?|workers?|kubelet)([^A-Za-z]|$)|Node(Instance)?Role/i;
 
-/** Which key of the file says that machines with this role may join. */
-function nodesWith(arn: string, aws: AwsAttestationInput | undefined): string | undefined {
+/** The key of `attestation.aws`, with its pattern, that admits machines with this role. */
+function admittingKey(arn: string, aws: AwsAttestationInput | undefined): string | undefined {
   if (aws === undefined) return undefined;
   const { roles, instanceProfiles } = aws;
   if (roles.includes(arn)) return 'roles';
@@ -55,7 +55,7 @@ function nodesWith(arn: string, aws: AwsAttestationInput | undefined): string | 
   const profile = arn.replace(':role/', ':instance-profile/');
   if (profile === arn) return undefined;
   const matching = instanceProfiles.filter((each) => profileMatches(each, profile));
-  // An exact name first: a pattern may also admit names that nodes do not have.
+  // An exact name is preferred: a pattern may also admit names that nodes do not have.
   const pattern = matching.find((each) => !each.includes('*')) ?? matching[0];
   return pattern === undefined ? undefined : `instanceProfiles ${pattern}`;
 }

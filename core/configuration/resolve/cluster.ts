@@ -21,8 +21,8 @@ import { resolveSubject } from './subject.ts';
 import { isObject } from '../../encoding/json-object.ts';
 
 /**
- * Maps are merged key by key; lists and single values of the cluster replace those of `defaults`. Both passed the schema, so
- * the merged cluster passes it too, and gets the values that neither has.
+ * Maps are merged key by key; lists and single values of the cluster replace those of `defaults`. Both inputs passed the schema,
+ * so the merged cluster passes it too. The schema adds its default for each key that both lack.
  */
 export function withDefaults(defaults: WrittenCluster, own: WrittenCluster): ClusterInput {
   return clusterShape.parse(merge(defaults, own));
@@ -101,10 +101,10 @@ function resolveProfile(
   const maxTtlSeconds = seconds(input.maxTtl);
   if (maxTtlSeconds < 60) at('maxTtl').error('must be at least 60s');
   if (maxTtlSeconds > (cas.get(ca)?.validitySeconds ?? maxTtlSeconds))
-    at('maxTtl').warning('is longer than the CA itself is valid; certificates end with their CA');
+    at('maxTtl').warning('is longer than the lifetime of the CA; certificates end with their CA');
 
   const { allowReserved, subject } = resolveSubject(kind, input.subject, reserved, at('subject'));
-  if (kind !== 'custom') checkFixed(signerName, signer, input, at);
+  if (kind !== 'custom') checkFixedKeys(signerName, signer, input, at);
   const allowReservedSans = resolveAllowedSans(kind, input.sans.allowReserved, reserved, at('sans', 'allowReserved'));
   const attestation = resolveProfileAttestation(signer, input.attestation, at('attestation'));
   const custom = kind === 'custom' ? resolveCustomRules(input, at) : undefined;
@@ -125,8 +125,8 @@ function resolveProfile(
   };
 }
 
-/** What Kubernetes fixes for its own signers cannot be configured, so writing it down would mislead a reviewer. */
-function checkFixed(signerName: string, signer: SignerKind, input: ProfileInput, at: Place): void {
+/** Kubernetes fixes these keys for its own signers. A value in the file would have no effect and mislead a reviewer. */
+function checkFixedKeys(signerName: string, signer: SignerKind, input: ProfileInput, at: Place): void {
   const message = `is fixed ${isInTree({ signerName }) ? 'by Kubernetes ' : ''}for ${signerName} and cannot be set`;
   if (input.usages !== undefined) at('usages').error(message);
   for (const key of ['dns', 'email', 'ip', 'uri', 'required'] as const)
@@ -136,7 +136,7 @@ function checkFixed(signerName: string, signer: SignerKind, input: ProfileInput,
     if (input.subject[key] !== undefined) at('subject', key).error(message);
 }
 
-/** The schema let only such texts through. */
+/** The schema has checked the form: `30d`, `720h` … */
 function seconds(duration: string): number {
   const unit = { s: 1, m: 60, h: 3600, d: 86_400 }[duration.slice(-1)] ?? Number.NaN;
   return Number(duration.slice(0, -1)) * unit;

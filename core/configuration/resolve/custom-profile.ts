@@ -1,6 +1,6 @@
 /**
- * The part of a profile that only an operator's own signer has. Patterns are checked here, once: one that could never match
- * is an error, so that the file means what its author meant.
+ * Resolves the keys of a profile that only an operator's own signer has. A pattern that can never match is an error, because
+ * its author meant another one.
  */
 import type { Place } from '../model/place.ts';
 import { notRange } from './reserved.ts';
@@ -17,7 +17,7 @@ export function resolveCustomRules({ usages, sans, subject }: ProfileInput, at: 
     sans: { dns, email, ip: ip.flatMap((text) => parseRange(text) ?? []), uri, required },
   };
   checkUsages(rules, at('usages'));
-  checkSomeName(rules, subject, at);
+  checkNamesPermitted(rules, subject, at);
   for (const [type, patterns] of Object.entries({ dns, email, ip, uri }))
     patterns.forEach((pattern, index) => {
       const problem = sanChecks[type as keyof typeof sanChecks](pattern);
@@ -28,7 +28,7 @@ export function resolveCustomRules({ usages, sans, subject }: ProfileInput, at: 
 
 function checkUsages({ usages: { allowed, required } }: CustomRules, at: Place): void {
   if (allowed.length === 0) return at('allowed').error('is required: a request must ask for a usage');
-  // RFC 5280 §4.2.1.9: only a CA may sign certificates, and no leaf is one.
+  // RFC 5280 §4.2.1.9: only a CA may sign certificates, and a leaf is not a CA.
   if (allowed.includes('cert sign')) at('allowed').error('no leaf certificate may sign certificates');
   if (!allowed.some(isExtendedUsage))
     at('allowed').error(
@@ -39,7 +39,7 @@ function checkUsages({ usages: { allowed, required } }: CustomRules, at: Place):
   });
 }
 
-function checkSomeName(
+function checkNamesPermitted(
   { sans: { dns, email, ip, uri, required } }: CustomRules,
   { commonNames = [], allowReserved = [], commonNameRequired }: ProfileInput['subject'],
   at: Place,
@@ -53,9 +53,9 @@ function checkSomeName(
     at.error('permits no certificate: list common names under subject, or subjectAltNames under sans');
 }
 
-/** The problem of a pattern of that type. */
+/** The problem of a pattern, by the type of its subjectAltName; `undefined`: the pattern is valid. */
 const sanChecks: Readonly<Record<'dns' | 'email' | 'ip' | 'uri', (pattern: string) => string | undefined>> = {
-  // `*` may stand for any run of characters, so a letter in its place must make a host name.
+  // `*` can match one letter, so the pattern with a letter in its place must be a host name.
   dns: (pattern) => (isHostName(pattern.replaceAll('*', 'x')) ? undefined : 'is not a DNS name or a pattern of one'),
   email: (pattern) =>
     /^[^@\s]+@[^@\s]+$/.test(pattern) ? undefined : 'must be an address with one @, such as *@example.com',

@@ -1,6 +1,6 @@
 /**
- * Resolves how a cluster runs on AWS. Nothing here decides what is signed, so none of it is bundled with the sign function:
- * only the authorizer gets its part, `JwtAccess`.
+ * Resolves how a cluster runs on AWS. No key of this part changes what is signed, so the sign function's bundle has none of them.
+ * Only the authorizer gets its part, `JwtAccess`.
  */
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
@@ -16,7 +16,7 @@ export function resolveDeployment(
   at: Place,
 ): DeploymentConfiguration {
   if (frontDoor === 'functionUrl') {
-    // A function URL knows AWS_IAM and NONE, and NONE lets every caller in.
+    // A function URL has the auth types AWS_IAM and NONE, and NONE admits every caller.
     if (jwt !== undefined) at('access', 'jwt').error('a function URL cannot check tokens; use frontDoor: httpApi');
     if (throttle !== undefined)
       at('limits', 'throttle').error('a function URL cannot throttle; set reservedConcurrency');
@@ -57,7 +57,7 @@ function resolveJwt({ issuer = '', audience = '', subjects, jwks }: JwtInput, at
   return { issuer, audience, subjects };
 }
 
-/** The key set, or its problem. */
+/** Decodes a JSON Web Key Set that holds only public keys. */
 function readJwks(json: string): Result<NonNullable<JwtAccess['jwks']>, string> {
   let parsed: unknown;
   try {
@@ -69,7 +69,7 @@ function readJwks(json: string): Result<NonNullable<JwtAccess['jwks']>, string> 
   if (!Array.isArray(keys) || keys.length === 0) return failure('must be a JSON Web Key Set with at least one key');
   for (const key of keys as readonly unknown[]) {
     const { kty, d, k } = (key ?? {}) as Readonly<Record<string, unknown>>;
-    // Reviewers and relays read the file: no key that can make tokens belongs there.
+    // Reviewers and relays can read the file, so it must hold no key that can sign tokens.
     if (d !== undefined || k !== undefined)
       return failure('holds a private or shared key; only public keys belong here');
     if (kty !== 'RSA' && kty !== 'EC')
@@ -78,18 +78,18 @@ function readJwks(json: string): Result<NonNullable<JwtAccess['jwks']>, string> 
   return success({ keys: keys as readonly Readonly<Record<string, unknown>>[] });
 }
 
-/** Known before anything is deployed, so that the command line finds the function without asking CloudFormation. */
+/** The name is fixed, so that the command line can call the function without asking CloudFormation. */
 export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' | 'authorizer'): string {
   return `countersign-${cluster}-${service}`;
 }
 
-/** Known before it exists, so that other accounts can let their relays assume it. */
+/** The name is fixed, so that another account can permit its relays to assume the role before the role exists. */
 export function callerRoleName(cluster: string): string {
   return `countersign-${cluster}-caller`;
 }
 
-/** Names of roles and functions have up to 64 characters, and ours hold the cluster's name. */
-const longestName = 40;
+/** AWS permits 64 characters in names of roles and functions, and our names contain the name of the cluster. */
+const maxNameLength = 40;
 
 /** Checks that matter only for a deployment, not for the dev server and the command line. `at`: the map of clusters. */
 export function checkDeployments(
@@ -101,9 +101,9 @@ export function checkDeployments(
   for (const [name, { access }] of deployments) {
     const here = at(name);
     if (!/^[a-z]/.test(name)) here.error('must begin with a letter: it names CloudFormation stacks');
-    if (name.length > longestName)
-      here.error(`must be at most ${longestName} characters: it becomes part of role names`);
-    // The state stack of one would be the service stack of the other.
+    if (name.length > maxNameLength)
+      here.error(`must be at most ${maxNameLength} characters: it becomes part of role names`);
+    // Otherwise the state stack of that cluster and the service stack of this one would have the same name.
     if (name.endsWith('-state') && deployments.has(name.slice(0, -'-state'.length)))
       here.error(`is the name of the state stack of cluster ${name.slice(0, -'-state'.length)}`);
     if (access.iam === undefined && access.jwt === undefined)
@@ -112,12 +112,12 @@ export function checkDeployments(
 }
 
 /**
- * Signatures a second with all RSA keys, and with all ECC keys, of one account and region, unless AWS raised it.
+ * Default quota of KMS: signatures per second with all RSA keys, and as many with all ECC keys, in one account and region.
  * https://docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html
  */
 const kmsSignaturesPerSecond = 1000;
 
-/** Clusters share only this quota: what all front doors together let through should stay below it. */
+/** All clusters of an account and region share this quota, so their front doors together should admit no more calls than it. */
 function checkKmsQuota(
   clusters: ReadonlyMap<string, ClusterConfiguration>,
   deployments: ReadonlyMap<string, DeploymentConfiguration>,
@@ -125,14 +125,14 @@ function checkKmsQuota(
 ): void {
   const sums = new Map<string, number>();
   for (const [name, { account = '', region = '', access, limits }] of deployments) {
-    const ways = Object.keys(access).length;
+    const frontDoors = Object.keys(access).length;
     const families = new Set(
       [...(clusters.get(name)?.cas.values() ?? [])].map(({ keySpec }) => (keySpec.startsWith('RSA') ? 'RSA' : 'ECC')),
     );
     for (const family of families) {
       const pool = `${account} ${region} ${family}`;
       const before = sums.get(pool) ?? 0;
-      const after = before + ways * (limits.throttle?.rate ?? 0);
+      const after = before + frontDoors * (limits.throttle?.rate ?? 0);
       sums.set(pool, after);
       if (before <= kmsSignaturesPerSecond && after > kmsSignaturesPerSecond)
         at(name, 'limits', 'throttle', 'rate').warning(

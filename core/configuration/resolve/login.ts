@@ -1,12 +1,12 @@
-/** Which signers make users of the API server, and what must be limited about those. */
+/** Checks the signers whose certificates are logins at the API server: which names they may issue. */
 import type { Place } from '../model/place.ts';
 import type { Profile } from '../../policy/profile.ts';
 import { quoted } from '../../outcome/printable-text.ts';
 import { unlimitedLists } from './subject.ts';
 
 /**
- * A certificate of an operator's own signer is a login if the API server trusts the signer's CA for clients. Reserved names
- * are then for `kubernetes.io/kube-apiserver-client` only. Where the relay approves, the names are the only limit.
+ * A certificate of an operator's own signer is a login if the API server trusts the signer's CA for clients. Then only
+ * `kubernetes.io/kube-apiserver-client` may issue reserved names. If the relay approves, only the permitted names limit logins.
  * `at`: the cluster.
  */
 export function checkLogins(
@@ -32,7 +32,7 @@ export function checkLogins(
     const unlimited = onClientCa ? unlimitedLists(profile) : [];
     if (kind === 'legacy-unknown')
       at('approval', signerName).error(
-        'would approve any subjectAltName with any usage, names of the API server and of services too: leave this signer to people, or use a signer of your own',
+        'would approve any subjectAltName with any usage, names of the API server and of services too: leave its approval to a person, or use a signer of your own',
       );
     else if (unlimited.length > 0)
       at('approval', signerName).error(

@@ -8,7 +8,7 @@ import type { Reserved } from '../../policy/reserved-names.ts';
 import { isRefusedToKubelets } from '../../policy/serving-rules.ts';
 import { ipText } from '../../x509/subject-alt-names.ts';
 
-/** The reserved subjectAltNames that this signer gives all the same, in the form that the rules compare. `at`: their key. */
+/** The reserved subjectAltNames that this signer may issue, in the form that the rules compare. `at`: their key. */
 export function resolveAllowedSans(
   kind: ProfileKind,
   allowed: ProfileInput['sans']['allowReserved'],
@@ -33,8 +33,8 @@ function canonical(name: string): string {
 }
 
 /**
- * A serving request holds what its kubelet wrote into it. Where no proof of the machine is enforced, the relay has nothing to
- * compare that with, so its approval gives each node the names of all others. `at`: the cluster.
+ * A serving request holds the names that its kubelet chose. Without an enforced proof of the machine the relay has nothing to
+ * compare them with, so its approval would give each node the names of all others. `at`: the cluster.
  */
 export function checkServingApproval(
   profiles: ReadonlyMap<string, Profile>,

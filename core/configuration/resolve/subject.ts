@@ -1,4 +1,4 @@
-/** Whom a profile may name: the key `subject` of a profile in countersign.yaml. */
+/** Resolves the key `subject` of a profile: the names that its certificates may have. */
 import type { Place } from '../model/place.ts';
 import type { ProfileInput } from '../schema/cluster.ts';
 import { nodesGroup, nodeUserPrefix } from '../../policy/in-tree-rules.ts';
@@ -25,7 +25,7 @@ export function resolveSubject(
     });
   for (const list of lists)
     limits[list]?.forEach((pattern, index) => {
-      // Every name that such a pattern matches is reserved, since `*` stands for itself here.
+      // `*` is an ordinary character here, so the pattern is reserved only if every name that it matches is reserved.
       if (isReservedName(reserved, pattern))
         at(list, index).error(
           'names reserved names only, which patterns never permit; list exact ones under allowReserved',
@@ -44,7 +44,7 @@ export function resolveSubject(
   };
 }
 
-/** A reserved name that a signer may give all the same: exact, and never a node's. */
+/** Checks a reserved name that a signer may issue: it must be exact, and not the name of a node. */
 function checkAllowed(name: string, reserved: Reserved, at: Place): void {
   if (name === nodesGroup || name.startsWith(nodeUserPrefix))
     at.error('names of nodes are given by the kubelet signers only');

@@ -1,12 +1,12 @@
 /**
- * What countersign.yaml can say about attestation: of a profile, and of a cluster. How values must fit together is in
+ * The keys of countersign.yaml about attestation, of a profile and of a cluster. How values must fit together is checked in
  * core/configuration/resolve/attestation.ts and core/configuration/resolve/aws-attestation.ts.
  */
 import { z } from 'zod';
 import { providerNames } from '../../policy/signer-names.ts';
 import { accountId, flag, matching, text, texts } from './values.ts';
 
-/** Of a profile. */
+/** The key `attestation` of a profile. */
 export const profileAttestation = z.strictObject({
   providers: z
     .array(z.enum(providerNames))
@@ -147,7 +147,7 @@ const aws = z.strictObject({
     ),
 });
 
-/** Of a cluster. */
+/** The key `attestation` of a cluster. */
 export const clusterAttestation = z.strictObject({
   audience: matching(/^[!-~]{1,253}$/, 'must be 1 to 253 printable ASCII characters without blanks')
     .exactOptional()

@@ -1,8 +1,8 @@
 /**
- * The shape of countersign.yaml: every key with its meaning; other keys are errors. Each key is enforced: one that is read but
- * not obeyed is worse than an error.
+ * The shape of countersign.yaml: every key with its meaning; other keys are errors. Each key is enforced, because a key without
+ * effect would mislead a reviewer.
  *
- * Every key is optional in the shape, because `defaults` and the clusters complete one another; what a whole cluster
+ * Every key is optional in the shape, because a cluster and `defaults` complete each other. What a complete cluster
  * must have, and how values must fit together, is checked in core/configuration/resolve/cluster.ts.
  */
 import { signatureDigests } from '../../ports/signer.ts';
@@ -13,13 +13,13 @@ import { deploymentShape } from './deployment.ts';
 import { flag, matching, text, texts } from './values.ts';
 import { knownUsages } from '../../x509/key-usages.ts';
 
-/** Duration in one unit; its upper end keeps every date a certificate can hold representable. */
+/** Duration in one unit. Nine digits suffice for every date that a certificate can hold. */
 const duration = matching(
   /^[1-9][0-9]{0,8}[smhd]$/,
   'must be a duration such as 30d, 720h, 90m or 60s (quoted or not, one unit)',
 );
 
-/** Cluster and CA names end in URLs, record keys and file names: a DNS label (RFC 1123). */
+/** Cluster and CA names are parts of URLs, record keys and file names, so each is a DNS label (RFC 1123). */
 const label = matching(
   /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
   'must be a DNS label: lower-case letters, digits and inner hyphens',
@@ -195,10 +195,10 @@ export const fileShape = z.strictObject({
     .describe('The clusters, by name. The name is part of the URL: `/v1/clusters/<name>/sign`.'),
 });
 
-/** One CA by itself. */
+/** A CA that is described without a file. */
 export const namedCaShape = z.strictObject({ name: label, ca });
 
-/** As written: what is absent is absent. */
+/** As written, without the defaults of this schema. */
 export type WrittenCluster = z.input<typeof clusterShape>;
 export type WrittenFile = z.input<typeof fileShape>;
 /** With the defaults of this schema filled in. */
@@ -212,7 +212,7 @@ export function configurationSchema(): Readonly<Record<string, unknown>> {
   const schema = z.toJSONSchema(fileShape, {
     reused: 'inline',
     io: 'input',
-    // The meaning of an absent list or map is in its description.
+    // An empty default is omitted, because the description says what an absent list or map means.
     override: ({ jsonSchema }) => {
       const initial = jsonSchema.default;
       if (typeof initial === 'object' && Object.keys(initial ?? {}).length === 0) delete jsonSchema.default;

@@ -113,7 +113,7 @@ const keys = z.strictObject({
 });
 
 const logs = z.strictObject({
-  // What CloudWatch Logs offers: docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+  // The periods of CloudWatch Logs: docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
   retentionDays: z
     .literal([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653])
     .default(365)
@@ -127,7 +127,7 @@ const aws = z.strictObject({
     .describe('Region. Default: that of the credentials deployed with.'),
 });
 
-/** Keys of a cluster. */
+/** The keys of a cluster that are about AWS. */
 export const deploymentShape = {
   frontDoor: z
     .enum(['httpApi', 'functionUrl'])

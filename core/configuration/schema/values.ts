@@ -1,4 +1,4 @@
-/** Values that several keys of countersign.yaml take. */
+/** Schemas that several keys of countersign.yaml share. */
 import { z } from 'zod';
 
 export const text = z.string().min(1).max(253);
