@@ -1,5 +1,5 @@
 /**
- * The path of an attestation, top to bottom: which machine sent the request, may it be this node, and the verdict.
+ * The path of an attestation, top to bottom: which machine sent the request, whether it may be this node, and the verdict.
  *
  * The verdict applies only to the exact bytes of the request and is stored longer than a request lives. Sign reads the stored
  * verdict, not the answer of this function. Evidence must be fresh when attest decides; a later delivery of the same bytes gets
@@ -66,7 +66,7 @@ export async function attest(
   cluster: ClusterConfiguration,
   ports: AttestPorts,
 ): Promise<AttestOutcome> {
-  // Is it for this endpoint, can it be read, and does its profile permit it? As in sign, not recorded but checked again.
+  // Is it for this endpoint, can it be read, and does its profile permit it? These answers are not stored: sign checks again.
   const checked = readAndCheckRequest(object, cluster.profiles, triagePending(object));
   if (checked.kind === 'ignored') return { kind: 'ignore', why: checked.why };
   if (checked.kind === 'unreadable') return deny(checked.violations);

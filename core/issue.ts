@@ -2,7 +2,7 @@
  * The path of one certificate, top to bottom: from the request object to the certificate or the reason for a refusal.
  *
  * A UID gets one certificate, even if the request is delivered twice, concurrently or again after a crash. The ledger
- * record is written before the key signs, and it decides every race. A certificate is returned only after it is recorded.
+ * record is written before the key signs, and every delivery follows it. A certificate is returned only after it is recorded.
  */
 import { checkVerdict } from './attestation/check-verdict.ts';
 import type { AttestationReader, VerdictCheck } from './attestation/check-verdict.ts';
@@ -39,9 +39,9 @@ export interface IssuePorts {
   readonly attestations?: AttestationReader;
 }
 
-/** Longer than the function may run (25 s), so that a lease never ends while its worker is alive. */
+/** Longer than the function may run (25 s), so that a lease never expires while its delivery is being handled. */
 export const leaseMilliseconds = 30_000;
-/** After a clock correction, a new notAfter may be earlier than the recorded one by this much before the intent is stale. */
+/** A clock may be set back, so an intent is stale only if its notAfter is later than a new one by more than this. */
 const clockLeewayMilliseconds = 300_000;
 /** A signature takes tens of milliseconds, so by then the delivery that holds the lease has normally answered. */
 const inProgressRetrySeconds = 1;
@@ -200,7 +200,7 @@ async function signIntent(
     // Now the certificate is recorded. A crash here loses only the answer: the next delivery returns the certificate.
     return answerFromLedger({ ...record, state: 'issued', certificate }, authority, false);
   } catch (error) {
-    // So the next delivery need not wait. If this fails too, the lease expires, and the first error is the one to report.
+    // Now the next delivery need not wait. If this fails too, the lease expires; the caller gets the first error.
     await ledger.release(record.uid, record.attempt).catch(() => undefined);
     throw error;
   }

@@ -21,8 +21,8 @@ const issuingRecord = () =>
   });
 
 /** Decodes a ledger record, in the form that both ledgers store. Throws if it is not the record of this UID. */
-export function issuingRecordFrom(plain: StoredFields, uid: string): IssuingRecord {
-  const record = issuingRecord()(plain);
+export function issuingRecordFrom(fields: StoredFields, uid: string): IssuingRecord {
+  const record = issuingRecord()(fields);
   if (record.uid !== uid) throw new TypeError(`the ledger holds another record under the key of ${uid}`);
   return record;
 }

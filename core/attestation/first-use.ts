@@ -83,7 +83,7 @@ export function nameTaken({ nodeName, identity }: IdentityRecord): Violation {
   return violation('TofuNodeTaken', `node name ${quoted(nodeName)} belongs to another machine (${identity})`);
 }
 
-/** The requested key is the machine's first and was never replaced. */
+/** Whether the requested key is the first key of the machine and was never replaced. */
 export function isFirstKey(firstUse: FirstUse): boolean {
   switch (firstUse.kind) {
     case 'first':

@@ -17,7 +17,7 @@ import type { Instant } from '../ports/instant.ts';
 const minute = 60_000;
 /** Time between the observations. Less than the life of evidence (5 minutes), so one request can lead to both. */
 export const secondLookAfter = 2 * minute;
-/** An older first observation that a platform does not know a machine no longer counts. */
+/** How long a first observation counts that the platform does not know the machine. */
 export const firstLookLasts = 30 * minute;
 /** If the platform has reported a machine as unknown for this long, it is treated as terminated (§6.4). */
 export const unknownForMilliseconds = 60 * minute;
@@ -25,9 +25,9 @@ export const unknownForMilliseconds = 60 * minute;
 export const clockLeeway = minute;
 
 export interface HandOver {
-  /** Whether the record alone shows that the second look is too early, so that the platform is not asked. */
+  /** The delay, if the record alone shows that the second look is too early: then the platform is not asked. */
   readonly tooEarly: Declined | undefined;
-  /** The platform's answer; `undefined` if it confirms the change. An observation must be written before the answer. */
+  /** Why the change is refused or delayed; `undefined`: the platform confirms it. The caller writes an observation first. */
   check(machine: Machine): Promise<Declined | undefined>;
 }
 
@@ -83,16 +83,16 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
       return undefined;
     case 'running':
     case 'stopped': {
-      const { unknownSince: mark, ...unmarked } = holder;
+      const { unknownSince, ...unmarked } = holder;
       const refused = refuse(nameTaken(holder));
-      return mark === undefined ? refused : { ...refused, observed: nextRevision(unmarked) };
+      return unknownSince === undefined ? refused : { ...refused, observed: nextRevision(unmarked) };
     }
     case 'unknown': {
       // Platforms forget terminated machines after about an hour, and know new ones only after a while.
       if (now - holder.lastSeen <= unknownForMilliseconds) return refuse(nameTaken(holder));
       const early = holderTooEarly(holder, now);
       if (early !== undefined) return early;
-      if (isStanding(holder.unknownSince, now)) return undefined;
+      if (firstLookCounts(holder.unknownSince, now)) return undefined;
       const message = 'its platform does not know the machine that has this name; it is asked a second time';
       return { ...secondLook(message), observed: nextRevision({ ...holder, unknownSince: now }) };
     }
@@ -101,10 +101,10 @@ export function checkHolderGone(holder: IdentityRecord, state: MachineState, now
 
 /** A delay if the first observation is too recent, so that the platform is not asked. */
 export function holderTooEarly({ unknownSince }: IdentityRecord, now: Instant): Declined | undefined {
-  return isStanding(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
+  return firstLookCounts(unknownSince, now) ? tooEarly(unknownSince, now) : undefined;
 }
 
-function isStanding(mark: Instant | undefined, now: Instant): mark is Instant {
+function firstLookCounts(mark: Instant | undefined, now: Instant): mark is Instant {
   return mark !== undefined && now - mark <= firstLookLasts && mark - now <= clockLeeway;
 }
 
@@ -113,7 +113,7 @@ export interface RestartQuestion {
   readonly record: IdentityRecord;
   /** The requested key. */
   readonly spkiSha256: string;
-  /** As its platform reports it today. */
+  /** The current start of the machine, as its platform reports it. */
   readonly startedAt: Instant | undefined;
   /** For so many milliseconds after its start a machine may request another key. */
   readonly window: number;
@@ -122,14 +122,14 @@ export interface RestartQuestion {
 
 /** Why the new key must not replace the recorded one; `undefined` if it may. A machine that only rebooted still has its key. */
 export function checkRestarted({ record, spkiSha256, startedAt, window, now }: RestartQuestion): Declined | undefined {
-  // Each use of the machine updates the recorded start: at this start the machine still had its old key.
+  // Each use of the machine updates the recorded start, so after this start the machine still used its old key.
   if (startedAt === undefined || record.startedAt === undefined || !(startedAt > record.startedAt))
     return reuse('was not started anew since it was last seen with that one');
   if (!(startedAt - now <= clockLeeway)) return reuse('has a start time in the future');
   if (!(now - startedAt <= window)) return reuse(`was started more than ${window / minute} minutes ago`);
   const { restart } = record;
   if (restart === undefined || restart.startedAt !== startedAt) {
-    const message = 'a machine that was started anew asks with another key; it is looked at a second time';
+    const message = 'a machine that was started anew requests another key; it is looked at a second time';
     const first = { startedAt, since: now, spkiSha256, contested: false };
     return { ...secondLook(message), observed: nextRevision({ ...record, restart: first }) };
   }
@@ -161,9 +161,9 @@ function reuse(why: string): Declined {
   return refuse(violation('TofuReuse', message));
 }
 
-const contested = reuse('two other keys asked for its name since it was started');
+const contested = reuse('two other keys were used to request its name since it was started');
 
-/** An observation is a write of the record, so other decisions about the old record must be taken again. */
+/** An observation changes the record, so decisions that were based on the old one must be made again. */
 function nextRevision(record: IdentityRecord): IdentityRecord {
   return { ...record, rev: record.rev + 1 };
 }

@@ -38,7 +38,7 @@ async function compare(read: X509Certificate, template: Omit<CaTemplate, 'algori
     ...(subject.organizationalUnit === undefined ? [] : [{ OU: [subject.organizationalUnit] }]),
     { CN: [subject.commonName] },
   ]);
-  const checks: readonly (readonly [agrees: boolean, difference: string])[] = [
+  const checks: readonly (readonly [agrees: boolean, field: string])[] = [
     [JSON.stringify(read.subjectName.toJSON()) === name, 'subject'],
     [JSON.stringify(read.issuerName.toJSON()) === name, 'issuer'],
     [read.serialNumber === Buffer.from(serial).toString('hex'), 'serial number'],

@@ -19,7 +19,7 @@ export function decodeBody(body: Uint8Array, maxBytes = maxObjectBytes): Result<
   if (body.length > maxBytes) return failure(objectTooLarge);
   let text: string;
   try {
-    // fatal: without it, invalid bytes would become U+FFFD, which the requester did not send. ignoreBOM: JSON.parse refuses a BOM.
+    // Without `fatal`, invalid bytes would become U+FFFD, which was not sent. `ignoreBOM` keeps a BOM, which JSON.parse refuses.
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
     return failure({ message: 'body is not UTF-8' });

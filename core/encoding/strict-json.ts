@@ -38,7 +38,7 @@ export function hasDuplicateKeys(text: string): boolean {
     if (token === '{') open.push(new Set());
     else if (token === '}') open.pop();
     else if (colon !== undefined) {
-      // Unescaped: `"a"` and `"\u0061"` are the same key.
+      // Keys are compared unescaped: `"a"` and `"\u0061"` are the same key.
       const key: unknown = JSON.parse(token.slice(0, -colon.length));
       const keys = open.at(-1);
       if (keys?.has(key) === true) return true;

@@ -1,7 +1,7 @@
 /**
  * Bootstrap tokens (kubernetes.io, "Authenticating with Bootstrap Tokens"): a public id, a secret, and the Secret in kube-system
- * that holds both. Messages are kubeadm's where it has one, because operators search for them. Unlike kubeadm's, they never
- * quote the token.
+ * that holds both. Messages are the same as kubeadm's where it has one, because operators search for them. But our messages
+ * never quote the token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Instant } from '../ports/instant.ts';
@@ -42,7 +42,7 @@ export interface TokenRecord {
   readonly owner?: TokenOwner;
 }
 
-/** The owner on the Secret. Its kind is a label, to list by; its name is an annotation, because it may be too long for a label. */
+/** The owner, on the Secret: its kind as a label, to select by; its name as an annotation, because a label may be too short. */
 export const ownerLabel = 'countersign.dev/token-for';
 const ownerNamespaceAnnotation = 'countersign.dev/token-for-namespace';
 const ownerNameAnnotation = 'countersign.dev/token-for-name';
@@ -66,7 +66,7 @@ export function tokenSecretName(id: string): string {
   return `bootstrap-token-${id}`;
 }
 
-/** About 31 bits of id and 83 of secret, as kubeadm's own. */
+/** About 31 bits of id and 83 of secret, as in kubeadm. */
 export function generateBootstrapToken(randomBytes: (count: number) => Uint8Array): BootstrapToken {
   const alphabet = '0123456789abcdefghijklmnopqrstuvwxyz';
   const characters: string[] = [];

@@ -66,7 +66,7 @@ export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, strin
   const { server } = cluster;
   if (typeof server !== 'string' || !isHttps(server)) return failure('its server is no https:// address');
   // With it, the client would accept any server.
-  if (cluster['insecure-skip-tls-verify'] === true) return failure('it says insecure-skip-tls-verify');
+  if (cluster['insecure-skip-tls-verify'] === true) return failure('it sets insecure-skip-tls-verify');
   const { 'certificate-authority-data': data, 'certificate-authority': file } = cluster;
   return success({
     server,

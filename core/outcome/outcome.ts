@@ -7,7 +7,7 @@ import { failure } from './result.ts';
 import type { Result } from './result.ts';
 
 /**
- * Why a request is refused finally. The relay writes a `Failed` condition only for a code of this list, so a proxy's
+ * The reasons of a final refusal. The relay writes a `Failed` condition only for a code of this list, so a proxy's
  * 422 can never end a request. Clients and runbooks match on the codes, so a new code is a change of the interface.
  */
 export const refusalCodes = [

@@ -9,14 +9,14 @@ const maxCharacters = 80;
  * drawn as nothing (U+3164, variation selectors).
  */
 const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|\p{Default_Ignorable_Code_Point}/u;
-const hiddenInLines = new RegExp(`(?!\\n)(?:${hidden.source})`, 'gu');
+const hiddenExceptLineBreak = new RegExp(`(?!\\n)(?:${hidden.source})`, 'gu');
 
 /**
  * The last step before a terminal, a log or a file: escapes all hidden characters but line breaks, by default as `\u{…}`.
  * The values inside the text have passed `printable` already.
  */
 export function escapeHidden(text: string, escape: (character: string) => string = codePointEscape): string {
-  return /^[\n -~]*$/.test(text) ? text : text.replace(hiddenInLines, escape);
+  return /^[\n -~]*$/.test(text) ? text : text.replace(hiddenExceptLineBreak, escape);
 }
 
 /** One line of a log, without line breaks. Cut after 2 000 characters. */

@@ -77,9 +77,9 @@ function usagesAreExactly(purpose: 'client auth' | 'server auth'): InTreeRule {
     codeElsewhere: 'UsageNotPermitted',
     observed: ({ object }) => quotedList(object.usages),
     violations: ({ object }) => {
-      const asked = new Set(object.usages);
-      const complete = all.every((usage) => asked.has(usage) || usage === 'key encipherment');
-      const exact = complete && [...asked].every((usage) => all.includes(usage));
+      const requested = new Set(object.usages);
+      const complete = all.every((usage) => requested.has(usage) || usage === 'key encipherment');
+      const exact = complete && [...requested].every((usage) => all.includes(usage));
       return violationUnless(exact, `usages did not match [${all.join(' ')}]`);
     },
   };

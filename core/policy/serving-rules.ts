@@ -50,7 +50,7 @@ const neverAddresses = [
   'ff00::/8',
 ].flatMap((text) => parseRange(text) ?? []);
 
-/** Deviation 15. A name that can mean several hosts does not belong to one machine. */
+/** Deviation 15 (docs/signers.md). A name that can mean several hosts does not belong to one machine. */
 export const servesHostNames: Rule = {
   check: 'DNS subjectAltNames are names of single hosts',
   code: 'SanNotPermitted',
@@ -62,13 +62,13 @@ export const servesHostNames: Rule = {
     ),
 };
 
-/** Deviation 15. */
+/** Deviation 15 (docs/signers.md). */
 export const servesNothingReserved: Rule = {
   check: 'no subjectAltName is reserved (control plane, services, loopback …)',
   code: 'NameReserved',
   observed: ({ request: { sans } }) => quotedList([...sans.dns, ...sans.ip]),
   violations: ({ profile, request: { sans } }) => {
-    const { hosts, addresses } = refusedTo(profile.reserved);
+    const { hosts, addresses } = refusedNames(profile.reserved);
     const refused = (name: string): string => `subjectAltName ${quoted(name)} is reserved: no kubelet serves under it`;
     return [
       ...atMost(
@@ -85,7 +85,7 @@ export const servesNothingReserved: Rule = {
 
 /** Whether a kubelet may use the name only if its profile lists it. */
 export function isRefusedToKubelets(reserved: Reserved, name: string): boolean {
-  const { hosts, addresses } = refusedTo(reserved);
+  const { hosts, addresses } = refusedNames(reserved);
   if (parseAddress(name) !== undefined) return isInRanges(addresses, name);
   return hostNameFault(name) !== undefined || isHostAmong(hosts, name);
 }
@@ -114,7 +114,7 @@ function readsAsAddress(name: string): boolean {
 }
 
 /** Patterns of host names, and blocks of addresses. Created once for each request, which may have hundreds of names. */
-function refusedTo({ names, addresses, clusterDomain }: Reserved) {
+function refusedNames({ names, addresses, clusterDomain }: Reserved) {
   return {
     hosts: [...neverHosts, clusterDomain, `*.${clusterDomain}`, ...names],
     addresses: [...neverAddresses, ...addresses],

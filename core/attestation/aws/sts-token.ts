@@ -123,16 +123,16 @@ function readDate(text: string): number {
 
 /** Our constants and the matched values, encoded anew, sorted by name. */
 function buildQuery(value: (name: string) => string): string {
-  const again = (name: string): string => encodeURIComponent(decodeURIComponent(value(name)));
+  const reencoded = (name: string): string => encodeURIComponent(decodeURIComponent(value(name)));
   return [
     'Action=GetCallerIdentity',
     'Version=2011-06-15',
     'X-Amz-Algorithm=AWS4-HMAC-SHA256',
-    `X-Amz-Credential=${again('X-Amz-Credential')}`,
-    `X-Amz-Date=${again('X-Amz-Date')}`,
-    `X-Amz-Expires=${again('X-Amz-Expires')}`,
-    `X-Amz-Security-Token=${again('X-Amz-Security-Token')}`,
+    `X-Amz-Credential=${reencoded('X-Amz-Credential')}`,
+    `X-Amz-Date=${reencoded('X-Amz-Date')}`,
+    `X-Amz-Expires=${reencoded('X-Amz-Expires')}`,
+    `X-Amz-Security-Token=${reencoded('X-Amz-Security-Token')}`,
     'X-Amz-SignedHeaders=host%3Bx-k8s-aws-id',
-    `X-Amz-Signature=${again('X-Amz-Signature')}`,
+    `X-Amz-Signature=${reencoded('X-Amz-Signature')}`,
   ].join('&');
 }

@@ -9,9 +9,9 @@ export function lockOfMachine(identity: string): LockSubject {
   return `id#${identity}`;
 }
 
-/** The subjects that a lock bars: its node name, its machine, or both. */
+/** The subjects of a lock: its node name, its machine, or both. */
 export function subjectsOf({ nodeName, identity }: Pick<Lock, 'nodeName' | 'identity'>): readonly LockSubject[] {
-  if (nodeName === undefined && identity === undefined) throw new TypeError('a lock bars a node name or a machine');
+  if (nodeName === undefined && identity === undefined) throw new TypeError('a lock needs a node name or a machine');
   return [
     ...(nodeName === undefined ? [] : [lockOfNode(nodeName)]),
     ...(identity === undefined ? [] : [lockOfMachine(identity)]),

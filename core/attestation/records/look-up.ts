@@ -36,9 +36,9 @@ export function holderOf(
   nodeName: string,
   { holder, identity }: Pick<StoredItems, 'holder' | 'identity'>,
 ): IdentityRecord | undefined {
-  const name = holder(nodeName);
-  if (name === undefined) return undefined;
-  const record = identity(name);
+  const holderIdentity = holder(nodeName);
+  if (holderIdentity === undefined) return undefined;
+  const record = identity(holderIdentity);
   if (record === undefined) throw new TypeError('a node name belongs to a machine without a record');
   return record;
 }

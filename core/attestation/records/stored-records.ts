@@ -1,6 +1,6 @@
 /**
- * Decodes the records of the attestation store, which one store holds as JSON and the other as attributes. A record that this
- * program does not write throws: a guess could give one machine the identity of another.
+ * Decodes the records of the attestation store; one store holds JSON, the other attributes. It throws for a record that this
+ * program does not write: a guess could give one machine the identity of another.
  */
 import type {
   AuditItem,
@@ -91,8 +91,8 @@ const anyVerdict = object<Verdict>({
   expiresAt: integer,
 });
 
-export function verdictFrom(plain: StoredFields): Verdict {
-  const verdict = anyVerdict(plain);
+export function verdictFrom(fields: StoredFields): Verdict {
+  const verdict = anyVerdict(fields);
   if ((verdict.decision === 'approve') !== (verdict.violations === undefined))
     throw new TypeError('a stored verdict has violations exactly when it is not an approval');
   return verdict;

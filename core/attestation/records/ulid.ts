@@ -12,8 +12,8 @@ const randomOctets = 10;
 export function ulid(now: Instant, random: Uint8Array): string {
   if (!Number.isSafeInteger(now) || now < 0 || now >= 2 ** 48) throw new RangeError('a ULID has 48 bits of time');
   if (random.length !== randomOctets) throw new RangeError(`a ULID takes ${randomOctets} random bytes`);
-  const chance = random.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
-  return base32(BigInt(now), 10) + base32(chance, 16);
+  const randomBits = random.reduce((sum, octet) => (sum << 8n) | BigInt(octet), 0n);
+  return base32(BigInt(now), 10) + base32(randomBits, 16);
 }
 
 function base32(value: bigint, characters: number): string {
