@@ -1,6 +1,6 @@
 /**
- * May this machine be this node? First the records, then the machine as its platform describes it, then what must hold
- * for both. The result is a claim, or the reason why the machine is not admitted.
+ * May this machine be this node? The records are checked first, then the machine as its platform describes it, then both
+ * together. The result is a claim, or the reason why the machine is not admitted.
  */
 import { violation } from '../outcome/outcome.ts';
 import { quoted } from '../outcome/printable-text.ts';
@@ -27,7 +27,7 @@ export type Admission =
   | {
       readonly kind: 'admitted';
       readonly identity: string;
-      /** The requested key is the machine's first and was never replaced. */
+      /** Whether the requested key is the machine's first and was never replaced. */
       readonly firstKey: boolean;
       readonly claim: AdmissionClaim;
     }
@@ -145,7 +145,7 @@ async function admitServing(
   };
 }
 
-// ── Its steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function lookup(
   { nodeName, now, serving, request, settings }: AttestQuestion,
@@ -208,8 +208,8 @@ async function describe(
     return failure(refuse(violation('IdentityNotAllowed', message)));
   }
   if (!provider.secure) return failure(noServing);
-  const often = checkUses(record, question);
-  if (often !== undefined) return failure(often);
+  const tooMany = checkUses(record, question);
+  if (tooMany !== undefined) return failure(tooMany);
   if (evidence.kind === 'evidence') {
     const machine = await evidence.machine();
     if (!machine.ok) return failure(refuse(...machine.problem));

@@ -75,7 +75,7 @@ function violationsOf(rule: Rule, question: Question): Violation[] {
   return rule.violations(question).map((message) => violation(codeFor(question.profile, rule), message));
 }
 
-/** The in-tree code only for in-tree signers. The texts are the same. */
+/** In-tree signers have the in-tree code, other signers `codeElsewhere`. The texts are the same. */
 function codeFor(profile: Profile, rule: Rule): RefusalCode {
   return isInTree(profile) ? rule.code : (rule.codeElsewhere ?? rule.code);
 }

@@ -39,7 +39,7 @@ const extendedUsagePresent: Rule = {
     violationUnless(usages.some(isExtendedUsage), 'an extended usage, such as "server auth", is required'),
 };
 
-/** No profile can permit other attributes. Of two common names the certificate would have only the last. */
+/** No profile can permit other attributes. With two common names, the certificate would have only the last. */
 const subjectIsPlain: Rule = {
   check: 'the subject is at most one common name and organizations',
   code: 'SubjectNotPermitted',

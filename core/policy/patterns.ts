@@ -132,10 +132,10 @@ function ipv6Groups(text: string): readonly number[] | undefined {
   return zeros < 1 ? undefined : [...left, ...Array<number>(zeros).fill(0), ...right];
 }
 
-function groupsOf(half: string, ends: boolean): readonly number[] | undefined {
+function groupsOf(half: string, isLast: boolean): readonly number[] | undefined {
   if (half === '') return [];
   const texts = half.split(':');
-  const ipv4 = ends ? parseIpv4(texts.at(-1) ?? '') : undefined;
+  const ipv4 = isLast ? parseIpv4(texts.at(-1) ?? '') : undefined;
   const hexTexts = ipv4 === undefined ? texts : texts.slice(0, -1);
   if (!hexTexts.every((text) => /^[0-9A-Fa-f]{1,4}$/.test(text))) return undefined;
   const groups = hexTexts.map((text) => Number.parseInt(text, 16));

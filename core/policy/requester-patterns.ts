@@ -21,26 +21,26 @@ interface Probe {
 
 const authenticated = 'system:authenticated';
 /** A name that no operator would configure: `.invalid` is never registered (RFC 2606). */
-const made = 'probe-6f1c';
+const inventedName = 'probe-6f1c';
 
 /**
  * One invented requester of each kind that the API server knows (k8s.io/apiserver/pkg/authentication/user, serviceaccount,
  * bootstrap tokens). A pattern that matches one of them permits every user, pod, node or token.
  */
 const probes: readonly Probe[] = [
-  { who: 'any user', username: made, groups: [authenticated] },
-  { who: 'any user', username: `${made}@${made}.invalid`, groups: [authenticated] },
+  { who: 'any user', username: inventedName, groups: [authenticated] },
+  { who: 'any user', username: `${inventedName}@${inventedName}.invalid`, groups: [authenticated] },
   { who: 'an unauthenticated user', username: 'system:anonymous', groups: ['system:unauthenticated'] },
-  ...[made, 'default'].map((account) => ({
+  ...[inventedName, 'default'].map((account) => ({
     who: 'any service account',
-    username: `system:serviceaccount:${made}:${account}`,
-    groups: ['system:serviceaccounts', `system:serviceaccounts:${made}`, authenticated],
+    username: `system:serviceaccount:${inventedName}:${account}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${inventedName}`, authenticated],
   })),
-  { who: 'any node', username: `system:node:${made}`, groups: ['system:nodes', authenticated] },
+  { who: 'any node', username: `system:node:${inventedName}`, groups: ['system:nodes', authenticated] },
   {
     who: 'any bootstrap token',
     username: 'system:bootstrap:6f1c00',
-    groups: ['system:bootstrappers', `system:bootstrappers:${made}`, authenticated],
+    groups: ['system:bootstrappers', `system:bootstrappers:${inventedName}`, authenticated],
   },
 ];
 

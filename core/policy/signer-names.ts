@@ -1,7 +1,7 @@
 /** Which rules apply to a signer. Only its name decides; the configuration cannot change this. */
 import type { Profile, ProfileKind } from './profile.ts';
 
-/** As on the wire and in signer names. */
+/** The names in evidence and in signer names. */
 export const providerNames = ['aws', 'insecure'] as const;
 export type ProviderName = (typeof providerNames)[number];
 

@@ -61,7 +61,7 @@ export interface RequestApi {
   get(name: string, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Replaces `status` only if the object still has this UID and resourceVersion. Returns the stored object. */
   updateStatus(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
-  /** Replaces the Approved and Denied conditions and metadata.annotations in one write. Same condition on UID and resourceVersion. */
+  /** Replaces the Approved and Denied conditions and metadata.annotations in one write, under the condition of updateStatus. */
   updateApproval(object: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
   /** Whether the cluster's authorization permits this user the action. */
   reviewAccess(question: AccessQuestion, signal: AbortSignal): Promise<ApiAnswer<boolean>>;

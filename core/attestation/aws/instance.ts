@@ -58,11 +58,10 @@ export function checkInstance(
   expected: ExpectedInstance,
   instance: InstanceDescription,
 ): readonly Violation[] {
+  const outside = [...placeFaults(policy, instance), ...tagFaults(policy, instance), ...settingFaults(policy, instance)];
   return [
-    ...agree(expected, instance).map((message) => violation('AttestationInvalid', message)),
-    ...[...placed(policy, instance), ...marked(policy, instance), ...hardened(policy, instance)].map((message) =>
-      violation('IdentityNotAllowed', message),
-    ),
+    ...identityFaults(expected, instance).map((message) => violation('AttestationInvalid', message)),
+    ...outside.map((message) => violation('IdentityNotAllowed', message)),
   ];
 }
 
@@ -70,7 +69,7 @@ export function checkInstance(
  * Does EC2's answer describe the machine of the evidence? It does not if the assumed role belongs to another account, which
  * may have an instance with the same id.
  */
-function agree(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
+function identityFaults(expected: ExpectedInstance, instance: InstanceDescription): readonly string[] {
   const { availabilityZone: zone, privateIp } = expected;
   return [
     ...violationUnless(instance.instanceId === expected.instanceId, 'EC2 describes another instance'),
@@ -87,7 +86,7 @@ function agree(expected: ExpectedInstance, instance: InstanceDescription): reado
 }
 
 /** Account and region alone would admit every instance in them. */
-function placed(policy: AwsAttestation, { vpcId, subnetId }: InstanceDescription): readonly string[] {
+function placeFaults(policy: AwsAttestation, { vpcId, subnetId }: InstanceDescription): readonly string[] {
   return [
     ...violationUnless(isListed(policy.vpcs, vpcId), `the instance is in VPC ${vpcId ?? 'none'}, which may not join`),
     ...violationUnless(
@@ -101,7 +100,7 @@ function isListed(list: readonly string[], value: string | undefined): boolean {
   return list.length === 0 || (value !== undefined && list.includes(value));
 }
 
-function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: InstanceDescription): readonly string[] {
+function tagFaults(policy: AwsAttestation, { tags, instanceProfile = '' }: InstanceDescription): readonly string[] {
   return [
     ...[...policy.tags].flatMap(([key, value]) =>
       violationUnless(
@@ -118,7 +117,7 @@ function marked(policy: AwsAttestation, { tags, instanceProfile = '' }: Instance
 }
 
 /** Could pods read the instance's document and credentials, or could a principal have replaced its disk? */
-function hardened({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
+function settingFaults({ instance: rules }: AwsAttestation, instance: InstanceDescription): readonly string[] {
   const { maxHopLimit, maxAttachSkewSeconds } = rules;
   const { httpPutResponseHopLimit: hops } = instance;
   return [
@@ -145,7 +144,7 @@ function attachSkew({ rootDeviceType, rootAttachedAt, interfaceAttachedAt }: Ins
   return Math.abs((rootAttachedAt ?? Number.POSITIVE_INFINITY) - (interfaceAttachedAt ?? Number.NEGATIVE_INFINITY));
 }
 
-/** The machine by EC2's description. `instance.addresses` of the policy selects its addresses: all, or the primary ones. */
+/** The machine as EC2 describes it. `instance.addresses` of the policy selects its addresses: all, or the primary ones. */
 export function describeMachine(
   {
     nodeName: rules,

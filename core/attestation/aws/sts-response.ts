@@ -1,5 +1,5 @@
 /**
- * Reads who signed from STS's answer to GetCallerIdentity. We chose host, action and headers, so the answer comes from STS. Only
+ * Reads from STS's answer to GetCallerIdentity who signed. We chose host, action and headers, so the answer comes from STS. Only
  * its exact form is accepted, so that no other answer of AWS is taken for it (CVE-2020-16250: a lenient parser found the
  * expected element inside text that the caller had sent).
  */
@@ -23,7 +23,7 @@ export interface Caller {
 /** The instance identity role: every instance has it, and no principal can assume it, because it has no trust policy. */
 export const identityRole = 'aws:ec2-instance';
 
-/** Must not be split at colons: the identity role's name holds one. Names of IAM roles cannot ([\w+=,.@-]). */
+/** ARNs are not split at colons, because the name of the identity role has one. Names of IAM roles have none ([\w+=,.@-]). */
 const arnPattern =
   /^arn:(aws|aws-cn|aws-us-gov|aws-eusc):sts::([0-9]{12}):assumed-role\/(aws:ec2-instance|[A-Za-z0-9_+=,.@-]{1,64})\/(i-(?:[0-9a-f]{8}|[0-9a-f]{17}))$/;
 
