@@ -161,7 +161,7 @@ function reuse(why: string): Declined {
   return refuse(violation('TofuReuse', message));
 }
 
-const contested = reuse('two other keys were used to request its name since it was started');
+const contested = reuse('two other keys asked for its name since it was started');
 
 /** An observation changes the record, so decisions that were based on the old one must be made again. */
 function nextRevision(record: IdentityRecord): IdentityRecord {

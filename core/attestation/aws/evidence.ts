@@ -1,6 +1,6 @@
 /**
- * The DATA block of aws evidence, with one schema for each version (docs/attestation/aws.md). Both name the instance and hold
- * the STS token:
+ * The DATA block of aws evidence, with one schema for each version (docs/attestation/aws.md). Both versions name the instance and
+ * hold the STS token:
  *
  * - `aws/v2` only claims the instance; STS and EC2 confirm the claim. Every node and bootstrap token of the cluster can read
  *   the request, so it carries no signed document, which could be used elsewhere.
@@ -42,11 +42,11 @@ export function readAwsEvidence(
   const schema = schemas[version];
   const read = readEvidence<string, string>(data, { required: ['v', ...schema.keys, 'sts'], optional: ['nonce'] });
   if (!read.ok) return wrongData(read.problem);
-  const { v, sts, nonce = '', ...which } = read.value;
+  const { v, sts, nonce = '', ...fields } = read.value;
   if (v !== schema.v) return wrongData(`is not of ${version}`);
   if (typeof sts !== 'string') return wrongData('has a proof that is not text');
   if (typeof nonce !== 'string' || !/^[A-Za-z0-9_-]{0,128}$/.test(nonce)) return wrongData('has an invalid nonce');
-  const instance = version === 'aws/v2' ? readClaims(which) : readDocument(which, certificates, now);
+  const instance = version === 'aws/v2' ? readClaims(fields) : readDocument(fields, certificates, now);
   return instance.ok ? success({ instance: instance.value, sts, nonce }) : instance;
 }
 

@@ -58,10 +58,10 @@ export function checkInstance(
   expected: ExpectedInstance,
   instance: InstanceDescription,
 ): readonly Violation[] {
-  const outside = [...placeFaults(policy, instance), ...tagFaults(policy, instance), ...settingFaults(policy, instance)];
+  const others = [...placeFaults(policy, instance), ...tagFaults(policy, instance), ...settingFaults(policy, instance)];
   return [
     ...identityFaults(expected, instance).map((message) => violation('AttestationInvalid', message)),
-    ...outside.map((message) => violation('IdentityNotAllowed', message)),
+    ...others.map((message) => violation('IdentityNotAllowed', message)),
   ];
 }
 
