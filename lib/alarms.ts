@@ -89,13 +89,13 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   /** `section` is a heading of the runbook; `of` distinguishes the alarms that share it. */
   function addAlarm(section: string, of: string | undefined, meaning: string, props: AlarmProps): void {
     const name = of === undefined ? section : `${section}-${of}`;
-    const made = new Alarm(stack, `Alarm-${name}`, {
+    const alarm = new Alarm(stack, `Alarm-${name}`, {
       alarmName: `countersign-${cluster.name}-${name}`,
       alarmDescription: `Cluster ${cluster.name}: ${meaning}. What to do: docs/runbook.md#${section.toLowerCase()}`,
       ...props,
     });
-    made.addAlarmAction(...topics);
-    made.addOkAction(...topics);
+    alarm.addAlarmAction(...topics);
+    alarm.addOkAction(...topics);
   }
 
   function alarmOn(section: string, meaning: string, metric: IMetric, threshold: Threshold, of?: string): void {
@@ -134,7 +134,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
       ...(dimensions === undefined ? {} : { dimensions }),
     });
   }
-  const lines = (...of: Parameters<typeof addFilter>): IMetric => addFilter(...of).metric({ statistic: 'Sum', period });
+  const counts = (...of: Parameters<typeof addFilter>): IMetric => addFilter(...of).metric({ statistic: 'Sum', period });
 
   const error = '$.level = "error"';
   const failed = 'crashed or took longer than 25 s';
@@ -153,10 +153,10 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     alarmOn(
       `${section}-internal`,
       `a fault that does not pass by itself keeps the ${section} function from ${work}`,
-      lines(`${prefix}Internal`, of.logGroup, error),
+      counts(`${prefix}Internal`, of.logGroup, error),
       'first',
     );
-    const why = (why: BusyWhy): IMetric => lines(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
+    const why = (why: BusyWhy): IMetric => counts(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
     alarmOn(`${section}-unavailable`, `${depends} has not answered properly`, why('Unavailable'), 'lasting');
     alarmOn(`${section}-throttled`, `${depends} has been asking to slow down`, why('Throttled'), 'lasting');
   }
@@ -165,7 +165,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
 
   // The first code is the reason of the whole refusal (core/outcome/outcome.ts).
   for (const code of codesOf(cluster)) {
-    const refusals = lines(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
+    const refusals = counts(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
     // The relay denies by attest's verdict, so sign never sees these requests. Attest's log counts into the same metric.
     if (attest !== undefined)
       addFilter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, {
@@ -199,11 +199,11 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   if (authorizer !== undefined) {
     const { logGroup: log } = authorizer;
     addRunAlarms('authorizer', 'the authorizer', 'all authorizers', authorizer);
-    alarmOn('authorizer-faults', 'no token can be checked', lines('AuthorizerFaults', log, error), 'first');
+    alarmOn('authorizer-faults', 'no token can be checked', counts('AuthorizerFaults', log, error), 'first');
     alarmOn(
       'authorizer-keys',
       'the keys of the token issuer have been out of reach',
-      lines('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
+      counts('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
       'lasting',
     );
   }
@@ -212,7 +212,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   alarmOn(
     'ca-faults',
     'a CA is missing, or its certificate does not fit its key',
-    lines('CaFaults', ca.logGroup, error),
+    counts('CaFaults', ca.logGroup, error),
     'first',
   );
   return [...cluster.cas.keys()].map((name) => {
@@ -229,7 +229,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
         comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD,
         evaluationPeriods: 4,
         datapointsToAlarm: 4,
-        // Without data the ca function does not run, and nothing watches the CA's end.
+        // If data is missing, the ca function does not run, and nothing watches the CA's end.
         treatMissingData: TreatMissingData.BREACHING,
       },
     );

@@ -21,7 +21,7 @@ export const entries: Sources['entries'] = {
   authorizer: 'lambdas/authorizer/index.ts',
 };
 
-/** CDK feature flags. Here and not in cdk.json, so that the templates do not depend on the program that runs this. */
+/** CDK feature flags. They are not in cdk.json, so that the templates do not depend on the program that runs this. */
 const featureFlags = {
   ...recommendedFlags,
   // CloudFormation refuses to remove an imported export, so the state stack cannot lose what the service stack uses.

@@ -159,7 +159,7 @@ export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: Cluste
   });
 }
 
-/** Not `grantInvokeUrl`, whose condition value is not a string, which some implementations do not accept. */
+/** `grantInvokeUrl` is not used: the value of its condition is not a string, and some implementations refuse it. */
 export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFunction[]): void {
   const resources = functions.map(({ functionArn }) => functionArn);
   new Policy(stack, 'CallerPolicy', {

@@ -81,7 +81,7 @@ export function createFunction(stack: Stack, service: Service, site: Site, optio
       ...options.statements,
     ],
   });
-  const made = withFolder(
+  const lambdaFunction = withFolder(
     bundle({
       root: sources.root,
       entry: sources.entries[service],
@@ -109,8 +109,8 @@ export function createFunction(stack: Stack, service: Service, site: Site, optio
       }),
   );
   // No invocation before the role has its rights.
-  made.node.addDependency(policy);
-  return { function: made, logGroup, policy };
+  lambdaFunction.node.addDependency(policy);
+  return { function: lambdaFunction, logGroup, policy };
 }
 
 /** CDK assets are folders. CDK copies this one to the cloud assembly when the function is created. */
@@ -118,7 +118,7 @@ function withFolder<T>({ files, hash }: Bundle, make: (code: Code) => T): T {
   const folder = mkdtempSync(join(tmpdir(), 'countersign-bundle-'));
   try {
     for (const [name, contents] of files) writeFileSync(join(folder, name), contents);
-    // By content only, so that another checkout of the same sources deploys nothing new.
+    // The hash covers the content only, so that another checkout of the same sources deploys nothing new.
     return make(Code.fromAsset(folder, { assetHash: hash, assetHashType: AssetHashType.CUSTOM }));
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -15,8 +15,8 @@ import type { CaConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 
 /**
- * What CloudFormation needs to manage a key, and operators to disable it or cancel its deletion. Without CreateGrant, which
- * could grant the use of the key past this policy, and without any action that signs or destroys.
+ * CloudFormation needs these actions to manage a key, and operators to disable it or cancel its deletion. CreateGrant is not
+ * one of them, since it could grant the use of the key past this policy. None of them signs or destroys.
  */
 const administration = [
   'kms:DescribeKey',

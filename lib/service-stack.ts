@@ -172,7 +172,7 @@ function createFrontDoor(
   if (frontDoor === 'functionUrl') {
     if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
     if (role !== undefined) allowUrls(stack, role, attest === undefined ? [sign] : [sign, attest]);
-    const door = (id: string, of: LambdaFunction, name: string): string => {
+    const addUrl = (id: string, of: LambdaFunction, name: string): string => {
       serverErrors.set(
         name,
         new Metric({
@@ -185,9 +185,9 @@ function createFrontDoor(
       );
       return `${createFunctionUrl(stack, id, of).url}${base}`;
     };
-    output('SignUrl', door('FunctionUrl', sign, 'function-url'), "The relay's COUNTERSIGN_URL");
+    output('SignUrl', addUrl('FunctionUrl', sign, 'function-url'), "The relay's COUNTERSIGN_URL");
     if (attest !== undefined)
-      output('AttestUrl', door('AttestFunctionUrl', attest, 'attest-url'), "The relay's COUNTERSIGN_ATTEST_URL");
+      output('AttestUrl', addUrl('AttestFunctionUrl', attest, 'attest-url'), "The relay's COUNTERSIGN_ATTEST_URL");
     return { serverErrors };
   }
 

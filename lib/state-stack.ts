@@ -1,6 +1,6 @@
 /**
- * What a cluster must not lose: its CA keys, its certificates table and its attestation records. Also the roles that other
- * policies name, since AWS resolves such a name to the role's ID: a role created later with the same name gets no right.
+ * What a cluster must not lose: its CA keys, its certificates table, its attestation records, and the roles that other
+ * policies name: AWS replaces such a name by the role's ID, so a role that is created again with that name has no rights.
  */
 import { CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
@@ -87,7 +87,7 @@ function createKey(
   });
 }
 
-const string = (name: string) => ({ name, type: AttributeType.STRING });
+const stringAttribute = (name: string) => ({ name, type: AttributeType.STRING });
 
 const retained = {
   billingMode: BillingMode.PAY_PER_REQUEST,
@@ -99,25 +99,25 @@ const retained = {
 /** Encrypted with DynamoDB's own key, since it holds only contents of certificates, which are public. */
 function createTable(stack: Stack): Table {
   const { partitionKey, indexes } = certificatesTable;
-  const table = new Table(stack, 'Certificates', { ...retained, partitionKey: string(partitionKey) });
+  const table = new Table(stack, 'Certificates', { ...retained, partitionKey: stringAttribute(partitionKey) });
   table.addGlobalSecondaryIndex({
     indexName: indexes.serial.name,
-    partitionKey: string(indexes.serial.partitionKey),
+    partitionKey: stringAttribute(indexes.serial.partitionKey),
   });
   table.addGlobalSecondaryIndex({
     indexName: indexes.expiry.name,
-    partitionKey: string(indexes.expiry.partitionKey),
+    partitionKey: stringAttribute(indexes.expiry.partitionKey),
     sortKey: { name: indexes.expiry.sortKey, type: AttributeType.NUMBER },
   });
   return table;
 }
 
-/** DynamoDB's own key encrypts it: instance IDs, node names, hashes. If it were lost, any machine could claim any name. */
+/** Encrypted with DynamoDB's own key: instance IDs, node names, hashes. If the table is lost, machines can claim any name. */
 function createAttestationsTable(stack: Stack): Table {
   const { partitionKey, timeToLive } = attestationsTable;
   return new Table(stack, 'Attestations', {
     ...retained,
-    partitionKey: string(partitionKey),
+    partitionKey: stringAttribute(partitionKey),
     timeToLiveAttribute: timeToLive,
   });
 }

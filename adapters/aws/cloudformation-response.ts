@@ -15,7 +15,7 @@ export interface ResourceResponse {
 
 /** Throws unless the upload succeeded. The URL is a credential, so no message contains it. */
 export async function sendResourceResponse(url: string, response: ResourceResponse): Promise<void> {
-  // As bytes, since fetch adds a content type to text, and the URL is signed for a request without one.
+  // Bytes, because fetch adds a Content-Type to a string, and the URL is signed for a request without that header.
   const body = Buffer.from(JSON.stringify(response));
   const answer = await fetch(url, { method: 'PUT', body, signal: AbortSignal.timeout(5_000) });
   if (!answer.ok) throw new Error(`CloudFormation's bucket answered ${answer.status}`);

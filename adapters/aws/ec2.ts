@@ -61,9 +61,9 @@ function clientsOf(connect: ConnectEc2): (where: InstancePlace) => EC2Client {
   const clients = new Map<string, EC2Client>();
   return ({ region, assumeRole }) => {
     const key = `${region} ${assumeRole ?? ''}`;
-    const known = clients.get(key) ?? connect({ region, ...(assumeRole === undefined ? {} : { assumeRole }) });
-    clients.set(key, known);
-    return known;
+    const client = clients.get(key) ?? connect({ region, ...(assumeRole === undefined ? {} : { assumeRole }) });
+    clients.set(key, client);
+    return client;
   };
 }
 

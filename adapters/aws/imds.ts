@@ -1,6 +1,6 @@
 /**
- * The metadata service of this EC2 instance, version 2 only: every GET carries a token that a PUT returned. An open proxy
- * that can be made to send only GET requests cannot read it.
+ * The metadata service of this EC2 instance, version 2 only: every GET carries a token that a PUT returned. An attacker who
+ * can make a proxy send only GET requests cannot read it.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
  */
 import { request } from 'node:http';

@@ -8,7 +8,7 @@ import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm, Signer } from '../../core/ports/signer.ts';
 
 /**
- * For the client that is passed to the signer. No retries: each signature must belong to a recorded attempt, so only the
+ * Settings of the signer's client. No retries: each signature must belong to a recorded attempt, so only the
  * code that records attempts (core/issue.ts) may request another one.
  */
 export const kmsClientConfig = {

@@ -56,7 +56,7 @@ function fromPackage(region: string, folder: string, pins: ReadonlyMap<string, s
   return [der];
 }
 
-/** Exactly one certificate that the verifier accepts. */
+/** The DER of a PEM text. Throws unless it is exactly one certificate that cms.ts accepts. */
 function decode(region: string, pem: string): Uint8Array {
   const blocks = pem.match(/-----BEGIN [^-]*-----/g) ?? [];
   if (blocks.length !== 1 || blocks[0] !== '-----BEGIN CERTIFICATE-----')

@@ -78,11 +78,11 @@ export function createSigV4(
  */
 export function endpointOf(host: string): { readonly service: 'execute-api' | 'lambda'; readonly region?: string } {
   const labels = host.split('.');
-  const at = labels.findIndex((label) => label === 'execute-api' || label === 'lambda-url');
-  const candidate = labels[at + 1] ?? '';
+  const index = labels.findIndex((label) => label === 'execute-api' || label === 'lambda-url');
+  const candidate = labels[index + 1] ?? '';
   return {
-    service: labels[at] === 'lambda-url' ? 'lambda' : 'execute-api',
-    ...(at >= 0 && /^[a-z]{2}(-[a-z]+)+-\d$/.test(candidate) ? { region: candidate } : {}),
+    service: labels[index] === 'lambda-url' ? 'lambda' : 'execute-api',
+    ...(index >= 0 && /^[a-z]{2}(-[a-z]+)+-\d$/.test(candidate) ? { region: candidate } : {}),
   };
 }
 

@@ -5,7 +5,7 @@ import type { StsEndpoint } from '../../core/attestation/aws/endpoints.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import { exchange, wholeAnswer } from '../http/exchange.ts';
 
-/** For the whole exchange, so that it fits into the function's 25 s together with the calls of EC2. */
+/** For the whole exchange, so that it fits into the function's 25 s together with the calls to EC2. */
 const totalMilliseconds = 5_000;
 /** A genuine answer has less than 1 KiB. */
 const maxBytes = 65_536;

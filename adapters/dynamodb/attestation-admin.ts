@@ -50,10 +50,10 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
     const token = newToken(randomBytes);
     const answer = await transactWrite(options, token, [...items, writes.audit(audit, token)]);
     if (answer.kind === 'written') return answer;
-    const audited = answer.failed.at(-1);
-    // This call has written before, and its answer was lost.
-    if (audited?.['writer']?.S === token) return { kind: 'written' };
-    if (audited !== undefined) throw new Error('an audit item with this id exists already');
+    const existingAudit = answer.failed.at(-1);
+    // An earlier try of this call has written the items, and its answer was lost.
+    if (existingAudit?.['writer']?.S === token) return { kind: 'written' };
+    if (existingAudit !== undefined) throw new Error('an audit item with this id exists already');
     const [existing] = answer.failed;
     return { kind: existing !== undefined && Object.keys(existing).length === 0 ? 'missing' : 'changed' };
   }

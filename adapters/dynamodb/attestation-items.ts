@@ -64,7 +64,7 @@ export interface Condition {
   readonly values?: Item;
 }
 
-/** Functions that build the writes of one table, each with its condition. */
+/** Functions that build the writes of one table. Their comments name the conditions of core/ports/attestation-store.ts. */
 export function writesOf(tableName: string) {
   const conditional = ({ expression, names, values = {} }: Condition, more: Item = {}) => ({
     TableName: tableName,

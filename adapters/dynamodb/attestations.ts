@@ -115,7 +115,7 @@ export function dynamoDbAttestations(options: TransactionOptions): AttestationSt
       if (answer.kind === 'written') return answer;
       const [existing] = answer.failed;
       if (existing === undefined) return { kind: 'changed' };
-      // This call has written earlier, and its answer was lost.
+      // An earlier try of this call has written the items, and its answer was lost.
       if (existing['writer']?.S === token) return { kind: 'written' };
       return { kind: 'verdict', found: verdictFrom(plainFrom(existing)) } satisfies ClaimResult;
     },

@@ -58,7 +58,7 @@ export function dynamoDbCaStore(client: DynamoDBClient, tableName: string): CaSt
   };
 }
 
-/** The CA exists. A conflict with another transaction does not tell that. */
+/** True if the CA exists already. A conflict with another transaction does not prove that. */
 function isTaken(error: unknown): boolean {
   return (
     error instanceof TransactionCanceledException &&

@@ -3,7 +3,7 @@
  * returns the existing record (ReturnValuesOnConditionCheckFailure), so that a lost race needs no second read.
  *
  * The SDK repeats a call whose answer is lost, and the repetition then fails its own condition. So every write stores a
- * token of its call in the record: if the condition fails against a record with the same token, the call has written.
+ * token of its call in the record: if the condition fails and the record has the same token, the write has succeeded.
  */
 import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
@@ -23,7 +23,7 @@ import { itemFrom, plainFrom } from './values.ts';
 import type { Item } from './values.ts';
 
 /**
- * For the client that is passed to the ledger. The SDK may repeat its writes (see above). A call ends after at most 9 s, so
+ * Settings of the ledger's client. The SDK may repeat its writes (see above). A call ends after at most 9 s, so
  * two calls and a signature fit into the function's 25 s.
  */
 export const ledgerClientConfig = {
@@ -76,7 +76,7 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
     return { kind: 'found', found: recordFrom(existing, uid) };
   }
 
-  /** Marks the key as used by this request. An existing mark never changes; NULL: its request had no attested identity. */
+  /** Marks the key as used by this request. An existing mark never changes. Its identity is NULL if its request had none. */
   function keyMark({ spkiSha256, requestSha256, identity }: FreshKey, intent: Intent): TransactWriteItem {
     const orIdentity = identity === undefined ? '' : ' OR #identity = :allowed';
     const marks = ['requestSha256 = if_not_exists(requestSha256, :request)', 'uid = if_not_exists(uid, :uid)'];

@@ -5,7 +5,7 @@
  * certificates: `uid#` and `spki#` (ledger.ts), `ca#` (ca.ts).
  * attestations: everything in attestations.ts and attestation-admin.ts.
  *
- * What each role needs, action by action (a transaction needs those of the writes in it), with dynamodb:LeadingKeys:
+ * The actions that each role needs, with dynamodb:LeadingKeys. A transaction needs those of its reads, writes and checks.
  *
  *     attestations  attest    GetItem             id#* node#* once#* verdict#* machine#* lock#*
  *                             PutItem             id#* node#* once#* verdict#* audit#*

@@ -84,10 +84,10 @@ async function retryConflicts<T>(randomBytes: (count: number) => Uint8Array, sen
     try {
       return await send();
     } catch (error) {
-      if (!isConflict(error)) throw tableError(error);
+      if (!mayBeRepeated(error)) throw tableError(error);
       if (tries === maxTries)
         throw new ThrottledError('other transactions write the same items of the table', { cause: error });
-      // Of random length, since two transactions that wait equally long would conflict again.
+      // The pause is random, since two transactions that wait equally long would conflict again.
       const jitter = (randomBytes(1)[0] ?? 0) / 256;
       await pause(firstPauseMilliseconds * 2 ** (tries - 1) * jitter);
     }
@@ -104,7 +104,7 @@ function failedConditions(error: unknown): readonly (Item | undefined)[] | undef
 const temporary = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /** Whether nothing was written and the transaction may be repeated with the same token. */
-function isConflict(error: unknown): boolean {
+function mayBeRepeated(error: unknown): boolean {
   if (error instanceof TransactionInProgressException) return true;
   return reasonsOf(error).some(({ Code: code }) => code !== undefined && temporary.has(code));
 }

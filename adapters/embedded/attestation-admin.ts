@@ -28,7 +28,7 @@ export function embeddedAttestationAdmin(
   const putLock = database.prepare('INSERT INTO lock (subject, lock) VALUES (?, ?)');
   const deleteLock = database.prepare('DELETE FROM lock WHERE subject = ?');
 
-  /** Reads all rows at the first item. */
+  /** All rows are read when the first item is requested. */
   async function* list<T>(sql: string, from: (plain: StoredFields) => T, ...values: SqlValue[]): AsyncIterable<T> {
     for (const row of database.prepare(sql).all(...values) as Row[]) yield recordOf(row, from);
   }
@@ -56,7 +56,7 @@ export function embeddedAttestationAdmin(
         if (found === undefined) return records.find(record.identity) === undefined ? 'missing' : 'changed';
         const { identity, nodeName } = found;
         deleteIdentity.run(identity);
-        // Another machine holds the name of a retired one.
+        // Only if this machine still holds the name: the name of a retired machine may belong to another one.
         deleteNode.run(nodeName, identity);
         records.freeAddresses(identity);
         return undefined;

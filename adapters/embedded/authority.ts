@@ -109,7 +109,7 @@ async function removeDrafts(dir: string, name: string, files: CaFiles): Promise<
 export async function loadEmbeddedCa(dir: string, name: string): Promise<Authority> {
   refuseInsideLambda('the embedded CA', process.env);
   const folder = folderOf(dir, name);
-  // Checked first: a folder that another process renames into place between two reads has all of its files.
+  // This is checked first: a folder that another process renames into place after the check has all of its files.
   if (await isEmpty(folder)) throw new CaUnusableError('Missing', `there is no CA in ${folder}`);
   const signatureAlgorithm = algorithmIn(await read(folder, 'authority.json'), folder);
   const [keyPem, certificatePem] = [await read(folder, 'key.pem'), await read(folder, 'certificate.pem')];

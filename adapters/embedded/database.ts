@@ -31,7 +31,7 @@ export function openDatabase(
   kind: DatabaseKind,
   lockTimeoutMilliseconds = defaultLockTimeoutMilliseconds,
 ): DatabaseSync {
-  // SQLite would create the file by the umask alone; its other files (WAL, shared memory) get the mode of this one.
+  // SQLite would create the file with the umask's mode; its other files (WAL, shared memory) get the mode of this one.
   if (fileOrMemory !== ':memory:') closeSync(openSync(fileOrMemory, 'a', 0o600));
   const database = new DatabaseSync(fileOrMemory, { timeout: lockTimeoutMilliseconds });
   try {
@@ -83,8 +83,8 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
     const group = waiting;
     waiting = [];
     try {
-      const answers = transaction(() => group.map(({ run }) => run(group.length === 1)));
-      for (const answer of answers) answer();
+      const settlements = transaction(() => group.map(({ run }) => run(group.length === 1)));
+      for (const settle of settlements) settle();
     } catch (error) {
       for (const { reject } of group) reject(error);
     }

@@ -23,7 +23,7 @@ export interface EmbeddedLedger {
 }
 
 /**
- * The table has row IDs: in the order of their keys, each row of a kilobyte would be written to a different page. Every
+ * The table has row IDs: if rows were stored by UID, each row of a kilobyte would be written to a different page. Every
  * statement also works on files of this schema whose table has no row IDs.
  */
 const schema = `

@@ -34,7 +34,7 @@ export interface KubernetesLease {
   update(lease: JsonObject, signal: AbortSignal): Promise<ApiAnswer<JsonObject>>;
 }
 
-const group = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const reviewsPath = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const eventsPath = '/apis/events.k8s.io/v1/namespaces/default/events';
 /**
@@ -59,9 +59,9 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
   const { transport, server } = connectTransport(login);
   return {
     requests: requestApi(transport),
-    create: (object, signal) => ask(transport, { method: 'POST', path: group, body: object, signal }),
+    create: (object, signal) => ask(transport, { method: 'POST', path: requestsPath, body: object, signal }),
     remove: (name, signal) =>
-      ask(transport, { method: 'DELETE', path: `${group}/${encodeURIComponent(name)}`, signal }),
+      ask(transport, { method: 'DELETE', path: `${requestsPath}/${encodeURIComponent(name)}`, signal }),
     lease: (namespace, name) => leaseCalls(transport, namespace, name),
     server,
     close: () => transport.close(),
@@ -69,30 +69,30 @@ export function connectKubernetes(login: KubernetesLogin): KubernetesApi {
 }
 
 function requestApi(transport: KubernetesTransport): RequestApi {
-  const ofSigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
+  const bySigner = (signerName: string): Record<string, string> => ({ fieldSelector: `spec.signerName=${signerName}` });
 
   return {
     async list({ signerName, limit, continue: token }, signal) {
       const query = {
-        ...ofSigner(signerName),
+        ...bySigner(signerName),
         limit: String(limit),
         ...(token === undefined ? {} : { continue: token }),
       };
       const bounds = { maxBytes: limit === 1 ? maxObjectBytes : maxPageBytes, timeoutMilliseconds: listMilliseconds };
-      const answer = await ask(transport, { method: 'GET', path: group, query, signal, ...bounds });
+      const answer = await ask(transport, { method: 'GET', path: requestsPath, query, signal, ...bounds });
       return answer.ok ? { ok: true, value: pageOf(answer.value) } : answer;
     },
 
     async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
       const query = {
-        ...ofSigner(signerName),
+        ...bySigner(signerName),
         watch: 'true',
         allowWatchBookmarks: 'true',
         resourceVersion,
         timeoutSeconds: String(timeoutSeconds),
       };
       const lifetime = timeoutSeconds * 1_000 + watchSlackMilliseconds;
-      const answer = await transport.stream({ method: 'GET', path: group, query, signal }, lifetime);
+      const answer = await transport.stream({ method: 'GET', path: requestsPath, query, signal }, lifetime);
       if (!('body' in answer)) {
         const refused = interpret(answer);
         if (refused.ok) throw new Error('the API server answered a watch without a stream');
@@ -152,7 +152,7 @@ const unaddressable = { ok: false, why: 'TooLarge', message: 'the name is too lo
 
 /** `undefined`: the name does not fit into a URL. */
 function pathOf(name: string): string | undefined {
-  return isAddressable(name) ? `${group}/${encodeURIComponent(name)}` : undefined;
+  return isAddressable(name) ? `${requestsPath}/${encodeURIComponent(name)}` : undefined;
 }
 
 /** Exactly the review of the in-tree approver (pkg/controller/certificates/approver/sarapprove.go), `version` included. */

@@ -37,7 +37,7 @@ export interface ClusterClients {
 
 export interface ClusterConnection extends ClusterClients {
   readonly server: string;
-  /** Names in the kubeconfig; empty where it has none. */
+  /** Names in the kubeconfig; empty if it has no such name. */
   readonly context: string;
   readonly user: string;
   close(): void;

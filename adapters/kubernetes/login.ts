@@ -17,7 +17,7 @@ export function connectTransport(
 ): {
   readonly transport: KubernetesTransport;
   readonly server: string;
-  /** Names in the kubeconfig; empty where it has none. */
+  /** Names in the kubeconfig; empty if it has no such name. */
   readonly context: string;
   readonly user: string;
 } {
@@ -63,7 +63,7 @@ function allowPlainLoopback(config: KubeConfig): void {
 type Run = (command: string, args: readonly string[], options: SpawnOptions) => ChildProcess;
 
 /**
- * Kills an exec plugin that runs longer, with all processes that it started. The library would wait forever, and each retry
+ * Kills an exec plugin after this time, with all processes that it started. The library would wait forever, and each retry
  * would leave another process behind. It has no setting for this, but its function that runs plugins can be replaced.
  */
 function limitPluginTime(config: object, milliseconds: number): void {
@@ -74,7 +74,7 @@ function limitPluginTime(config: object, milliseconds: number): void {
 }
 
 function runFor(milliseconds: number, command: string, args: readonly string[], options: SpawnOptions): ChildProcess {
-  // In its own process group: the children of a script keep its output open after it ends.
+  // In its own process group, so that the kill reaches the children of a script, which keep its output open.
   const child = spawn(command, args, { ...options, detached: true });
   const timer = setTimeout(() => {
     try {

@@ -13,7 +13,7 @@ const credentialsMilliseconds = 30_000;
 /** After a 401 the credentials are read again, at most this often. */
 const minimumReloadMilliseconds = 2_000;
 const answerMilliseconds = 30_000;
-/** For a login, which may run an exec plugin. A call waits for it no longer than this either. */
+/** The time limit of a login, which may run an exec plugin. */
 export const loginMilliseconds = 30_000;
 const maxAnswerBytes = 4 * 1_048_576;
 
@@ -40,12 +40,12 @@ export type CredentialSource = (reload: boolean) => Promise<RequestOptions>;
 export interface KubernetesTransport {
   /** Any status is an answer. Throws without an answer in time, and when `signal` aborts. */
   call(call: HttpCall): Promise<HttpResult>;
-  /** The same, with the body of a 200 unread. */
+  /** Like `call`, but the caller reads the body of a 200. */
   stream(call: HttpCall, lifetimeMilliseconds: number): Promise<HttpResult | { readonly body: IncomingMessage }>;
   close(): void;
 }
 
-/** HTTP/1.1 on kept connections, JSON only. No redirects, no retries. */
+/** HTTP/1.1 with keep-alive, JSON only. No redirects, no retries. */
 export function createTransport(
   server: URL,
   credentials: CredentialSource,
@@ -120,11 +120,11 @@ export function createTransport(
 /** Limits the time of a login, since all calls wait for the same one. */
 async function withinTime<T>(login: Promise<T>, milliseconds: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no login in ${milliseconds / 1_000} s`)), milliseconds);
   });
   try {
-    return await Promise.race([login, late]);
+    return await Promise.race([login, timeout]);
   } finally {
     clearTimeout(timer);
   }
@@ -141,7 +141,7 @@ function keepLogin(server: URL, credentials: CredentialSource, monotonic: () => 
     const options = await credentials(rejected);
     rejected = false;
     readAt = monotonic();
-    const { ca, cert, key, passphrase, servername, rejectUnauthorized, auth, agent: given } = options;
+    const { ca, cert, key, passphrase, servername, rejectUnauthorized, auth, agent: proxyAgent } = options;
     const tls = defined({ ca, cert, key, passphrase, servername, rejectUnauthorized });
     const headers = { ...(options.headers as Record<string, string> | undefined) };
     if (typeof auth === 'string') headers['Authorization'] ??= `Basic ${Buffer.from(auth).toString('base64')}`;
@@ -151,11 +151,11 @@ function keepLogin(server: URL, credentials: CredentialSource, monotonic: () => 
     }
     // Connections of the old agent end when they are idle, so a running watch is not interrupted.
     const keep = { keepAlive: true, keepAliveMsecs: 15_000, timeout: idleMilliseconds };
-    const own = server.protocol === 'https:' ? new HttpsAgent({ ...tls, ...keep }) : new HttpAgent(keep);
+    const ownAgent = server.protocol === 'https:' ? new HttpsAgent({ ...tls, ...keep }) : new HttpAgent(keep);
     // All connections of this agent have the same server and login, so the host is a sufficient name for its pool. Node would
     // build the name from CA, certificate and key: kilobytes for each request.
-    own.getName = () => server.host;
-    current = { tls, agent: given instanceof HttpAgent ? given : own, headers };
+    ownAgent.getName = () => server.host;
+    current = { tls, agent: proxyAgent instanceof HttpAgent ? proxyAgent : ownAgent, headers };
   }
 
   return {

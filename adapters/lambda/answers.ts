@@ -9,7 +9,7 @@ import type { IgnoredWhy, SignOutcome } from '../../core/outcome/outcome.ts';
 import { jsonAnswer } from './http.ts';
 import type { HttpAnswer } from './http.ts';
 
-/** `ok` is for the endpoints that sign nothing, so that no answer of theirs can be taken for an issued certificate. */
+/** `ok` is for the paths that sign nothing, so that no client takes their answer for an issued certificate. */
 type OutcomeName = SignOutcome['kind'] | 'ok' | 'verdict' | 'forbidden';
 
 export function outcomeHeader(outcome: OutcomeName): Readonly<Record<string, string>> {
@@ -112,7 +112,7 @@ function approvalReason({ identity, audit }: AttestOutcome & { readonly kind: 'a
   return { reason: 'Attested', message: `attested as ${identity}` };
 }
 
-/** Without the cause, which is for the operator's log. */
+/** It does not name the cause, which is for the operator's log. */
 const busyMessage = 'temporarily unable to sign; try again';
 
 /** The same object with one more field. Key order, unknown fields and a key named `__proto__` stay as received. */

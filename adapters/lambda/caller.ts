@@ -52,8 +52,8 @@ const functionArn = /^arn:([a-z-]+):lambda:[a-z0-9-]+:([0-9]{12}):function:/;
 /**
  * `userArn` decides: the ARN of the session, with the account and the name of its role. A role's path is not in it, and a
  * role name is unique in an account. The caller role is in the function's own account, and that account is in the ARN
- * under which Lambda runs the function. `accountId` must agree. `userId` and `callerId` begin with the role's unique id,
- * which distinguishes a role from a later role of the same name. A principal that can create that role can also change its trust policy.
+ * under which Lambda runs the function. `accountId` must agree. `userId` and `callerId` are not compared: they begin with
+ * the role's unique id, and a later role of that name has another. A principal that can create it can also change the role.
  */
 function isRole(
   role: string,
@@ -93,6 +93,6 @@ export function refuseCaller(
   cluster?: string,
 ): Answered {
   const message = 'the caller is neither the caller role nor a service account of this cluster';
-  const about = cluster === undefined ? {} : { cluster };
-  return [errorAnswer(403, 'forbidden', message), { ...about, caller, callerPrincipal: principal }];
+  const fields = cluster === undefined ? {} : { cluster };
+  return [errorAnswer(403, 'forbidden', message), { ...fields, caller, callerPrincipal: principal }];
 }

@@ -64,7 +64,7 @@ export function readEnvironment<Settings>(
   return settings;
 }
 
-/** The fields of a JSON object that are text; none if it is malformed. */
+/** The string fields of a JSON object; empty if the JSON is malformed. */
 function textsIn(json: string): ReadonlyMap<string, string> {
   try {
     const parsed: unknown = JSON.parse(json);

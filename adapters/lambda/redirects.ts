@@ -2,7 +2,7 @@
  * Environment variables that could make the AWS SDK or Node.js call or trust an endpoint that is not AWS's. A function with
  * one of them refuses to serve.
  *
- * This prevents only leftovers and changes of variables. A principal that may change a function's configuration can also add
+ * This stops only forgotten or changed variables. A principal that may change a function's configuration can also add
  * a layer, and one that may change its code needs no variable: SECURITY.md.
  */
 
@@ -15,7 +15,7 @@ export function madeForEmulatedAws(): boolean {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the SDK reads endpoints, proxies and profiles from, and Node certificates and code to run first. */
+/** From these the SDK reads endpoints, proxies and profiles, and Node.js reads certificates and code to run first. */
 const redirecting: readonly RegExp[] = [
   // https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
   /^AWS_ENDPOINT_URL(_|$)/,
@@ -28,9 +28,9 @@ const redirecting: readonly RegExp[] = [
 ];
 
 const harmless: Environment = {
-  // What our own bundles with source maps are deployed with.
+  // lib/functions.ts sets it for bundles with source maps.
   NODE_OPTIONS: '--enable-source-maps',
-  // Amazon's CAs, in the image of the runtime; older ones set it themselves.
+  // Amazon's CAs in the image of the runtime. Older runtimes set the variable.
   NODE_EXTRA_CA_CERTS: '/var/runtime/ca-cert.pem',
 };
 

@@ -70,9 +70,9 @@ export function connectSigner(options: SignerHttpOptions): SigningEndpoint & { c
       login: async () => options.authorize?.({ method: 'POST', url, headers, body }),
       send: (credentials) => {
         if (credentials?.ok === false) return { result: credentials };
-        const own = { ...headers, 'user-agent': 'countersign-watch-relay', 'content-length': body.length };
-        const to = { agent, method: 'POST', headers: { ...own, ...credentials?.value } };
-        return (secure ? httpsRequest : httpRequest)(url, to).end(body);
+        const callHeaders = { ...headers, 'user-agent': 'countersign-watch-relay', 'content-length': body.length };
+        const target = { agent, method: 'POST', headers: { ...callHeaders, ...credentials?.value } };
+        return (secure ? httpsRequest : httpRequest)(url, target).end(body);
       },
       read: async (incoming, outgoing) => success(await readAnswer(incoming, outgoing)),
     });

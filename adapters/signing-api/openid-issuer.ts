@@ -36,7 +36,7 @@ type Limits = Pick<Exchange<unknown, unknown>, 'signal' | 'timeoutMilliseconds'>
 async function keysOf(issuer: string, options: IssuerOptions, limits: Limits): Promise<unknown> {
   const discovery = await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, options, limits);
   const { issuer: named, jwks_uri: uri } = (discovery ?? {}) as { issuer?: unknown; jwks_uri?: unknown };
-  // §4.3: must be the same, or one tenant of a host could speak for another.
+  // §4.3: must be the same, or one tenant of a host could impersonate another.
   if (named !== issuer) throw new Error('the discovery document names another issuer');
   if (typeof uri !== 'string') throw new Error('the discovery document names no key set');
   return get(uri, options, limits);

@@ -84,7 +84,7 @@ export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployme
   }
 }
 
-/** The signer that needs no proof is removed: a cluster must not issue the same names without one. */
+/** Removes the signer that needs no evidence: a cluster must not issue the same names without it. */
 function withAttestation(configuration: string, aws: FakeAws): string {
   return configuration
     .replace(

@@ -23,7 +23,7 @@ export interface TwoProcessesSetup {
   readonly aws?: FakeAws;
 }
 
-/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay beside it. Every write is synced to the disk. */
+/** The dev server, as `npm run dev -- --data DIR` starts it, and the relay. Every write is synced to the disk. */
 export async function startTwoProcesses(
   controlPlane: ControlPlane,
   options: StartOptions,
@@ -153,7 +153,7 @@ const relayUser = 'bench:watch-relay';
 
 /**
  * The relay has the in-tree signer's own role, so that authorization costs the API server the same for each contender,
- * and may approve and sign for the signer that demands proofs.
+ * and may approve and sign for the signer that demands evidence.
  */
 async function relayKubeconfig(controlPlane: ControlPlane): Promise<string> {
   const attested = 'bench:attested-signer';

@@ -1,4 +1,4 @@
-/** The signers that are measured. Each finds its requests approved. */
+/** The signers that are measured. Their requests are approved before their turn. */
 import { basename } from 'node:path';
 import { startBesideLocalStack, startOneProcess, startReference, startTwoProcesses } from './processes.ts';
 import type { Contender } from './contender.ts';

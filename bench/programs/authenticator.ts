@@ -1,5 +1,5 @@
 /**
- * kubelet-authenticator as it is installed on nodes, beside a Node that does nothing: its size, the time of its start, and
+ * kubelet-authenticator as it is installed on nodes, compared with an empty Node.js program: its size, its start time, and
  * the time of a cached answer for the kubelet. Each measurement is a process from its start until it has ended.
  */
 import { execFile } from 'node:child_process';
@@ -30,7 +30,7 @@ export interface RunTime {
   readonly passed: number;
   /** The mean CPU time of all threads, which other work on the machine changes least. */
   readonly cpu: number;
-  /** Round by round, how much longer than the bare Node: the median and its interval of 95 %. Absent for the bare Node. */
+  /** How much longer than the bare Node.js, by round: the median and its 95 % interval. Absent for the bare Node.js. */
   readonly more?: { readonly median: number; readonly interval?: readonly [number, number] };
 }
 
@@ -41,7 +41,7 @@ interface Sample {
 
 export interface AuthenticatorResult {
   readonly rounds: number;
-  /** A Node that does nothing, with which the others are compared. */
+  /** An empty Node.js program, with which the others are compared. */
   readonly bare: AuthenticatorMeasure;
   readonly programs: readonly AuthenticatorMeasure[];
   readonly othersShare: number;
@@ -132,7 +132,7 @@ function summary(sample: readonly Sample[], bare: readonly Sample[] | undefined)
   };
 }
 
-/** A program that gives no answer is an error: it would be counted as a fast one. */
+/** Throws if the program does not print `expected`, since a failed program would count as a fast one. */
 async function measureRun(
   [file, ...args]: readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,

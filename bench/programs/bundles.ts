@@ -1,5 +1,5 @@
 /**
- * The functions' bundles, as `cdk synth` makes them, beside bundles of only the libraries they need, made the same way:
+ * The functions' bundles, as `cdk synth` makes them, compared with bundles of only their libraries, made in the same way:
  * their size, the time of their import, and the time until the first answer of a new environment.
  */
 import { execFile } from 'node:child_process';
@@ -37,7 +37,7 @@ export interface BundleResult {
   readonly libraries: string;
   readonly own: BundleMeasure;
   readonly bare: BundleMeasure;
-  /** Round by round, how many times as long as the bare one. */
+  /** The time of the function's bundle divided by that of the bare one, by round. */
   readonly ratios: { readonly imported: PairedRatio; readonly answered: PairedRatio };
 }
 
@@ -85,8 +85,8 @@ export async function measureBundles(
     const pairs = services.map((service) => {
       const own = deployed.functions[service];
       const { event, bare } = subjects[service];
-      const beside = { ...own, folder: writeBundle(bare.entry, join(folder.path, service)) };
-      return { service, own: sampleOf(own, event), bare: sampleOf(beside, bare.event) };
+      const bareFunction = { ...own, folder: writeBundle(bare.entry, join(folder.path, service)) };
+      return { service, own: sampleOf(own, event), bare: sampleOf(bareFunction, bare.event) };
     });
     const empty = writeBundle('bench/programs/bare/nothing.ts', join(folder.path, 'nothing'));
     const nothing = sampleOf({ ...deployed.functions.authorizer, folder: empty }, () => ({}));

@@ -116,7 +116,7 @@ async function steps(memory: CertificateLedger, disk: CertificateLedger, locks: 
 async function measureStep(step: string, run: () => unknown, roundMilliseconds: number): Promise<StepResult> {
   const wall: number[] = [];
   const cpu: number[] = [];
-  // One round more: in the first the compiler is still at work.
+  // One more round, since the compiler is still at work in the first.
   for (let round = 0; round <= rounds; round++) {
     const begin = performance.now();
     const cpuBegin = process.cpuUsage();

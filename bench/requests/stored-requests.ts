@@ -70,18 +70,18 @@ export async function storeCopies(
     });
     await etcd(controlPlane, 'kv/txn', { success });
   }
-  await presentWhen(controlPlane, before + copies.length);
+  await waitForCount(controlPlane, before + copies.length);
 }
 
 /** Removes all requests at once. */
 export async function removeRequests(controlPlane: ControlPlane): Promise<void> {
   const end = prefix.replace(/\/$/, '0'); // '0' follows '/'
   await etcd(controlPlane, 'kv/deleterange', { key: encoded(prefix), range_end: encoded(end) });
-  await presentWhen(controlPlane, 0);
+  await waitForCount(controlPlane, 0);
 }
 
 /** Waits until the API server has read what is new in etcd. */
-async function presentWhen(controlPlane: ControlPlane, expected: number): Promise<void> {
+async function waitForCount(controlPlane: ControlPlane, expected: number): Promise<void> {
   const limit = performance.now() + limitMilliseconds;
   for (;;) {
     const present = await presentRequests(controlPlane);

@@ -87,7 +87,7 @@ const secretMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 function readKeySet(json: unknown): PublicKeys | undefined {
   const keys: unknown = (json as { readonly keys?: unknown } | null)?.keys;
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > maxKeys) return undefined;
-  // With a published private key anyone can sign tokens, so the whole set is rejected.
+  // Any reader of a published private key can sign tokens, so the whole set is rejected.
   const exposed = (keys as readonly unknown[]).some(
     (key) => typeof key !== 'object' || key === null || secretMembers.some((member) => member in key),
   );

@@ -32,7 +32,7 @@ type TokenDecision =
 
 /** Real tokens have about 1 KiB. Checked before anything is decoded. */
 const maxTokenLength = 8_192;
-/** Both prove possession of a private key. `none` proves nothing, nor does HMAC keyed with the published public key. */
+/** Both prove possession of a private key. Any caller can make a token with `none`, or with HMAC keyed with the public key. */
 const algorithms = ['RS256', 'ES256'];
 /** A leaked token is usable for this long at most. */
 const maxLifetimeSeconds = 3_600;

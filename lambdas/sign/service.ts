@@ -64,8 +64,8 @@ export function createSignService(
 function loadOnce(load: (ca: string) => Promise<Authority>): (cluster: string, ca: string) => Promise<Authority> {
   const loading = new Map<string, Promise<Authority>>();
   return (_, ca) => {
-    const known = loading.get(ca);
-    if (known !== undefined) return known;
+    const existing = loading.get(ca);
+    if (existing !== undefined) return existing;
     const started = load(ca).catch((error: unknown) => {
       loading.delete(ca);
       throw error;

@@ -88,7 +88,7 @@ export function takeArrival(
   }
 }
 
-/** Counts and logs it without an alarm, since a requester can create any number of oversized objects. */
+/** Counts and logs an oversized object, without an alarm, since a requester can create any number of them. */
 export function reportOversized(
   fields: Partial<RequestKey> & { readonly signerName: string; readonly requester?: string; readonly bytes: number },
   { lineLimit }: ArrivalSession,

@@ -37,7 +37,7 @@ export function wasAnswered({ end, decision }: WorkResult & { kind: 'done' }): b
   return answered.has(end) || decision !== undefined;
 }
 
-/** The API server never removes a certificate, a Failed or a Denied condition. The watch delivers an approved request again. */
+/** True for answers that the API server never removes. An approval is not final: the watch delivers that request again. */
 export function isFinal(end: End): boolean {
   return end === 'issued' || end === 'refused' || end === 'denied' || end === 'gone';
 }

@@ -31,7 +31,7 @@ const pendingShare = 3 / 4;
  * back, and costs the API server 100 ms of CPU time.
  */
 const refusalPauseMilliseconds = 1_000;
-/** UIDs: about 10 MB, and more pending requests than any cluster has had. */
+/** In UIDs, about 10 MB: more than the pending requests of any cluster. */
 const askedCapacity = 100_000;
 
 interface Session extends EndingSession, ArrivalSession {

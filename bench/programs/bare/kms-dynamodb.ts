@@ -15,7 +15,7 @@ const tableName = process.env[environmentNames.certificatesTable] ?? '';
 const keys = JSON.parse(process.env[environmentNames.caKeys] ?? '{}') as Readonly<Record<string, string>>;
 const keyId = Object.values(keys)[0] ?? '';
 
-/** In the order and with the concurrency of the function. */
+/** Makes the calls in the order and with the concurrency of the function. */
 export async function handler({ as }: { readonly as: 'sign' | 'ca' }): Promise<{ readonly as: string }> {
   await Promise.all([kms.send(new GetPublicKeyCommand({ KeyId: keyId })), read('ca#ca')]);
   await read('ca#ca#0');

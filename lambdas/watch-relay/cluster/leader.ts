@@ -157,7 +157,7 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
       const { signal, cancel } = deadline(clock, renewDeadlineMilliseconds, parent);
       try {
         if (!(await refresh(signal)) || observed === undefined || holder() !== identity) return;
-        const { holderIdentity: _gone, ...spec } = nextSpec(clock.now());
+        const { holderIdentity: _removed, ...spec } = nextSpec(clock.now());
         const answer = await store.update({ ...observed, spec: { ...spec, leaseDurationSeconds: 1 } }, signal);
         if (answer.ok) observe(answer.value);
       } catch (error) {

@@ -6,7 +6,7 @@ import type { Backoff, Clock, Random } from '../runtime/clock.ts';
 import type { Log } from '../runtime/log.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
-/** As client-go: the server ends each watch after a random time, so that clients do not reconnect together. */
+/** Like client-go: the server ends each watch after a random time, so that clients do not reconnect together. */
 const watchSeconds = { least: 300, spread: 300 };
 /** Bookmarks arrive about every minute. After this long without an event the connection is assumed dead. */
 const silenceMilliseconds = 150_000;
@@ -54,7 +54,7 @@ export async function reflect(
   /** Where the next watch starts; undefined if a list is needed. */
   let from: string | undefined;
   let failures = 0;
-  let silent = 0;
+  let silentWatches = 0;
   while (!signal.aborted) {
     if (failures > 0) await sleep(clock, fullJitter(failures - 1, reconnect, random), signal);
     if (signal.aborted) return;
@@ -72,11 +72,11 @@ export async function reflect(
     const watched = await watchFrom(signerName, from, handlers, ports, signal);
     if (signal.aborted) return;
     if (watched.end !== 'ended') handlers.restarted(watched.end);
-    silent = watched.end === 'silent' && !watched.alive ? silent + 1 : 0;
-    const relist = watched.end === 'expired' || silent >= maxSilentWatches;
-    if (relist) silent = 0;
+    silentWatches = watched.end === 'silent' && !watched.alive ? silentWatches + 1 : 0;
+    const relist = watched.end === 'expired' || silentWatches >= maxSilentWatches;
+    if (relist) silentWatches = 0;
     from = relist ? undefined : watched.resourceVersion;
-    // Only a watch with its planned end is restarted without a delay; otherwise all clients would return together.
+    // Only a watch that reached its planned end is restarted at once: after a failure all clients would reconnect together.
     if (!watched.alive) failures += 1;
     else failures = watched.end === 'ended' ? 0 : 1;
   }
@@ -96,7 +96,7 @@ async function listAll(
       const query = { signerName, limit, ...(token === undefined ? {} : { continue: token }) };
       const answer = await api.list(query, signal);
       if (!answer.ok) {
-        // A node can create requests of megabytes each: smaller pages, down to one object, whose size etcd limits.
+        // A node can create requests of megabytes each. So pages get smaller, down to one object, whose size etcd limits.
         if (answer.why === 'TooLarge' && limit > 1) {
           limit = Math.max(1, Math.floor(limit / 8));
           continue;
@@ -118,7 +118,7 @@ async function listAll(
 
 interface Watched {
   readonly end: 'ended' | Exclude<RestartReason, 'listFailed'>;
-  /** That of the last event or bookmark. */
+  /** The resourceVersion of the last event or bookmark. */
   readonly resourceVersion: string;
   /** The watch worked for a while, so the count of failures starts over. */
   readonly alive: boolean;

@@ -5,9 +5,9 @@
 export interface Health {
   role(role: 'starting' | 'standby' | 'working' | 'draining'): void;
   synced(signerName: string): void;
-  /** The API server or the endpoint authorized such a call. */
+  /** The API server or the endpoint authorized this kind of call. */
   authorized(call: string): void;
-  /** It answered such a call with 401 or 403. */
+  /** It answered this kind of call with 401 or 403. */
   unauthorized(call: string): void;
   /** For the operator; empty if ready. */
   problems(): readonly string[];
@@ -22,7 +22,7 @@ const refusalMilliseconds = 75_000;
 export function createHealth(signerNames: readonly string[], monotonic: () => number): Health {
   let role = 'starting';
   let unsynced = new Set(signerNames);
-  /** By call: when it was refused last. */
+  /** The time of the last refusal, by kind of call. */
   const unauthorized = new Map<string, number>();
   return {
     role(now) {

@@ -48,7 +48,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
   };
 }
 
-/** Measures each call by its answer, and reports a refused caller to `/readyz`. */
+/** Measures the time of each call, by the kind of its answer, and reports a refused caller to `/readyz`. */
 export function observedEndpoint(
   endpoint: SigningEndpoint,
   clock: Clock,

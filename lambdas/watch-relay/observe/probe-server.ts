@@ -23,7 +23,7 @@ const timeouts = { requestTimeout: 5_000, headersTimeout: 3_000, connectionsChec
 /** Enough for kubelet and a few Prometheus servers. Other pods may connect too, and must not exclude kubelet. */
 const connectionLimits = { total: 64, perAddress: 16 };
 
-/** Without `host` on all interfaces, as probes of a pod need it. Rejects if the port is in use. */
+/** Without `host` it listens on all interfaces, as the probes of a pod require. Rejects if the port is in use. */
 export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddress): Promise<ProbeServer> {
   // An error ends only this call, never the relay.
   const server = createServer(timeouts, (request, response) => {
@@ -43,7 +43,7 @@ export async function serveProbes(relay: ProbeSource, { host, port }: ListenAddr
 
 async function answer(relay: ProbeSource, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET\n');
-  // Not parsed as a URL: the request line may hold other text (`//`).
+  // The request target is not parsed as a URL, since it may not be one (`//`).
   const [path = ''] = (request.url ?? '/').split('?', 1);
   switch (path) {
     case '/healthz':

@@ -63,7 +63,7 @@ export async function decideRequest(
       : ({ kind: 'verdict', verdict: reviewByPolicy(localProfile, json, object) } as const);
   switch (answer.kind) {
     case 'verdict':
-      return conclude(json, answer.verdict, review, granted, ports, signal);
+      return applyVerdict(json, answer.verdict, review, granted, ports, signal);
     case 'refused':
       return deny(json, denied(answer.violations), ports, signal);
     case 'invalid':
@@ -151,7 +151,7 @@ async function reviewAccess(
   return retry('NotPermitted', `the requester may not create certificatesigningrequests/${names}`);
 }
 
-async function conclude(
+async function applyVerdict(
   json: JsonObject,
   verdict: AttestVerdict,
   review: AccessReview,

@@ -1,6 +1,6 @@
 /**
- * The verdict for a cluster that has no attest function: the same rules on the same bytes as in core/attest.ts, without
- * attestation. Sign applies them again.
+ * The verdict for a cluster that has no attest function: the rules of core/attest.ts without attestation. Sign applies
+ * them again. `json` is decoded here, since `object` may lack the content of a request that is too large (classify).
  */
 import { decodeRequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
 import type { RequestObject } from '../../../core/kubernetes/certificate-signing-request.ts';
@@ -12,9 +12,9 @@ import type { Profile } from '../../../core/policy/profile.ts';
 import { readAndCheckRequest } from '../../../core/read-and-check-request.ts';
 
 export function reviewByPolicy(profile: Profile, json: JsonObject, object: RequestObject): AttestVerdict {
-  const whole = decodeRequestObject(json);
-  if (!whole.ok && whole.problem.tooLarge === true)
-    return denied([violation('RequestTooLarge', whole.problem.message)]);
+  const decoded = decodeRequestObject(json);
+  if (!decoded.ok && decoded.problem.tooLarge === true)
+    return denied([violation('RequestTooLarge', decoded.problem.message)]);
   const checked = readAndCheckRequest(object, new Map([[object.signerName ?? '', profile]]), undefined);
   if (checked.kind === 'ignored') return { decision: 'ignore', reason: checked.why };
   if (checked.violations !== undefined) return denied(checked.violations);

@@ -2,8 +2,8 @@
  * One try of one request: read it; if it is pending, decide (approval.ts); if it is approved, call the sign function and
  * write its answer to the status.
  *
- * Nothing is remembered between tries. After a failure at any point the next try reads the object and asks again; the
- * sign function gives the same certificate for the same UID, and the API server stores the first one only.
+ * Nothing is remembered between tries. After a failure at any point the next try reads the object and calls sign again; the
+ * sign function returns the same certificate for the same UID, and the API server stores the first one only.
  */
 import { violation } from '../../../core/outcome/outcome.ts';
 import type { Violations } from '../../../core/outcome/outcome.ts';

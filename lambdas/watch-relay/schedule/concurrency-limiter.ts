@@ -7,11 +7,11 @@ import type { Clock, Random } from '../runtime/clock.ts';
 const longestPauseMilliseconds = 2_500;
 /** After this long without work the limit starts over: the endpoint's capacity may have changed. */
 const idleMilliseconds = 10_000;
-/** What a success adds below two: little, since many relays may share one quota, and each starts with one call. */
+/** What a success adds to a limit below two. Small, since many relays may share a quota, and each starts with one call. */
 const stepBelowTwo = 0.2;
 /**
- * One call above the limit may start for each such time in which no call ended: calls that hang show nothing about the
- * endpoint's capacity, and must not hold up the others.
+ * After each such time in which no call ended, one more call may start above the limit: calls that hang show nothing about
+ * the endpoint's capacity, and must not hold up the others.
  */
 const unansweredMilliseconds = 1_000;
 /** The limit falls after more failures in a row than this and than the limit itself. */

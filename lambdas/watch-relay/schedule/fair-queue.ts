@@ -9,7 +9,7 @@
  * failing. A step whose limiter admits nothing does not hold up requests at other steps.
  */
 
-/** What the endpoint is asked to do: sign, attest the requester's machine, or (by rules alone) approve. */
+/** What a worker asks for: a certificate, a verdict about the requester's machine, or an approval by the rules alone. */
 export type EndpointStep = 'sign' | 'attest' | 'approve';
 export const endpointSteps: readonly EndpointStep[] = ['sign', 'attest', 'approve'];
 /** What a worker does next with a request. `refuse`: it is oversized; the relay refuses it without asking the endpoint. */
@@ -24,9 +24,9 @@ export function byStep<T>(make: () => T): Record<Step, T> {
 export type PriorityClass = 'renewal' | 'other';
 export const priorityClasses: readonly PriorityClass[] = ['renewal', 'other'];
 
-/** After so many slots for renewals in a row, one goes to another requester who waits. */
+/** After this many slots in a row for renewals, one goes to a request of the other class that waits. */
 export const renewalsInARow = 7;
-/** After so many slots of a flow for approved requests in a row, one goes to a pending request of the flow. */
+/** After this many slots in a row for approved requests of a flow, one goes to a pending request of the flow. */
 export const approvedInARow = 7;
 
 /** A flow is one requester, as authenticated by the API server, in one priority class. */
@@ -56,8 +56,8 @@ export interface FairQueue<T extends QueuedRequest> {
   longest(): number;
 }
 
-/** A queue in the order of insertion; requests can be removed from the middle. */
-class Waiting<T> extends Set<T> {
+/** A FIFO queue from whose middle requests can be removed. */
+class FifoSet<T> extends Set<T> {
   // A new iterator would step over all entries that were removed from the front.
   readonly #order = this.values();
   /** The first request, which the caller removes. */
@@ -67,7 +67,7 @@ class Waiting<T> extends Set<T> {
 }
 
 /** Fifty thousand requesters may wait with one request each, so a queue of one request is stored as that request. */
-type Fifo<T> = T | Waiting<T> | undefined;
+type Fifo<T> = T | FifoSet<T> | undefined;
 
 interface Flow<T> extends Record<Step, Fifo<T>> {
   inFlight: number;
@@ -185,20 +185,20 @@ function nextStep<T>(flow: Flow<T>, admitted: readonly Step[]): Step | undefined
 
 function appended<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
   if (queue === undefined) return item;
-  return queue instanceof Waiting ? queue.add(item) : new Waiting([queue, item]);
+  return queue instanceof FifoSet ? queue.add(item) : new FifoSet([queue, item]);
 }
 
 function without<T extends object>(queue: Fifo<T>, item: T): Fifo<T> {
-  if (!(queue instanceof Waiting)) return queue === item ? undefined : queue;
+  if (!(queue instanceof FifoSet)) return queue === item ? undefined : queue;
   queue.delete(item);
   return queue.size === 0 ? undefined : queue;
 }
 
 function firstOf<T extends object>(queue: Fifo<T>): T | undefined {
-  return queue instanceof Waiting ? queue.first() : queue;
+  return queue instanceof FifoSet ? queue.first() : queue;
 }
 
 function backlogOf<T extends object>(flow: Flow<T>): number {
-  const length = (queue: Fifo<T>): number => (queue instanceof Waiting ? queue.size : queue === undefined ? 0 : 1);
+  const length = (queue: Fifo<T>): number => (queue instanceof FifoSet ? queue.size : queue === undefined ? 0 : 1);
   return steps.reduce((sum, step) => sum + length(flow[step]), 0);
 }

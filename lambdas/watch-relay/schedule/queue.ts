@@ -48,7 +48,7 @@ export interface Taken {
 export type QueueCounts = Readonly<Record<PriorityClass, { readonly ready: number; readonly delayed: number }>>;
 
 /**
- * The keys of requests that need work, each at most once, served by fair queueing. Otherwise it works like client-go's
+ * The keys of requests that need work, each at most once, served by fair queueing. It works like client-go's
  * workqueue, except that adding a key does not shorten its delay: a change of the object does not end the reason for
  * the delay (a throttled endpoint, a missing permission). Only another step to do ends it.
  */
@@ -67,7 +67,7 @@ export interface RequestQueue {
   counts(): QueueCounts;
   /** Age of the oldest request in the queue or in flight; 0 if the queue is empty. */
   oldestSeconds(now: Instant): Readonly<Record<PriorityClass, number>>;
-  /** How many requests the requester with the most has ready. */
+  /** The largest number of ready requests of one requester. */
   longest(): number;
   /** Drops all entries; the queue stays empty. */
   close(): void;

@@ -43,8 +43,8 @@ export function endpointOf(text: string, cluster: string | undefined, flag = '--
 export function attestEndpoint(text: string | undefined, endpoint: Endpoint): string | undefined {
   if (text === undefined || text === '') return undefined;
   const { url } = endpointOf(text, endpoint.cluster, '--attest-url');
-  const [there, here] = [new URL(url), new URL(endpoint.url)];
-  if (there.protocol === here.protocol && (isPrivate(there) || !isPrivate(here))) return url;
+  const [attest, sign] = [new URL(url), new URL(endpoint.url)];
+  if (attest.protocol === sign.protocol && (isPrivate(attest) || !isPrivate(sign))) return url;
   throw new InvalidArgumentError('--attest-url: must be https, or on this machine, as --url is');
 }
 

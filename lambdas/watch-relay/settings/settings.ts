@@ -8,7 +8,7 @@ import { defaultInFlightPerRequester } from './signers.ts';
 import { webhookFlags, webhookOf } from './webhook-settings.ts';
 import type { WebhookFlags, WebhookSettings } from './webhook-settings.ts';
 
-/** As many for webhook clients as for the relay's own calls, so that neither waits for the other. */
+/** Webhook clients get as many connections as the relay's own calls, so that neither waits for the other. */
 export function endpointConnections({ concurrency, webhook }: Pick<RelaySettings, 'concurrency' | 'webhook'>): number {
   return webhook === undefined ? concurrency : 2 * concurrency;
 }

@@ -5,7 +5,7 @@ import type { WebhookSettings } from '../settings/webhook-settings.ts';
 
 export interface WebhookCaller {
   readonly authorization: string | undefined;
-  /** The TLS client's, only if this handshake verified it with the configured CA. */
+  /** The client certificate; set only if this TLS handshake verified it with the configured CA. */
   readonly certificate: X509Certificate | undefined;
 }
 

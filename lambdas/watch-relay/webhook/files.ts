@@ -8,7 +8,7 @@ import type { Log } from '../runtime/log.ts';
 import type { WebhookSettings } from '../settings/webhook-settings.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 
-/** cert-manager renews days before a certificate expires. File watchers do not report replaced symbolic links. */
+/** Polling, since file watchers do not report replaced symbolic links. cert-manager renews days before the expiry. */
 const pollMilliseconds = 10_000;
 
 export interface TlsFiles {
@@ -63,13 +63,13 @@ function load({ certFile, keyFile, client }: WebhookSettings): SecureContextOpti
     // Without `ca` Node would trust the system's CAs, which certify any client.
     ...(client === undefined ? {} : { ca: read('--webhook-client-ca', client.caFile) }),
   };
-  must('--webhook-cert, --webhook-key', () => createSecureContext(context));
+  prefixed('--webhook-cert, --webhook-key', () => createSecureContext(context));
   // With a CA file that contains no certificates Node silently refuses every client.
-  if (typeof context.ca === 'string') must('--webhook-client-ca', () => new X509Certificate(context.ca as string));
+  if (typeof context.ca === 'string') prefixed('--webhook-client-ca', () => new X509Certificate(context.ca as string));
   return context;
 }
 
-function must(flags: string, attempt: () => unknown): void {
+function prefixed(flags: string, attempt: () => unknown): void {
   try {
     attempt();
   } catch (error) {

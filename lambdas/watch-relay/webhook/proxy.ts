@@ -3,8 +3,8 @@
  * the relay, and the relay calls the endpoint with its own credentials.
  *
  * Nothing that a client posts reaches the endpoint. The relay reads the request of that name from the API server, requires
- * that it is the posted one, and forwards the stored object. So a stolen client credential can only have approved requests
- * signed, which happens anyway.
+ * that the posted one equals it, and forwards the stored object. With a stolen client credential an attacker can only have
+ * approved requests signed, and the relay has them signed anyway.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { decodeBody } from '../../../core/encoding/json-body.ts';

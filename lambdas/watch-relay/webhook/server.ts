@@ -80,9 +80,9 @@ export async function serveWebhook(
     connections.keep(socket);
     if (inFlight >= concurrency) return count(busy(1));
     inFlight += 1;
-    const gone = new AbortController();
-    response.once('close', () => gone.abort(new Error('the client is gone')));
-    const { signal, cancel } = deadline(clock, answerMilliseconds, gone.signal);
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort(new Error('the client is gone')));
+    const { signal, cancel } = deadline(clock, answerMilliseconds, disconnected.signal);
     try {
       const body = await readBody(request);
       if (body === undefined) return undefined;
@@ -134,7 +134,7 @@ export async function serveWebhook(
   };
 }
 
-/** The whole body; undefined if the client broke off. Content-Length is used only to refuse early. */
+/** The whole body; undefined if the client closed the connection. Content-Length is used only to refuse early. */
 function readBody(request: IncomingMessage): Promise<Buffer | 'too large' | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxObjectBytes) return Promise.resolve('too large');
   return new Promise((resolve) => {
