@@ -35,10 +35,10 @@ const quickSections: readonly SectionName[] = ['approval', 'steps'];
 
 const names: readonly string[] = [...contenderNames, ...sectionNames];
 
-export const helpText = `Measures how fast requests get their certificates: Countersign beside the real kube-controller-manager, approved and
+export const helpText = `Measures how fast requests get their certificates from Countersign and from the real kube-controller-manager: approved and
 pending requests, at once, at a steady rate and one by one; the relay's time and memory in a large cluster; each step of
-signing by itself; the functions' bundles beside the bare libraries they need; and kubelet-authenticator beside a Node that does
-nothing.
+signing by itself; the functions' bundles compared with the bare libraries they need; and kubelet-authenticator compared with an
+empty Node.js program.
 
 Contenders take turns of a few seconds (A B, B A, …), each on a real control plane of its own. The report gives the
 median of the ratios of all pairs, with the interval that holds it with a probability of 95 %. Other work on the machine
@@ -48,7 +48,7 @@ reported with its reason, and the rest is still measured and written.
 Usage: npm run bench -- [options]
 
   --quick            about five minutes, with at least six pairs for each comparison: 200 requests at once, 50 a second,
-                     one by one, 100 pending ones with proof; the steps. It leaves out the one process, LocalStack,
+                     one by one, 100 pending ones with evidence; the steps. It leaves out the one process, LocalStack,
                      backlogs, the relay's memory, bundles and authenticator; --only measures these, with fewer
                      repetitions. Without --quick, a run takes about half an hour
   --requests N       requests of a burst, 100 to 5000 (default: 500; 200 with --quick)

@@ -57,7 +57,7 @@ function startWithAttestation(
   options: StartOptions,
   root?: string,
 ): Promise<RunningContender> {
-  if (aws === undefined) throw new Error('there is no AWS that knows the machines');
+  if (aws === undefined) throw new Error('the fake AWS has not been started');
   const configuration = writeConfiguration(controlPlane, configurationFor(attestedSigner, attestationOf(aws, 'bench')));
   return startTwoProcesses(controlPlane, options, { configuration, aws, ...(root === undefined ? {} : { root }) });
 }

@@ -27,7 +27,7 @@ export interface FakeAws extends FakeAwsFacts {
   stop(): Promise<void>;
 }
 
-/** Not a signer name of Kubernetes, because kube-controller-manager signs for those without attestation. */
+/** Not a signer of kube-controller-manager, which would sign without attestation. */
 export const attestedSigner = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
 
 export async function startFakeAws(): Promise<FakeAws> {

@@ -45,7 +45,7 @@ export async function missingForLocalStack(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Takes half a minute. LocalStack starts a process for each concurrent call, hence the relay's low concurrency. */
+/** Takes half a minute. LocalStack starts a process for each concurrent call, so the relay's concurrency is low. */
 export async function deployLocalStack(aws: FakeAws): Promise<LocalStackDeployment> {
   const deployment = await deployOnLocalStack({ functions: aws.environment });
   let attested: Promise<readonly string[]> | undefined;

@@ -45,7 +45,7 @@ const endpoint: SigningEndpoint = {
 };
 const kubernetes = connectKubernetes({ kind: 'kubeconfig', path: kubeconfig });
 const relay = createRelay(
-  // The relay's own defaults.
+  // Lower limits than the relay's defaults (32 and 24).
   {
     signerNames: defaultSignerNames,
     policies: new Map(),

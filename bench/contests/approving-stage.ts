@@ -21,7 +21,7 @@ export interface JoiningSetting {
 export function approvingStage(
   name: string,
   contenders: readonly Contender[],
-  { warmUp, burst: together, oneByOne: single }: ApproverPlan,
+  { warmUp, burst: burstPlan, oneByOne: single }: ApproverPlan,
   { preparation, tokens, aws }: JoiningSetting,
 ): Stage {
   const tokenOf = (controlPlane: ControlPlane): ApiClient => {
@@ -43,12 +43,12 @@ export function approvingStage(
     warmUp: (contender) => prepare(contender, warmUp),
     phases: [
       {
-        ...together,
-        name: `pending, ${together.requests} at once`,
-        description: `Pending: ${together.requests} requests of one bootstrap token appear at once before a warm approver and signer. t0: their release`,
+        ...burstPlan,
+        name: `pending, ${burstPlan.requests} at once`,
+        description: `Pending: ${burstPlan.requests} requests of one bootstrap token appear at once before a warm approver and signer. t0: their release`,
         compared: 'all',
         async turn(site) {
-          const { snapshot, given } = await prepare(site.contender, together.requests);
+          const { snapshot, given } = await prepare(site.contender, burstPlan.requests);
           return burst(site, snapshot, given);
         },
       },

@@ -33,7 +33,7 @@ export async function measureContests(options: BenchOptions, report: Report): Pr
     for (const plane of planes.splice(first)) await plane.stop();
   };
   try {
-    // One for each contender of a stage, and one where requests are prepared.
+    // One control plane for each contender of a stage, and one on which requests are prepared.
     report.say(`${contenderCount + 1} control planes`);
     for (let index = 0; index <= contenderCount; index++) planes.push(await startControlPlane());
     const [preparation, ...others] = planes as [ControlPlane, ...ControlPlane[]];

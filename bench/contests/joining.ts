@@ -26,7 +26,7 @@ export async function joiningRequests(
   const batch = randomBytes(4).toString('hex');
   const names = Array.from({ length: count }, (_, index) => `join-${batch}-${String(index).padStart(5, '0')}`);
   if (evidenceCluster === undefined) return kubeletRequests(names);
-  if (aws === undefined) throw new Error('there is no AWS that knows the machines');
+  if (aws === undefined) throw new Error('the fake AWS has not been started');
   return aws.evidence({ names, cluster: evidenceCluster, signerName: attestedSigner });
 }
 
@@ -55,12 +55,12 @@ export function creationsOf(
   }));
 }
 
-/** kube-controller-manager approves for its own signer only, and would issue there without a proof. */
+/** kube-controller-manager approves for its own signer only, and signs there without attestation. */
 function signerFor({ evidenceCluster }: Contender): string {
   return evidenceCluster === undefined ? signerName : attestedSigner;
 }
 
-/** With the rights that kubeadm gives its tokens: it may create requests, and they may be approved. */
+/** A client with the rights that kubeadm gives its tokens: it may create requests, and they may be approved. */
 export async function bootstrapToken(controlPlane: ControlPlane): Promise<ApiClient> {
   const apiGroup = 'rbac.authorization.k8s.io';
   const group = 'system:bootstrappers';

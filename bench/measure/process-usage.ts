@@ -9,7 +9,7 @@ export interface Usage {
   readonly peakMegabytes: number;
 }
 
-/** USER_HZ: 100 on every Linux that Node runs on, whatever the kernel's own tick. */
+/** USER_HZ is 100 on every Linux that Node.js runs on, with any tick of the kernel. */
 const ticksPerSecond = 100;
 
 export function usageOf(pid: number): Usage {

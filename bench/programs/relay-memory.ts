@@ -1,6 +1,6 @@
 /**
- * The time and the memory that the relay needs in a cluster that has many requests already: as its image runs it, from
- * its sources, and beside kube-controller-manager, whose informer holds all requests. docs/performance.md
+ * The time and the memory that the relay needs in a cluster that has many requests already: as its image runs it, and from
+ * its sources, compared with kube-controller-manager, whose informer holds all requests. docs/performance.md
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -113,7 +113,7 @@ async function measureStart(
   }
 }
 
-/** Started when the relay is ready and has listed the requests of each signer; its log has the moment. */
+/** Returns when the relay is ready and has listed the requests of each signer. Its log has the time of the last list. */
 async function startRelay(name: string, command: readonly string[], logPath: string): Promise<Started> {
   const process = startProcess({ name, command: globalThis.process.execPath, args: command, logPath });
   try {
@@ -141,14 +141,14 @@ function linesOf(logPath: string, message: string): readonly Record<string, unkn
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Node's flags in the image: its entrypoint without the first word, Node, and the last, the bundle. */
+/** The flags of Node.js in the image: its ENTRYPOINT without the first word (node) and the last (the bundle). */
 export function imageFlags(): readonly string[] {
   const dockerfile = readFileSync(join(root, 'deploy/image/Dockerfile'), 'utf8');
   const entrypoint = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
   return entrypoint.slice(1, -1);
 }
 
-/** Only its signing controller; started when each of its four loops has the list. */
+/** Starts its signing controller only, and returns when each of its four loops has the list. */
 async function startReference(controlPlane: ControlPlane): Promise<Started> {
   const { certificatePem, keyPem } = await createTestAuthority('bench reference ca');
   const process = await startKubeControllerManager({

@@ -4,7 +4,7 @@ import type { BundleMeasure, BundlesResult } from '../programs/bundles.ts';
 import { intervalText, ratioText } from './comparison-table.ts';
 import { ratio, table } from './table.ts';
 
-/** Each function beside the bare libraries it needs; what a ratio exceeds 1 by is what our own code costs. */
+/** Each function compared with the bare libraries it needs: the part of a ratio above 1 is the cost of our own code. */
 export function bundleParts({ functions, nothing, runtime, imports, answers }: BundlesResult): string[] {
   const rows = functions.map(({ service, libraries, own, bare, ratios }) => [
     `${service}, beside ${libraries}`,
@@ -32,7 +32,7 @@ function amount(measure: BundleMeasure, what: keyof BundleMeasure): string {
   return measure[what].toFixed(what === 'kilobytes' || measure[what] >= 100 ? 0 : 1);
 }
 
-/** What the kubelet waits for, and how much of it is more than the start of Node itself. */
+/** The time that the kubelet waits, and how much longer that is than the start of Node.js. */
 export function authenticatorParts({ rounds, bare, programs }: AuthenticatorResult): string[] {
   const cells = (time: RunTime | undefined): string[] =>
     time === undefined

@@ -4,7 +4,7 @@ export function ratio(value: number | undefined, base: number | undefined): stri
   return value === undefined || base === undefined ? '–' : (value / base).toFixed(2);
 }
 
-/** First column to the left, numbers to the right. */
+/** Aligns the first column left and the others right. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [heads, ...rows];
   const widths = heads.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));

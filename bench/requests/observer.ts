@@ -10,7 +10,7 @@ export interface Observer {
   added(): number;
   /**
    * Resolves when each request has its certificate. Rejects when no certificate came for `stalledMilliseconds`, when any
-   * request fails, or when one of the processes that issue them has ended.
+   * request fails, or when one of the processes in `by`, which issue them, has ended.
    */
   allCertified(names: readonly string[], stalledMilliseconds: number, by?: readonly RunningProcess[]): Promise<void>;
   /** Forgets the certificates seen so far, since new requests may have the names of earlier ones. */

@@ -1,11 +1,10 @@
 /**
  * Removes requests from the storage of an API server, and writes them into the storage of another one all at once.
  *
- * Approving a thousand requests keeps an API server and this machine busy for seconds; a signer that is measured
- * meanwhile is measured beside the approver. So the requests are created and approved through the API of a control plane
- * on which no contender works, and the bytes that its API server stored are read from etcd. For a burst they are
- * written into the etcd of a contender's control plane, in a few transactions. Watchers there see a thousand approved
- * requests appear within a moment.
+ * Approving a thousand requests keeps an API server and this machine busy for seconds, and would slow down a signer that is
+ * measured meanwhile. So the requests are created and approved through the API of a control plane on which no contender
+ * works, and the bytes that its API server stored are read from etcd. For a burst they are written into the etcd of a
+ * contender's control plane, in a few transactions. Watchers there see a thousand approved requests appear within a moment.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -90,7 +89,7 @@ export async function restore(controlPlane: ControlPlane, snapshot: Snapshot, ad
   }
 }
 
-/** Writes the requests one by one at a steady rate, signed or not. Returns when each was written, by performance.now(). */
+/** Writes the requests one by one at a steady rate. Returns the time of each write by performance.now(). */
 export async function restoreSteadily(
   controlPlane: ControlPlane,
   { names, entries }: Snapshot,

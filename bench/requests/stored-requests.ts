@@ -61,7 +61,7 @@ export async function storeCopies(
     kvs?: readonly { value: string }[];
   };
   if (kvs?.[0] === undefined) throw new Error(`${name} is not in etcd`);
-  // As latin1 each byte is one character.
+  // In latin1 each byte is one character.
   const value = decoded(kvs[0].value);
   for (let begin = 0; begin < copies.length; begin += portion) {
     const success = copies.slice(begin, begin + portion).map((copy) => {

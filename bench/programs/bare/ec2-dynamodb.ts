@@ -18,7 +18,7 @@ const dynamodb = new DynamoDBClient(ledgerClientConfig);
 const ec2 = new EC2Client({ ...ec2ClientConfig, region: process.env['AWS_REGION'] ?? '' });
 const tableName = process.env[environmentNames.attestationsTable] ?? '';
 
-/** In the order in which the function makes them. */
+/** Makes the calls in the order in which the function makes them. */
 export async function handler({ once }: { readonly once: string }): Promise<{ readonly once: string }> {
   await dynamodb.send(new GetItemCommand({ TableName: tableName, Key: key(`verdict#${once}`), ConsistentRead: true }));
   const reads = ['id', 'once', 'node'].map((kind) => ({ Get: { TableName: tableName, Key: key(`${kind}#${once}`) } }));

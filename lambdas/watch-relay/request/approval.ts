@@ -146,7 +146,7 @@ async function reviewAccess(
       return apiUnreachable(error);
     }
   }
-  // Not a denial: a binding that is created later lets the request through, as in-tree.
+  // The request is not denied: after a binding is created, a later review permits it, as in-tree.
   const names = review.permissions.map(({ subresource }) => subresource).join(' and ');
   return retry('NotPermitted', `the requester may not create certificatesigningrequests/${names}`);
 }

@@ -5,7 +5,7 @@ import { ThrottledError } from '../../../core/ports/errors.ts';
 import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { NoAnswer } from '../../../core/ports/signing-endpoint.ts';
 
-/** How a request leaves the relay: for good, or until its object changes. */
+/** How a request leaves the relay: finally, or until its object changes. */
 export type End =
   | 'issued'
   | 'refused'

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 
 export interface ListenAddress {
-  /** If absent: all interfaces, since a pod's own address is not known beforehand. */
+  /** All interfaces if absent, since a pod's own address is not known in advance. */
   readonly host?: string;
   readonly port: number;
 }
