@@ -134,7 +134,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
       ...(dimensions === undefined ? {} : { dimensions }),
     });
   }
-  const counts = (...of: Parameters<typeof addFilter>): IMetric => addFilter(...of).metric({ statistic: 'Sum', period });
+  const sumOf = (...of: Parameters<typeof addFilter>): IMetric => addFilter(...of).metric({ statistic: 'Sum', period });
 
   const error = '$.level = "error"';
   const failed = 'crashed or took longer than 25 s';
@@ -153,10 +153,10 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
     alarmOn(
       `${section}-internal`,
       `a fault that does not pass by itself keeps the ${section} function from ${work}`,
-      counts(`${prefix}Internal`, of.logGroup, error),
+      sumOf(`${prefix}Internal`, of.logGroup, error),
       'first',
     );
-    const why = (why: BusyWhy): IMetric => counts(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
+    const why = (why: BusyWhy): IMetric => sumOf(`${prefix}${why}`, of.logGroup, `$.why = "${why}"`);
     alarmOn(`${section}-unavailable`, `${depends} has not answered properly`, why('Unavailable'), 'lasting');
     alarmOn(`${section}-throttled`, `${depends} has been asking to slow down`, why('Throttled'), 'lasting');
   }
@@ -165,7 +165,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
 
   // The first code is the reason of the whole refusal (core/outcome/outcome.ts).
   for (const code of codesOf(cluster)) {
-    const refusals = counts(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
+    const refusals = sumOf(`Refused${code}`, sign.logGroup, `$.outcome = "refused" && $.codes[0] = "${code}"`);
     // The relay denies by attest's verdict, so sign never sees these requests. Attest's log counts into the same metric.
     if (attest !== undefined)
       addFilter(`Refused${code}`, attest.logGroup, `$.outcome = "verdict" && $.codes[0] = "${code}"`, {
@@ -199,11 +199,11 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   if (authorizer !== undefined) {
     const { logGroup: log } = authorizer;
     addRunAlarms('authorizer', 'the authorizer', 'all authorizers', authorizer);
-    alarmOn('authorizer-faults', 'no token can be checked', counts('AuthorizerFaults', log, error), 'first');
+    alarmOn('authorizer-faults', 'no token can be checked', sumOf('AuthorizerFaults', log, error), 'first');
     alarmOn(
       'authorizer-keys',
       'the keys of the token issuer have been out of reach',
-      counts('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
+      sumOf('AuthorizerKeys', log, '$.reason = "KeysUnreachable"'),
       'lasting',
     );
   }
@@ -212,7 +212,7 @@ export function createAlarms(stack: Stack, options: AlarmOptions): readonly Metr
   alarmOn(
     'ca-faults',
     'a CA is missing, or its certificate does not fit its key',
-    counts('CaFaults', ca.logGroup, error),
+    sumOf('CaFaults', ca.logGroup, error),
     'first',
   );
   return [...cluster.cas.keys()].map((name) => {

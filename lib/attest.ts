@@ -1,5 +1,5 @@
 /**
- * The attest function, and the rights of others on the attestations table. Attest has no right to any key: it writes its
+ * The attest function, and the rights of operators on the attestations table. Attest has no right to any key: it writes its
  * verdict into the table, and the sign function reads it from there.
  */
 import { Token, Validations } from 'aws-cdk-lib';
@@ -30,7 +30,7 @@ export function createAttest(
     description: `Proves the machines of cluster ${cluster.name}`,
     role: attestRole,
     statements: [
-      // adapters/dynamodb/table.ts has the reason for each. A transaction needs the rights of its writes.
+      // adapters/dynamodb/table.ts lists these rights. A transaction needs those of its reads, writes and checks.
       allowItems('ReadAttestations', table, 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
       // Neither the machine list nor the locks: only operators decide which machines may join.
       allowItems('WriteAttestations', table, 'PutItem', ['id', 'node', 'once', 'verdict', 'audit']),
