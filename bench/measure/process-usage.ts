@@ -19,7 +19,7 @@ export function usageOf(pid: number): Usage {
   };
 }
 
-/** Processes of one kind. Their ids are read anew each time: a Lambda function has as many as it needs. */
+/** Processes of one kind. Their ids are read again each time: a Lambda function has as many as it needs. */
 export interface ProcessGroup {
   readonly name: string;
   readonly pids: () => readonly number[];
@@ -31,7 +31,7 @@ export interface GroupUsage extends Usage {
   readonly processes: number;
 }
 
-/** The CPU time of each process so far, by its pid. Their memory peaks are counted anew. */
+/** The CPU time of each process so far, by its pid. Resets their memory peaks. */
 export function countFromNow(groups: readonly ProcessGroup[]): ReadonlyMap<number, number> {
   const before = new Map<number, number>();
   for (const pid of groups.flatMap(({ pids }) => pids())) {

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The fields used here of what `node --cpu-prof` writes (V8's Profiler.Profile). */
+/** The fields of a profile of `node --cpu-prof` that are used here (V8's Profiler.Profile). */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;

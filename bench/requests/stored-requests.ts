@@ -48,7 +48,7 @@ export async function storeRequests(controlPlane: ControlPlane, kind: StoredKind
   await storeCopies(controlPlane, original, copies, portion[kind]);
 }
 
-/** Copies one request under names that are as long as its own, in transactions of `portion`. Its name must occur in it only as a name. */
+/** Copies one request under names that are as long as its own, in transactions of `portion`. The name must not occur elsewhere in it. */
 export async function storeCopies(
   controlPlane: ControlPlane,
   { metadata: { name, uid } }: Pick<Stored, 'metadata'>,
