@@ -26,7 +26,9 @@ export function cdkOn(emulator: Emulator, options: { readonly configuration: str
   async function run(...args: readonly string[]): Promise<void> {
     const cdk = join(root, 'node_modules/aws-cdk/bin/cdk');
     const app = `${process.execPath} ${join(import.meta.dirname, 'cdk-app.ts')}`;
-    const command = [cdk, `--app=${app}`, '--no-notices', '--no-version-reporting', ...args];
+    // Two commands that write to one folder at the same time fail, and suites run side by side.
+    const output = `--output=${join(folder, 'cdk.out')}`;
+    const command = [cdk, `--app=${app}`, output, '--no-notices', '--no-version-reporting', ...args];
     try {
       await promisify(execFile)(process.execPath, command, {
         cwd: root,
@@ -58,7 +60,6 @@ export function cdkOn(emulator: Emulator, options: { readonly configuration: str
         'deploy',
         ...(stacks.length === 0 ? ['--all'] : stacks),
         '--require-approval=never',
-        `--output=${join(folder, 'cdk.out')}`,
         `--outputs-file=${outputsFile}`,
       );
       if (!existsSync(outputsFile)) throw new Error('cdk deploy gave no outputs');
