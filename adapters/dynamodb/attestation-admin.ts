@@ -64,11 +64,11 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       for await (const verdict of list('verdict', verdictFrom)) if (verdict.expiresAt > now) yield verdict;
     },
     async *listAudit() {
-      const items = await collect(list('audit', auditItemFrom));
+      const items = await Array.fromAsync(list('audit', auditItemFrom));
       yield* items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     },
     async listMachines() {
-      const entries = (await collect(scan('machine'))).flatMap(entriesIn);
+      const entries = (await Array.fromAsync(scan('machine'))).flatMap(entriesIn);
       return entries.toSorted((a, b) => (a.name < b.name ? -1 : 1));
     },
     async reset(record, audit) {
@@ -105,7 +105,7 @@ export function dynamoDbAttestationAdmin(options: TransactionOptions): Attestati
       return answer.kind === 'written' ? answer : { kind: 'missing' };
     },
     async listLocks() {
-      return oldestFirst(await collect(list('lock', lockFrom)));
+      return oldestFirst(await Array.fromAsync(list('lock', lockFrom)));
     },
     async lock(lock, audit) {
       const answer = await change(
@@ -144,10 +144,4 @@ function entriesIn(item: Item): readonly MachineEntry[] {
       ? [machineEntryFrom({ ...(about as StoredFields), name: name.slice(patternPrefix.length) })]
       : [],
   );
-}
-
-async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
-  const found: T[] = [];
-  for await (const item of items) found.push(item);
-  return found;
 }

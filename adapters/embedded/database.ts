@@ -9,6 +9,7 @@ import type { StoredFields } from '../../core/encoding/stored-fields.ts';
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import type { SQLOutputValue } from 'node:sqlite';
+import { asError } from '../../core/outcome/error-message.ts';
 
 export type SqlValue = string | number | Uint8Array | null;
 export type Row = Readonly<Record<string, SQLOutputValue>>;
@@ -102,7 +103,7 @@ export function groupCommits(database: DatabaseSync): <T>(work: () => T) => Prom
           if (alone) throw error;
           // Some errors (disk full) end the whole transaction: then no write of the group was done.
           if (!database.isTransaction) throw error;
-          return () => reject(error instanceof Error ? error : new Error(String(error)));
+          return () => reject(asError(error));
         }
       };
       waiting.push({ run, reject });

@@ -1,6 +1,7 @@
 /** One request and its answer over node:http, bounded in time and size. No redirects, no retries. */
 import { ClientRequest } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { asError } from '../../core/outcome/error-message.ts';
 
 export interface Exchange<T, Login> {
   readonly signal?: AbortSignal;
@@ -94,8 +95,4 @@ export function wholeAnswer(maxBytes: number): Exchange<WholeAnswer, unknown>['r
     if (body === undefined) throw new Error('the answer is too large');
     return { status: incoming.statusCode ?? 0, headers: incoming.headers, body };
   };
-}
-
-export function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

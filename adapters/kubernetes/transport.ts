@@ -3,7 +3,8 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AgentOptions, RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
-import { asError, exchange, readBody } from '../http/exchange.ts';
+import { asError } from '../../core/outcome/error-message.ts';
+import { exchange, readBody } from '../http/exchange.ts';
 import type { Exchange } from '../http/exchange.ts';
 
 /** Idle connections are closed after this time, before the API server (90 s) or a load balancer (60 s) closes them. */

@@ -1,6 +1,7 @@
 /** Maps errors of AWS to an exit code, a message and what to do next. */
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import { asError } from '../../core/outcome/error-message.ts';
 
 interface AwsError {
   readonly name: string;
@@ -19,7 +20,7 @@ export function awsFailure(service: string, error: unknown): CommandFailure {
     return new CommandFailure(exitCodes.configuration, error.message);
   // The adapters hide AWS's message in `cause`, because functions must not log it. Here it names the permission that the operator lacks.
   const cause = error instanceof MisconfigurationError ? error.cause : error;
-  const { name, message, code, $metadata }: AwsError = cause instanceof Error ? cause : new Error(String(cause));
+  const { name, message, code, $metadata }: AwsError = asError(cause);
   const errorCode = code ?? name;
   if (errorCode === 'ResourceNotFoundException')
     return new CommandFailure(exitCodes.notFound, `${service}: there is no such table in this account and region`);

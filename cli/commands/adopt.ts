@@ -14,7 +14,7 @@ import type { ExitCode } from '../runtime/exit.ts';
 import type { Io } from '../runtime/io.ts';
 import { formatOutput, table } from '../output/output.ts';
 import { auditItem, reasonOption } from '../runtime/reason.ts';
-import { addRegisterOptions, announceChange, collect, withRegister } from '../register/place.ts';
+import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
 import { fullText } from '../output/tofu-text.ts';
 
@@ -69,7 +69,7 @@ async function adopt(flags: AdoptFlags, io: Io): Promise<ExitCode> {
     const machines = await found.catch((error: unknown) => {
       throw awsFailure('EC2', error);
     });
-    const records = await collect(open.register.listIdentities());
+    const records = await Array.fromAsync(open.register.listIdentities());
     const entries = aws.machines === 'listed' ? await open.register.listMachines() : undefined;
     const planned = planAdoptions(machines, { records, listed: entries?.map((entry) => entry.name) }, node);
     if (!yes || reason === undefined) return planned;

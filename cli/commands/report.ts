@@ -10,7 +10,7 @@ import { withCluster } from '../cluster/cluster-access.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
 import { allPages } from '../cluster/object-answers.ts';
 import { formatOutput, table } from '../output/output.ts';
-import { addRegisterOptions, collect, withRegister } from '../register/place.ts';
+import { addRegisterOptions, withRegister } from '../register/place.ts';
 import type { RegisterFlags } from '../register/place.ts';
 import { instantText, fullText } from '../output/tofu-text.ts';
 
@@ -53,8 +53,8 @@ async function report(flags: ReportFlags, io: Io): Promise<ExitCode> {
     throw new CommandFailure(exitCodes.usage, '--context needs --kubeconfig');
   const nodes = flags.kubeconfig === undefined ? [] : await nodeNames(flags.kubeconfig, flags, io);
   const { verdicts, records } = await withRegister(flags, io, async ({ register }) => ({
-    verdicts: await collect(register.listVerdicts(io.now())),
-    records: await collect(register.listIdentities()),
+    verdicts: await Array.fromAsync(register.listVerdicts(io.now())),
+    records: await Array.fromAsync(register.listIdentities()),
   }));
   const rows = reportRows(verdicts, records, nodes);
   const failing = new Set(rows.filter(({ wouldBe }) => wouldBe !== 'approved').map(({ node }) => node));

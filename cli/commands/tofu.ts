@@ -7,7 +7,7 @@ import type { ExitCode } from '../runtime/exit.ts';
 import type { Io, OpenRegister } from '../runtime/io.ts';
 import { formatOutput } from '../output/output.ts';
 import { auditItem, mandatoryReason, tryTwice } from '../runtime/reason.ts';
-import { addRegisterOptions, announceChange, collect, withRegister } from '../register/place.ts';
+import { addRegisterOptions, announceChange, withRegister } from '../register/place.ts';
 import type { ChangeFlags, RegisterFlags } from '../register/place.ts';
 import { auditTable, fullText, recordsTable, recordText, shownAudit, shownRecord } from '../output/tofu-text.ts';
 
@@ -72,7 +72,7 @@ function addMachineOptions(command: CliCommand): CliCommand {
 const sortKey = ({ nodeName, identity }: IdentityRecord): string => `${nodeName} ${identity}`;
 
 async function list({ state, output, ...flags }: ListFlags, io: Io): Promise<void> {
-  const records = await withRegister(flags, io, ({ register }) => collect(register.listIdentities()));
+  const records = await withRegister(flags, io, ({ register }) => Array.fromAsync(register.listIdentities()));
   const shown = records
     .filter((record) => state === undefined || record.state === state)
     .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
@@ -83,7 +83,7 @@ async function show(flags: MachineFlags, io: Io): Promise<ExitCode> {
   const wanted = wantedMachine(flags);
   const { record, history } = await withRegister(flags, io, async (open) => {
     const record = await find(wanted, open);
-    const items = await collect(open.register.listAudit());
+    const items = await Array.fromAsync(open.register.listAudit());
     return { record, history: items.filter((item) => isAbout(item, wanted, record)) };
   });
   if (record === undefined && history.length === 0) throw missing(wanted);

@@ -74,9 +74,3 @@ export async function announceChange(open: OpenRegister, flags: ChangeFlags, io:
   io.err(`countersign: ${[...where, `as ${by}`].map((word) => printableUpTo(300, word)).join(', ')}\n`);
   return { by, reason: flags.reason };
 }
-
-export async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}

@@ -76,7 +76,7 @@ export function readClusterEntry(kubeconfig: string): Result<ClusterEntry, strin
 }
 
 /**
- * The concatenated CAs of an untrusted kubeconfig; empty if it has none. The text is searched, not parsed: kubeadm and kubectl
+ * The concatenated CAs of an untrusted kubeconfig; empty if the kubeconfig holds no CA. The text is searched, not parsed: kubeadm and kubectl
  * write each CA as one line of base64.
  */
 export function authorityData(kubeconfig: string): string {

@@ -37,7 +37,7 @@ const pemLabels = [
 const maxEvidenceBytes = 32_768;
 
 /** PKCS #9 extensionRequest (RFC 2985 §5.4.2). Microsoft's attribute for the same purpose is ignored, as by the in-tree signer. */
-const extensionRequestType = '1.2.840.113549.1.9.14';
+export const extensionRequestType = '1.2.840.113549.1.9.14';
 const subjectAltNameType = '2.5.29.17';
 export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 

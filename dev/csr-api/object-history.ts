@@ -25,6 +25,8 @@ export interface ObjectHistory {
   readonly pass: () => void;
   /** From now on no watch starts before this version. */
   readonly compact: (version: number) => void;
+  /** The version before which no watch starts. */
+  readonly compacted: () => number;
 }
 
 /** @param kept how many changes are known at most; older ones are compacted */
@@ -69,5 +71,6 @@ export function createObjectHistory(kept = Infinity): ObjectHistory {
     },
     pass: () => void (version += 1),
     compact: (to) => void (compacted = Math.max(compacted, to)),
+    compacted: () => compacted,
   };
 }

@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { bindingDigest } from '../../core/attestation/evidence/binding-digest.ts';
-import { providerIdType } from '../../core/x509/certificate-request.ts';
+import { extensionRequestType, providerIdType } from '../../core/x509/certificate-request.ts';
 import {
   bitString,
   explicit,
@@ -104,8 +104,6 @@ function publicKeyInfo(key: KeyObject): Uint8Array {
   return createPublicKey(key).export({ type: 'spki', format: 'der' });
 }
 
-const extensionRequest = '1.2.840.113549.1.9.14';
-
 /** CertificationRequest ::= SEQUENCE { info, algorithm, signature } (RFC 2986 §4.2). */
 function certificateRequest(
   nodeName: string,
@@ -118,7 +116,7 @@ function certificateRequest(
     ...(sans === undefined ? [] : [encodeExtension(extensionType.subjectAltName, false, sans)]),
     ...(providerId === undefined ? [] : [encodeExtension(providerIdType, false, utf8String(providerId))]),
   ];
-  const requested = sequence(objectIdentifier(extensionRequest), setOf(sequence(...extensions)));
+  const requested = sequence(objectIdentifier(extensionRequestType), setOf(sequence(...extensions)));
   const subject = [
     { type: '2.5.4.10', value: 'system:nodes' },
     { type: '2.5.4.3', value: `system:node:${nodeName}` },

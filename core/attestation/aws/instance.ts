@@ -47,8 +47,9 @@ export interface InstanceDescription {
 /** The instance that EC2 was asked about. */
 export interface ExpectedInstance extends NamedInstance {
   readonly identity: string;
-  /** Both as in the identity document; `aws/v2` has none. */
+  /** As in the identity document; absent for `aws/v2`, which has no document. */
   readonly availabilityZone?: string;
+  /** As in the identity document; absent for `aws/v2`. */
   readonly privateIp?: string;
 }
 

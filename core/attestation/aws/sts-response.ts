@@ -23,7 +23,7 @@ export interface Caller {
 /** The instance identity role: every instance has it, and no principal can assume it, because it has no trust policy. */
 export const identityRole = 'aws:ec2-instance';
 
-/** ARNs are not split at colons, because the name of the identity role has one. Names of IAM roles have none ([\w+=,.@-]). */
+/** ARNs are not split at colons, because the name of the identity role has one. Names of IAM roles contain no colon ([\w+=,.@-]). */
 const arnPattern =
   /^arn:(aws|aws-cn|aws-us-gov|aws-eusc):sts::([0-9]{12}):assumed-role\/(aws:ec2-instance|[A-Za-z0-9_+=,.@-]{1,64})\/(i-(?:[0-9a-f]{8}|[0-9a-f]{17}))$/;
 

@@ -17,8 +17,7 @@ export function checkClaim({ identity, once, newAddresses, retire, audit }: Clai
     throw new TypeError('a claimed address must be in the record');
   if (Math.max(record.addresses.length, newAddresses.length) > mostAddresses)
     throw new TypeError(`a machine holds at most ${mostAddresses} addresses`);
-  if (once.some(({ kind }) => kind === addressKind))
-    throw new TypeError(`no evidence may be of the kind "${addressKind}"`);
+  checkKinds(once);
   if (identity.kind === 'create') checkFirst(record, newAddresses);
   else if (record.rev < 2) throw new TypeError('a record that replaces another must have a later rev');
   if (retire === undefined) return;
@@ -30,6 +29,11 @@ export function checkClaim({ identity, once, newAddresses, retire, audit }: Clai
 /** The limits of one read. The caller has already refused a request beyond them. */
 export function checkLookup({ once, addresses }: Lookup): void {
   if (addresses.length > mostAddresses) throw new TypeError(`at most ${mostAddresses} addresses are looked up at once`);
+  checkKinds(once);
+}
+
+/** Addresses are stored under this kind, so evidence of it could take an address. */
+function checkKinds(once: Lookup['once']): void {
   if (once.some(({ kind }) => kind === addressKind))
     throw new TypeError(`no evidence may be of the kind "${addressKind}"`);
 }

@@ -5,7 +5,7 @@ export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoo
   readonly account?: string;
   readonly region?: string;
   readonly access: { readonly iam?: { readonly principals: readonly string[] }; readonly jwt?: JwtAccess };
-  /** `throttle` applies to each HTTP API; a function URL has none. The relay enforces `inFlightPerRequester`, AWS the others. */
+  /** `throttle` applies to each HTTP API; a function URL has no throttle. The relay enforces `inFlightPerRequester`, AWS the others. */
   readonly limits: DeploymentInput['limits'];
   readonly logRetentionDays: number;
 }

@@ -1,5 +1,5 @@
 /**
- * Resolves how a cluster runs on AWS. No key of this part changes what is signed, so the sign function's bundle has none of them.
+ * Resolves how a cluster runs on AWS. No key of this part changes what is signed, so the sign function's bundle does not contain them.
  * Only the authorizer gets its part, `JwtAccess`.
  */
 import { failure, success } from '../../outcome/result.ts';

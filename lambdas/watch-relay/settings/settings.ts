@@ -1,5 +1,6 @@
 /** Flags and environment of the relay; a flag overrides its variable. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import type { KubernetesLogin } from '../../../adapters/kubernetes/login.ts';
 import { attestEndpoint, endpointOf, parseCaller } from './endpoint-settings.ts';
 import type { Caller } from './endpoint-settings.ts';
 import { file, listenAddress, wholeNumber } from './flag-values.ts';
@@ -59,8 +60,7 @@ export interface RelaySettings extends Pick<Flags, 'endpointCa' | 'concurrency' 
   readonly caller: Caller;
   /** Names this replica in the lease, in Events and to AWS; the host name if undefined. */
   readonly podName: string | undefined;
-  readonly login:
-    { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string } | { readonly kind: 'inCluster' };
+  readonly login: KubernetesLogin;
   readonly signers:
     | { readonly kind: 'flags'; readonly names: readonly string[]; readonly inFlightPerRequester: number }
     /** Path of a countersign.yaml. */

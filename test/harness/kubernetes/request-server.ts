@@ -34,6 +34,7 @@ export interface RequestServer {
   readonly pass: () => void;
   /** From now on no watch and no list goes on from before this version. */
   readonly compact: (version: number) => void;
+  readonly compacted: () => number;
 
   get(name: string): ApiAnswer<Stored>;
   /** `asOf`: the version that a new list shows, the newest unless given. */
@@ -52,7 +53,6 @@ export function createRequestServer(
 ): RequestServer {
   const lists = new Map<string, { readonly version: number; readonly rest: readonly Stored[] }>();
   const events = new Set<string>();
-  let compacted = 0;
   const find = (name: string) => history.get(name) as Stored | undefined;
 
   /** All of one signer as they were at that version. */
@@ -79,10 +79,8 @@ export function createRequestServer(
     },
     delete: history.delete,
     pass: history.pass,
-    compact(version) {
-      compacted = version;
-      history.compact(version);
-    },
+    compact: history.compact,
+    compacted: history.compacted,
 
     get(name) {
       const value = find(name);
@@ -90,7 +88,8 @@ export function createRequestServer(
     },
     list({ signerName, limit, continue: token }, asOf = history.version()) {
       const begun = token === undefined ? undefined : lists.get(token);
-      if (token !== undefined && (begun === undefined || begun.version < compacted)) return refused('Expired');
+      if (token !== undefined && (begun === undefined || begun.version < history.compacted()))
+        return refused('Expired');
       const { version, rest } = begun ?? { version: asOf, rest: stateAt(signerName, asOf) };
       const value = { items: rest.slice(0, limit), resourceVersion: String(version) };
       if (rest.length <= limit) return { ok: true, value };

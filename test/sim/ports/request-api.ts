@@ -11,7 +11,6 @@ import { createRequestServer, refused } from '../../harness/kubernetes/request-s
 import type { Change, Stored } from '../../harness/kubernetes/request-server.ts';
 import { etcdBytes, short, types } from './stored.ts';
 import { createWatcher } from './watcher.ts';
-import type { Watcher } from './watcher.ts';
 
 export interface SimulatedRequests {
   connect(process: Process): RequestApi;
@@ -47,19 +46,14 @@ export function createRequests(
   pageSize: number,
 ): SimulatedRequests {
   const server = createRequestServer(() => epoch + runtime.timeline.now(), etcdBytes);
-  const watchers = new Set<Watcher>();
   const approved = new Set<string>();
-  /** No watch or list goes on from before this. */
-  let compacted = 0;
   const newest = (): string => String(server.version());
 
   const first = server.watch(newest(), (change) => {
     if (types(change.object).includes('Approved')) approved.add(change.object.metadata.uid);
-    for (const watcher of watchers) watcher.push(change);
     if (!runtime.troubled() || !runtime.random.chance(runtime.rates.watch / 4)) return;
     runtime.count('trouble: the past is compacted');
-    compacted = change.version - runtime.random.below(3);
-    server.compact(compacted);
+    server.compact(change.version - runtime.random.below(3));
   });
   if (!first.ok) throw new Error(first.message);
 
@@ -82,7 +76,7 @@ export function createRequests(
 
   function list(query: Parameters<RequestApi['list']>[0]) {
     const stale = runtime.troubled() && runtime.random.chance(runtime.rates.staleList) ? runtime.random.below(8) : 0;
-    const from = Math.max(compacted, server.version() - stale);
+    const from = Math.max(server.compacted(), server.version() - stale);
     if (from < server.version() && query.continue === undefined) runtime.count('trouble: a stale list');
     return server.list({ ...query, limit: Math.min(query.limit, pageSize) }, from);
   }
@@ -90,11 +84,14 @@ export function createRequests(
   function watch({ signerName, resourceVersion, timeoutSeconds }: Parameters<RequestApi['watch']>[0]) {
     if (!(Number(resourceVersion) <= server.version()))
       events.crime(`a watch from ${resourceVersion}, which never was`);
-    const watcher = createWatcher(runtime, signerName, () => watchers.delete(watcher), newest);
-    const past = server.watch(resourceVersion, (change) => watcher.push(change));
-    if (!past.ok) return past;
-    past.value();
-    watchers.add(watcher);
+    let stop = (): void => {};
+    const watcher = createWatcher(runtime, signerName, () => stop(), newest);
+    const started = server.watch(resourceVersion, (change) => watcher.push(change));
+    if (!started.ok) {
+      watcher.expire();
+      return started;
+    }
+    stop = started.value;
     runtime.timeline.after(timeoutSeconds * 1_000, () => watcher.expire());
     return { ok: true, value: watcher } as const;
   }

@@ -7,7 +7,6 @@ import { onTestFinished } from 'vitest';
 import { openEmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
 import type { EmbeddedAttestations } from '../../../adapters/embedded/attestations.ts';
 import { embeddedData } from '../../../adapters/embedded/data.ts';
-import { collect } from '../../../cli/register/place.ts';
 import type { AuditItem, IdentityRecord, Verdict } from '../../../core/ports/attestation-store.ts';
 import { violation } from '../../../core/outcome/outcome.ts';
 import type { RefusalCode } from '../../../core/outcome/outcome.ts';
@@ -103,5 +102,5 @@ export async function judged(
 }
 
 export function audited({ register }: EmbeddedAttestations): Promise<readonly AuditItem[]> {
-  return collect(register.listAudit());
+  return Array.fromAsync(register.listAudit());
 }

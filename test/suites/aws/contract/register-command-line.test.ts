@@ -13,7 +13,6 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { dynamoDbAttestations } from '../../../../adapters/dynamodb/attestations.ts';
 import { dynamoDbAttestationAdmin } from '../../../../adapters/dynamodb/attestation-admin.ts';
 import { attestationsTable } from '../../../../adapters/dynamodb/table.ts';
-import { collect } from '../../../../cli/register/place.ts';
 import type { AttestationAdmin, AttestationStore } from '../../../../core/ports/attestation-store.ts';
 import { judged, machine, recordOf, used, verdictOf } from '../../../unit/cli/register.ts';
 import { now, run } from '../../../unit/cli/run.ts';
@@ -125,7 +124,7 @@ describeOnEmulators((name, emulator) => {
     const shown = await countersign(['tofu', 'show', '--cluster', cluster, '--identity', machine('a')], by);
     expect([shown.code, shown.out]).toEqual([4, expect.stringContaining('ticket 4711')]);
 
-    const items = (await collect(made.register.listAudit())).filter(({ subject }) => subject === machine('a'));
+    const items = (await Array.fromAsync(made.register.listAudit())).filter(({ subject }) => subject === machine('a'));
     expect(items.map(({ action }) => action)).toEqual(['reset']);
     expect(new Set(items.map((item) => item.by))).toEqual(new Set([arn]));
     // The address is free again.
@@ -146,7 +145,7 @@ describeOnEmulators((name, emulator) => {
     expect((await ask('unlock', machine('e'), ...why)).code).toBe(0);
     expect((await ask('unlock', 'worker-8', ...why)).code).toBe(4);
     expect(await made.register.listLocks()).toEqual([]);
-    const items = (await collect(made.register.listAudit())).filter(({ subject }) => subject === machine('e'));
+    const items = (await Array.fromAsync(made.register.listAudit())).filter(({ subject }) => subject === machine('e'));
     expect(items.map(({ action, by }) => [action, by])).toEqual([
       ['lock', arn],
       ['unlock', arn],
