@@ -44,7 +44,7 @@ function lockParts(subject: LockSubject): readonly string[] {
   return kind === 'id' ? [kind, ...providerAndName(rest)] : [kind, rest];
 }
 
-export function keyOf(key: string): Item {
+function keyOf(key: string): Item {
   return { [partitionKey]: { S: key } };
 }
 

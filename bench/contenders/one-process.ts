@@ -15,7 +15,8 @@ import { defaultCluster } from '../../core/configuration/parse.ts';
 import { issue } from '../../core/issue.ts';
 import { decodeRequestObject } from '../../core/kubernetes/certificate-signing-request.ts';
 import type { SignAnswer, SigningEndpoint } from '../../core/ports/signing-endpoint.ts';
-import { defaultSignerNames } from '../../lambdas/watch-relay/settings/settings.ts';
+import { defaultConcurrency, defaultSignerNames } from '../../lambdas/watch-relay/settings/settings.ts';
+import { defaultInFlightPerRequester, signersFromFlags } from '../../lambdas/watch-relay/settings/signers.ts';
 import { createProcessLog } from '../../lambdas/watch-relay/runtime/process-log.ts';
 import { createRelay } from '../../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../../lambdas/watch-relay/runtime/system-clock.ts';
@@ -45,12 +46,9 @@ const endpoint: SigningEndpoint = {
 };
 const kubernetes = connectKubernetes({ kind: 'kubeconfig', path: kubeconfig });
 const relay = createRelay(
-  // Lower limits than the relay's defaults (32 and 24).
   {
-    signerNames: defaultSignerNames,
-    policies: new Map(),
-    concurrency: 16,
-    inFlightPerRequester: 16,
+    ...signersFromFlags(defaultSignerNames, defaultInFlightPerRequester),
+    concurrency: defaultConcurrency,
     graceMilliseconds: 5_000,
     identity: 'bench',
   },

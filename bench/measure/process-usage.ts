@@ -96,7 +96,7 @@ function childrenOf(pid: number): number[] {
 }
 
 /** Resets the peak of a process (proc(5), clear_refs). */
-export function forgetPeak(pid: number): void {
+function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 

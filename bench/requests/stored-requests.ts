@@ -92,7 +92,7 @@ async function waitForCount(controlPlane: ControlPlane, expected: number): Promi
 }
 
 /** How many requests the API server has by its own count, which may lag behind etcd. */
-export async function presentRequests({ admin }: ControlPlane): Promise<number> {
+async function presentRequests({ admin }: ControlPlane): Promise<number> {
   const list = await admin.expectOk<{
     items: readonly object[];
     metadata: { remainingItemCount?: number };

@@ -20,7 +20,7 @@ export const secondLookAfter = 2 * minute;
 /** How long a first observation counts that the platform does not know the machine. */
 export const firstLookLasts = 30 * minute;
 /** If the platform has reported a machine as unknown for this long, it is treated as terminated (§6.4). */
-export const unknownForMilliseconds = 60 * minute;
+const unknownForMilliseconds = 60 * minute;
 /** How far the clock of a platform, or of another process, may be ahead of ours. */
 export const clockLeeway = minute;
 

@@ -11,7 +11,7 @@ export const keyKinds = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA
 export type NodeKeyKind = (typeof keyKinds)[number];
 
 /** The wire names of providers/. */
-export const nodeProviders = ['aws', 'insecure'] as const;
+const nodeProviders = ['aws', 'insecure'] as const;
 export type NodeProvider = (typeof nodeProviders)[number];
 
 /** Versions of evidence that each provider makes, newest first (docs/attestation.md). */
@@ -52,7 +52,7 @@ export interface Settings {
 
 export const defaultSettingsFile = '/etc/kubernetes/kubelet-authenticator/settings.json';
 export const defaultCacheDirectory = '/var/lib/kubelet/pki/authenticator';
-export const settingsVersion = 1;
+const settingsVersion = 1;
 
 /** Flag → its setting. */
 export const settingFlags = {

@@ -61,7 +61,7 @@ export function chainOf({ json }: Answer): readonly [X509Certificate, ...X509Cer
 }
 
 /** An unexpected answer in one line: its status and its message. */
-export function saidBy({ status, json, text }: Answer): string {
+export function statusAndMessage({ status, json, text }: Answer): string {
   const { message, Message } = record(json);
   const reason = typeof message === 'string' ? message : typeof Message === 'string' ? Message : text;
   return `answered ${status}${reason === '' ? '' : `: ${reason.replaceAll(/\s+/g, ' ').slice(0, 160)}`}`;

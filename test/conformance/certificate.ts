@@ -5,14 +5,14 @@
 import 'reflect-metadata';
 import type { X509Certificate } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
-import { certificateField, certificatesIn, saidBy } from './answers.ts';
+import { certificateField, certificatesIn, statusAndMessage } from './answers.ts';
 import type { Answer } from './answers.ts';
 import { unless } from './check.ts';
 
 /** What is wrong with an answer that should carry a certificate. */
 export function notIssued(answer: Answer): readonly string[] {
   const { status, json, headers } = answer;
-  if (status !== 200) return [saidBy(answer)];
+  if (status !== 200) return [statusAndMessage(answer)];
   const field = certificateField(json);
   return [
     ...unless(json !== undefined, 'the answer is not JSON'),

@@ -37,7 +37,7 @@ function racer({ n }: Scene, claim: Claim): Racer {
 }
 
 /** One race between two handles, the racer `ahead` sent first. Gives which one won. */
-export async function race(
+async function race(
   kind: RaceKind,
   made: StoreUnderTest,
   handles: readonly [AttestationStore, AttestationStore],

@@ -17,7 +17,7 @@ export const fates = ['dies before', 'dies after', 'not sent', 'answer lost', 't
 export type Fault = (typeof fates)[number];
 
 /** Every call that a simulated process can make. */
-export const calls: Readonly<Record<string, readonly string[]>> = {
+const calls: Readonly<Record<string, readonly string[]>> = {
   api: ['list', 'watch', 'get', 'updateStatus', 'updateApproval', 'reviewAccess', 'createEvent'],
   lease: ['get', 'create', 'update'],
   http: ['sign', 'attest'],
@@ -29,7 +29,7 @@ export const calls: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What goes wrong besides. */
-export const troubles = [
+const troubles = [
   'a process stands still',
   'http repeats sign',
   'http repeats attest',
@@ -51,7 +51,7 @@ export const troubles = [
 ] as const;
 
 /** What becomes of records, requests and rules. */
-export const steps = [
+const steps = [
   'ledger.open: written',
   'ledger.open: not written',
   'ledger.open: not written: keyUsed',

@@ -39,7 +39,7 @@ export async function run(
 }
 
 /** `45 s`, `3 min 5 s` */
-export function duration(seconds: number): string {
+function duration(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   const rest = whole % 60;

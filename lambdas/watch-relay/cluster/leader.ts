@@ -11,7 +11,7 @@ import { microTime } from '../objects/status.ts';
 /** client-go's defaults. A leader gives up 5 s before another replica may take over. */
 export const leaseMilliseconds = 15_000;
 export const renewDeadlineMilliseconds = 10_000;
-export const retryMilliseconds = 2_000;
+const retryMilliseconds = 2_000;
 const jitterFactor = 1.2;
 
 export interface LeaderPorts {

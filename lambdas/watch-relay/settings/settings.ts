@@ -22,6 +22,9 @@ export type ParsedSettings =
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'wrong'; readonly message: string };
 
+/** Without `--concurrency`. */
+export const defaultConcurrency = 32;
+
 /** The in-tree signers for which every authenticated user may create requests. */
 export const defaultSignerNames = [
   'kubernetes.io/kube-apiserver-client',
@@ -123,7 +126,7 @@ function createProgram(): Command {
       wholeNumber(1, 256),
       defaultInFlightPerRequester,
     )
-    .option('--concurrency <N>', 'requests in flight at most, 1 to 256', wholeNumber(1, 256), 32)
+    .option('--concurrency <N>', 'requests in flight at most, 1 to 256', wholeNumber(1, 256), defaultConcurrency)
     .option('--drain-seconds <N>', 'how long to wait for requests in flight after SIGTERM', wholeNumber(0, 3_600), 20)
     .option('--leader-elect', 'elect a leader, so that only one replica works')
     .option('--lease-namespace <NAMESPACE>', 'default: countersign-system')

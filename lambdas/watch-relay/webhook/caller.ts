@@ -37,7 +37,7 @@ export async function authenticateCaller(
 }
 
 /** Attributes in the order of the certificate. Node writes one on each line and escapes separators (RFC 2253 §2.4). */
-export function subjectOf({ subject }: X509Certificate): string {
+function subjectOf({ subject }: X509Certificate): string {
   return subject.split('\n').join(',');
 }
 

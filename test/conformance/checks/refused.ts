@@ -4,7 +4,7 @@ import { refusalCodes } from '../../../core/outcome/outcome.ts';
 import { newKey, otherName, pemBlock } from '../../harness/x509/requests.ts';
 import type { SanSpec } from '../../harness/x509/requests.ts';
 import * as der from '../../harness/x509/der-writer.ts';
-import { causesOf, certificateField, record, saidBy } from '../answers.ts';
+import { causesOf, certificateField, record, statusAndMessage } from '../answers.ts';
 import type { Answer } from '../answers.ts';
 import { at, unless } from '../check.ts';
 import type { Check, Finding } from '../check.ts';
@@ -37,7 +37,7 @@ function notRefusedWith(expected: 413 | 422, answer: Answer, ...codes: readonly 
   const { status, json } = answer;
   const reasons = causesOf(json).map(({ reason }) => String(reason));
   return [
-    ...unless(status === expected, saidBy(answer)),
+    ...unless(status === expected, statusAndMessage(answer)),
     ...unless(certificateField(json) === undefined, 'the refusal holds a certificate'),
     ...unless(
       status !== expected || codes.length === 0 || codes.some((code) => reasons.includes(code)),

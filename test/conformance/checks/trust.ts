@@ -1,6 +1,6 @@
 /** The CAs to trust, in the trust bundle and in the health answer. */
 import type { X509Certificate } from 'node:crypto';
-import { certificatesIn, record, saidBy } from '../answers.ts';
+import { certificatesIn, record, statusAndMessage } from '../answers.ts';
 import { at, unless } from '../check.ts';
 import type { Check } from '../check.ts';
 
@@ -29,7 +29,7 @@ export const trustChecks: readonly Check[] = [
     source: 'docs/signing-api.md; it is the content of kube-apiserver’s --client-ca-file',
     async run(world) {
       const answer = await world.get('/trust-bundle');
-      if (answer.status !== 200) return { problems: [saidBy(answer)] };
+      if (answer.status !== 200) return { problems: [statusAndMessage(answer)] };
       if (!/^(-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n)+$/.test(answer.text))
         return { problems: ['it is not a sequence of PEM CERTIFICATE blocks'] };
       let certificates;
@@ -59,7 +59,7 @@ export const trustChecks: readonly Check[] = [
     needs: ['trust-bundle'],
     async run(world) {
       const answer = await world.get('/healthz');
-      if (answer.status !== 200) return { problems: [saidBy(answer)] };
+      if (answer.status !== 200) return { problems: [statusAndMessage(answer)] };
       const { json } = answer;
       const cluster = world.options.base.split('/').at(-1) ?? '';
       const shown = (all: readonly string[]): string => all.toSorted().join(', ');

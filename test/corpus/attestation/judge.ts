@@ -134,7 +134,7 @@ export function dataOf(one: Omit<Case, 'name' | 'expect'>): Buffer {
   return Buffer.from(one.dataText?.(text) ?? text);
 }
 
-export function imdsText(cms: Uint8Array): string {
+function imdsText(cms: Uint8Array): string {
   return (
     Buffer.from(cms)
       .toString('base64')

@@ -277,9 +277,6 @@ export function bitFlips(): readonly HostileCase[] {
   });
 }
 
-/** The request that `truncations` and `bitFlips` start from. */
-export const flipped = whole;
-
 export const valueCases: readonly HostileCase[] = [
   ...versions,
   ...versionTypes,

@@ -11,7 +11,7 @@ export const ordinary: RequestSpec = {
 };
 
 /** The request with one place edited: signed after the edit where the signature covers the place, so that it is valid. */
-export function edited(path: Path, edit: Edit, spec: RequestSpec = ordinary): MadeRequest {
+function edited(path: Path, edit: Edit, spec: RequestSpec = ordinary): MadeRequest {
   const [part, ...rest] = path;
   return part === 0
     ? makeRequest({ ...spec, info: (info) => toBytes(editAt(toTree(info), rest, edit)) })

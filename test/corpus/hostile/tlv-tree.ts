@@ -14,10 +14,6 @@ export interface Tlv {
 
 export type Path = readonly number[];
 
-/** Where the parts of a PKCS#10 request lie (RFC 2986 §4). */
-export const requestPath = { info: [0], algorithm: [1], signature: [2] } as const;
-export const infoPath = { version: [0], subject: [1], spki: [2], attributes: [3] } as const;
-
 /** Bytes in place of an element. */
 export function raw(bytes: Uint8Array): Tlv {
   return { identifier: Buffer.alloc(0), length: Buffer.alloc(0), content: bytes };
@@ -99,10 +95,6 @@ export function editAt(tree: Tlv, path: Path, edit: (node: Tlv) => readonly Tlv[
 export function pathsOf(tree: Tlv, path: Path = []): Path[] {
   const children = tree.content instanceof Uint8Array ? [] : tree.content;
   return [path, ...children.flatMap((child, i) => (child.identifier.length === 0 ? [] : pathsOf(child, [...path, i])))];
-}
-
-export function tagged(tag: number, ...content: readonly Tlv[]): Tlv {
-  return { identifier: Buffer.from([tag]), content };
 }
 
 /** The same content under other identifier octets. */

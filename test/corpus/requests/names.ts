@@ -63,7 +63,7 @@ export const namesOfNoNode: readonly string[] = [
   '::a01:203',
 ];
 
-export function sanNames(type: SanType, random: Random): string[] {
+function sanNames(type: SanType, random: Random): string[] {
   const { plain, odd } = sanPools[type];
   const names = random.chance(0.5) ? random.some(plain, 1, 2) : random.some([...plain, ...odd], 1, 4);
   return random.chance(0.15) ? [...names, ...names] : names;

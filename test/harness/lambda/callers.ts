@@ -1,7 +1,7 @@
 /** What the front door writes into an event about its caller, as AWS documents it, and what Lambda says beside the event. */
 import type { HttpEvent, LambdaContext } from '../../../adapters/lambda/http.ts';
 
-export const functionAccount = '111122223333';
+const functionAccount = '111122223333';
 
 export function contextIn(account: string = functionAccount, partition = 'aws'): LambdaContext {
   return { invokedFunctionArn: `arn:${partition}:lambda:eu-central-1:${account}:function:countersign-demo-sign` };

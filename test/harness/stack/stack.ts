@@ -20,7 +20,7 @@ import {
 const root = resolve(import.meta.dirname, '../../..');
 const cluster = 'demo';
 export const clusterPath = `/v1/clusters/${cluster}`;
-export const rbacManifest = join(root, 'deploy/manifests/watch-relay-rbac.yaml');
+const rbacManifest = join(root, 'deploy/manifests/watch-relay-rbac.yaml');
 /** Of a relay that approves. */
 export const approverManifest = join(root, 'deploy/manifests/watch-relay-approver-rbac.yaml');
 

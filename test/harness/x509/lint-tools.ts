@@ -60,7 +60,7 @@ const ZLINT_SEVERITIES: Record<string, Finding['severity']> = {
   fatal: 'fatal',
 };
 
-export async function zlint(certificatePems: readonly string[]): Promise<LintReport[]> {
+async function zlint(certificatePems: readonly string[]): Promise<LintReport[]> {
   return withFiles(certificatePems, async (paths) => {
     const reports: LintReport[] = [];
     // It prints one line a file, and stops at the first it cannot read: that one is reported, the next starts anew.
@@ -86,12 +86,12 @@ function zlintFindings(results: ZlintResults): Finding[] {
 }
 
 /** `lint_pkix_cert`: each certificate by itself. */
-export function pkilint(certificatePems: readonly string[]): Promise<LintReport[]> {
+function pkilint(certificatePems: readonly string[]): Promise<LintReport[]> {
   return withFiles(certificatePems, (paths) => runPkilint(paths.map((path) => ['lint_pkix_cert', path])));
 }
 
 /** `lint_pkix_signer_signee_cert_chain`: names, key identifiers and signature between an issuer and what it issued. */
-export function pkilintChains(chains: readonly Required<LintSubject>[]): Promise<LintReport[]> {
+function pkilintChains(chains: readonly Required<LintSubject>[]): Promise<LintReport[]> {
   const pems = chains.flatMap((chain) => [chain.issuerPem, chain.certificatePem]);
   return withFiles(pems, (paths) =>
     runPkilint(

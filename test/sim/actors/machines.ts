@@ -23,7 +23,7 @@ export interface Machine {
 }
 
 /** How many keys machines have together: now and then one comes again. */
-export const machineKeys = 24;
+const machineKeys = 24;
 
 export interface Machines {
   readonly all: readonly Machine[];

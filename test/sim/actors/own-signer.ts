@@ -19,7 +19,7 @@ const shop = { dns: ['a.shop.example.com'] };
 const web = person('web-1');
 
 /** Limit → what meets it, what misses it. */
-export const corpus: Readonly<Record<string, { readonly met: Sent; readonly missed: Sent }>> = {
+const corpus: Readonly<Record<string, { readonly met: Sent; readonly missed: Sent }>> = {
   'common name': {
     met: { request: { subject: { CN: 'web-1' }, sans: shop } },
     missed: { request: { subject: { CN: 'api' }, sans: shop } },

@@ -5,7 +5,7 @@ export function types(object: JsonObject): readonly unknown[] {
   return conditionsOf(object).map((condition) => condition['type']);
 }
 
-export function conditionsOf(object: JsonObject): readonly JsonObject[] {
+function conditionsOf(object: JsonObject): readonly JsonObject[] {
   const status = object['status'] as JsonObject | undefined;
   return (status?.['conditions'] ?? []) as readonly JsonObject[];
 }

@@ -7,7 +7,7 @@ import { createHash, sign } from 'node:crypto';
 import * as der from '../../x509/der-writer.ts';
 import { regionCa, type RegionCa } from './region-ca.ts';
 
-export const cmsOid = {
+const cmsOid = {
   signedData: '1.2.840.113549.1.7.2',
   data: '1.2.840.113549.1.7.1',
   contentType: '1.2.840.113549.1.9.3',
@@ -34,7 +34,7 @@ export interface AwsCmsOptions {
   readonly pieces?: number;
 }
 
-export function attribute(type: string, ...values: readonly Uint8Array[]): Buffer {
+function attribute(type: string, ...values: readonly Uint8Array[]): Buffer {
   return der.sequence(der.oid(type), der.set(...values));
 }
 

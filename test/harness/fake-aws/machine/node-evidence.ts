@@ -48,7 +48,7 @@ export interface NodeEvidence {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export const providerIdOid = '1.3.6.1.4.1.11129.2.1.21';
+const providerIdOid = '1.3.6.1.4.1.11129.2.1.21';
 
 export function makeNodeEvidence(aws: FakeAws, instanceId: string, options: NodeEvidenceOptions): NodeEvidence {
   const { clusterName, nodeName, nonce, version = 'aws/v2' } = options;

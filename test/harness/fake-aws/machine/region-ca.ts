@@ -108,7 +108,7 @@ export function signCms(document: string | Uint8Array, authority: string | Regio
   });
 }
 
-export function imdsText(signed: Uint8Array): string {
+function imdsText(signed: Uint8Array): string {
   return (
     Buffer.from(signed)
       .toString('base64')

@@ -51,7 +51,7 @@ export function authenticate(
 }
 
 /** Regional endpoints, FIPS and dual-stack ones among them; STS has a global one that is signed for us-east-1. */
-export function regionOfHost(host: string, service: 'sts' | 'ec2'): string | undefined {
+function regionOfHost(host: string, service: 'sts' | 'ec2'): string | undefined {
   if (host === 'sts.amazonaws.com' && service === 'sts') return 'us-east-1';
   const [, name, region = '', domain] =
     /^(\w+)(?:-fips)?\.([a-z]{2,4}(?:-[a-z]+)+-\d+)\.(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws)$/.exec(

@@ -18,7 +18,7 @@ export interface ProofPorts {
   countRefusal(): Promise<void>;
 }
 
-export const mostTries = 4;
+const mostTries = 4;
 
 /** Throws as attest() throws. */
 export async function attestProof(ports: ProofPorts): Promise<Concluded> {

@@ -195,7 +195,7 @@ export const planArbitrary: fc.Arbitrary<Plan> = fc.record({
 });
 
 /** The text of `spec.request` that the plan makes. */
-export function requestOf(plan: Plan): Buffer {
+function requestOf(plan: Plan): Buffer {
   const { made, spec } = baseOf(plan);
   const block = (der: Uint8Array) => Buffer.from(pemBlock('CERTIFICATE REQUEST', der), 'latin1');
   switch (plan.where) {

@@ -254,7 +254,7 @@ const table = {
 export const ways: Readonly<Record<WayName, Way>> = table;
 
 /** Its own rows first; of a call that comes twice, one row. */
-export function rowsOf(name: WayName): readonly Row[] {
+function rowsOf(name: WayName): readonly Row[] {
   const { rows, and = [] } = ways[name];
   return [...rows, ...and.flatMap(rowsOf)];
 }

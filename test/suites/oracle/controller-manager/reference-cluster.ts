@@ -121,7 +121,7 @@ export async function storeRequests(plane: ControlPlane, stored: readonly Stored
 const approved: Condition = { type: 'Approved', status: 'True', reason: 'Test', message: 'stored by the test' };
 
 /** Every request by name. List items come without apiVersion and kind, which the webhook protocol sends. */
-export async function readRequests(plane: ControlPlane): Promise<Map<string, ApiObject>> {
+async function readRequests(plane: ControlPlane): Promise<Map<string, ApiObject>> {
   const objects = new Map<string, ApiObject>();
   let next: string | undefined;
   do {
@@ -156,7 +156,7 @@ export function lastRequests(prefix: string): NewRequest[] {
 }
 
 /** Only decisions count: conditions that were there before the reference looked are not its answer. */
-export function referenceAnswer(before: ApiObject, after: ApiObject): ReferenceAnswer {
+function referenceAnswer(before: ApiObject, after: ApiObject): ReferenceAnswer {
   const { certificate, conditions = [] } = after.status;
   if (certificate !== undefined)
     return { kind: 'issued', certificate: leafOf(Buffer.from(certificate, 'base64').toString('latin1')) };

@@ -32,7 +32,7 @@ import { createTestAuthority } from '../../../harness/x509/test-certificates.ts'
 
 export const clientSigner = 'kubernetes.io/kube-apiserver-client-kubelet';
 export const servingSigner = 'kubernetes.io/kubelet-serving';
-export const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
+const providerIdType = '1.3.6.1.4.1.11129.2.1.21';
 
 export interface World {
   readonly cluster: ClusterConfiguration;

@@ -50,7 +50,7 @@ export const newCa = (): Promise<webcrypto.CryptoKeyPair> =>
 export const testCa = ['CN=test CA', caKeys] as const;
 
 export const key = newKey('P-256');
-export const otherKey = newKey('P-256');
+const otherKey = newKey('P-256');
 export const request = makeRequest({ key, subject: { CN: 'test' } });
 export const goodPem = await certificateFor(key);
 export const otherPem = await certificateFor(otherKey);

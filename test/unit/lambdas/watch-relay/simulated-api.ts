@@ -213,8 +213,6 @@ export function createSimulatedApi({
   };
 }
 
-export type SimulatedApi = ReturnType<typeof createSimulatedApi>;
-
 function conditionsOf(object: Stored): readonly JsonObject[] {
   return (object.status['conditions'] ?? []) as readonly JsonObject[];
 }

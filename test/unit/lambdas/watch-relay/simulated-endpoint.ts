@@ -68,7 +68,7 @@ export function createSimulatedEndpoint({
   };
 }
 
-export const approval: AttestAnswer = {
+const approval: AttestAnswer = {
   kind: 'verdict',
   verdict: { decision: 'approve', message: '', annotations: {} },
 };
