@@ -25,6 +25,7 @@ export default defineConfig({
           maxWorkers,
           // However busy the machine: none of them waits for anything that takes longer.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           // All files of a worker run in one process, so that each library is loaded once and not 200 times.
           isolate: false,
           setupFiles: ['test/fresh-environment.ts'],

@@ -44,7 +44,7 @@ interface Settings {
 /** The settings, or the message and the exit code. */
 type Parsed = { readonly settings: Settings } | { readonly text: string; readonly code: number };
 
-export interface Output {
+interface Output {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
 }
@@ -53,7 +53,9 @@ const terminal: Output = {
   err: (text) => process.stderr.write(text),
 };
 
-export async function main(argv: readonly string[], { out, err }: Output = terminal): Promise<number> {
+/** Serves until `stopped` is settled. */
+export async function main(argv: readonly string[], output = terminal, stopped = stopSignal): Promise<number> {
+  const { out, err } = output;
   const parsed = parseSettings(argv);
   if ('text' in parsed) {
     (parsed.code === exitCodes.ok ? out : err)(parsed.text);
@@ -61,11 +63,11 @@ export async function main(argv: readonly string[], { out, err }: Output = termi
   }
   const { settings } = parsed;
   try {
-    const service = await openSignService({ ...settings, log: requestLog() });
+    const service = await openSignService({ ...settings, log: requestLog(output) });
     try {
       const http = await serveSignService(service, settings.port);
       out(banner(settings, http.url));
-      await stopSignal();
+      await stopped();
       out('\nstopping\n');
       await http.close();
     } finally {
@@ -194,10 +196,10 @@ function webhookKubeconfig(server: string): string {
 }
 
 /** One line of text per request on a terminal, otherwise JSON on standard error. */
-function requestLog(): (entry: CallLogEntry) => void {
-  if (process.stdout.isTTY) return (entry) => process.stdout.write(`${logLine(entry)}\n`);
+function requestLog({ out, err }: Output): (entry: CallLogEntry) => void {
+  if (process.stdout.isTTY) return (entry) => out(`${logLine(entry)}\n`);
   const formatters = { level: (label: string) => ({ level: label }) };
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, pino.destination(2));
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }, { write: err });
   return ({ level, ...entry }) => log[level](entry);
 }
 

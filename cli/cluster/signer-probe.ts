@@ -9,7 +9,6 @@
  * is sent, and the request is deleted at the end.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1CertificateSigningRequest } from '@kubernetes/client-node';
 import type { ClusterClients } from '../../adapters/kubernetes/clients.ts';
 import { ApiRefused } from '../../adapters/kubernetes/refused.ts';
@@ -36,8 +35,12 @@ const rulesBroken = [
   'subject common name does not begin with system:node:',
 ];
 
-/** `suffix` makes the name unique. */
-export async function probeSigner({ certificates }: ClusterClients, suffix: string): Promise<SeenController> {
+/** `suffix` makes the name unique; `sleep` waits for some milliseconds. */
+export async function probeSigner(
+  { certificates }: ClusterClients,
+  suffix: string,
+  sleep: (milliseconds: number) => Promise<unknown>,
+): Promise<SeenController> {
   const name = `countersign-probe-${suffix}`;
   const spec = {
     request: Buffer.from(unsignableRequest(name)).toString('base64'),

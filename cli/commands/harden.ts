@@ -93,7 +93,9 @@ async function harden(flags: HardenFlags, io: Io): Promise<ExitCode> {
   return withCluster(flags, io, async (cluster) => {
     const login = await announce(cluster, io);
     const probed =
-      flags.probe === true ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex')) : undefined;
+      flags.probe === true
+        ? await probeSigner(cluster, Buffer.from(io.randomBytes(4)).toString('hex'), sleep)
+        : undefined;
     const currentView = async () => ({ ...login, ...(await viewCluster(cluster, probed, flags.signerName)) });
     const before = await currentView();
     const print = (text: string): void => (flags.output === 'json' ? undefined : io.out(text));

@@ -28,7 +28,7 @@ export interface Fault {
 }
 
 /** What an injected fault throws. Its text names the call, so that a failing test tells where it was. */
-export class InjectedFault extends Error {
+class InjectedFault extends Error {
   override readonly name = 'InjectedFault';
   readonly call: Call;
   constructor(call: Call, what: string) {
@@ -103,6 +103,8 @@ export interface VisitOptions {
   readonly kinds?: readonly FaultKind[];
   /** Faults in one run. 2 also visits the calls that only happen because of a first fault: a retry, a release. */
   readonly depth?: number;
+  /** Only each n-th plan is continued with a further fault. */
+  readonly continueEach?: number;
   /** More calls than this in one run mean that the scenario does not end. */
   readonly callLimit?: number;
 }
@@ -114,9 +116,10 @@ export interface VisitOptions {
  */
 export async function visitEveryFault(
   scenario: (faults: Faults) => Promise<void>,
-  { kinds = ['once', 'crash'], depth = 1, callLimit = 200 }: VisitOptions = {},
+  { kinds = ['once', 'crash'], depth = 1, continueEach = 1, callLimit = 200 }: VisitOptions = {},
 ): Promise<readonly VisitedPlan[]> {
   const visited: VisitedPlan[] = [];
+  let continued = 0;
   const undisturbed = createFaults();
   await scenario(undisturbed);
   if (undisturbed.calls.length === 0) throw new Error('the scenario made no call through a wrapped port');
@@ -133,7 +136,9 @@ export async function visitEveryFault(
           if (faults.injected.length < extended.length) break;
           visited.push(extended.map((fault, i) => ({ ...fault, ...nameOf(faults.injected[i]) })));
           // Nothing happens to a dead worker any more.
-          if (extended.length < depth && kind !== 'crash') await visitFrom(extended);
+          if (extended.length === depth || kind === 'crash') continue;
+          continued += 1;
+          if (continued % continueEach === 0) await visitFrom(extended);
         }
   }
   await visitFrom([]);

@@ -6,10 +6,11 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { account, machineRules, nodeRequest, nodeSigner, startMachines } from '../../harness/lambda/machines.ts';
 import type { Machines } from '../../harness/lambda/machines.ts';
 import { emulatedRegion } from '../../harness/aws/emulator.ts';
+import { serveHere } from './serve-here.ts';
 
 const credentials = { accessKeyId: 'AKIADEVSERVER0000000', secretAccessKey: 'secret' };
 const folder = mkdtempSync(join(tmpdir(), 'countersign-dev-attest-'));
@@ -36,10 +37,17 @@ beforeAll(async () => {
 });
 afterEach(() => {
   for (const child of running.splice(0)) child.kill('SIGKILL');
+  vi.unstubAllEnvs();
 });
 afterAll(async () => {
   await machines.stop();
   rmSync(folder, { recursive: true });
+});
+
+const environment = (): Readonly<Record<string, string>> => ({
+  AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  ...machines.environment,
 });
 
 /** The program itself, and nothing of our environment. */
@@ -47,12 +55,7 @@ async function serve() {
   const program = join(import.meta.dirname, '../../../dev/serve.ts');
   const child = spawn(process.execPath, [program, '--port', '0', '--config', file, '--data', join(folder, 'data')], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH: '',
-      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-      ...machines.environment,
-    },
+    env: { PATH: '', ...environment() },
   });
   running.push(child);
   let [output, errors] = ['', ''];
@@ -63,26 +66,35 @@ async function serve() {
     if (child.exitCode !== null) throw new Error(`serve ended: ${errors}`);
     await Promise.race([once(child.stdout, 'data'), exited]);
   }
-  const base = /attest +(\S+)\/attest/.exec(output)?.[1] ?? '';
   return {
-    post: async (path: string, body: object) => {
-      const answer = await fetch(`${base}/${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-      const json = (await answer.json()) as { status?: { certificate?: string } } & Record<string, unknown>;
-      return { outcome: `${answer.status} ${answer.headers.get('x-countersign-outcome')}`, json };
-    },
+    post: posting(output),
     stop: async () => {
       child.kill('SIGTERM');
       await exited;
-      return errors
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as Record<string, unknown>);
+      return linesOf(errors);
     },
   };
+}
+
+/** Posts to the server that printed this. */
+function posting(output: string) {
+  const base = /attest +(\S+)\/attest/.exec(output)?.[1] ?? '';
+  return async (path: string, body: object) => {
+    const answer = await fetch(`${base}/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const json = (await answer.json()) as { status?: { certificate?: string } } & Record<string, unknown>;
+    return { outcome: `${answer.status} ${answer.headers.get('x-countersign-outcome')}`, json };
+  };
+}
+
+function linesOf(log: string): readonly Record<string, unknown>[] {
+  return log
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
 const approved = (object: object) => ({
@@ -107,14 +119,17 @@ test('a machine is judged, its certificate made, and a restart still knows it', 
 });
 
 test('a client that only knows /sign gets its answer from /sign', async () => {
-  const { post, stop } = await serve();
+  for (const [name, value] of Object.entries(environment())) vi.stubEnv(name, value);
+  const { output, errors, stop } = await serveHere('--config', file);
+  const post = posting(output());
   const { object } = nodeRequest('demo');
   expect((await post('sign', approved(object))).outcome).toBe('200 issued');
   const { object: wrong } = nodeRequest('demo', { audience: 'another deployment' });
   const refused = await post('sign', approved(wrong));
   expect(refused.outcome).toBe('422 refused');
   expect(JSON.stringify(refused.json)).toContain('AttestationInvalid');
-  expect(await stop()).toMatchObject([
+  await stop();
+  expect(linesOf(errors())).toMatchObject([
     { outcome: 'verdict', decision: 'approve' },
     { outcome: 'issued' },
     { outcome: 'verdict', decision: 'deny', codes: ['AttestationInvalid'] },

@@ -12,21 +12,27 @@ import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { loadEmbeddedCa } from '../../../adapters/embedded/authority.ts';
 import { main } from '../../../dev/serve.ts';
 import { csrFixture } from '../lambdas/sign/stack.ts';
+import { serveHere } from './serve-here.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'countersign-serve-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Served {
-  readonly child: ChildProcess;
   readonly url: string;
   readonly output: () => string;
+  /** Gives the exit code. */
+  readonly stop: () => Promise<number | null>;
+}
+/** A process of its own. */
+interface ServedByProcess extends Served {
   readonly errors: () => string;
-  /** Sends the signal and gives the exit code. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 const running: ChildProcess[] = [];
-afterEach(() => {
+const servedHere: Served[] = [];
+afterEach(async () => {
   for (const child of running.splice(0)) child.kill('SIGKILL');
+  await Promise.all(servedHere.splice(0).map(({ stop }) => stop()));
 });
 
 function run(args: readonly string[]) {
@@ -42,16 +48,14 @@ function run(args: readonly string[]) {
   return { child, exited, output: () => output, errors: () => errors };
 }
 
-async function serve(...args: readonly string[]): Promise<Served> {
+async function serveByProcess(...args: readonly string[]): Promise<ServedByProcess> {
   const { child, exited, output, errors } = run(['--port', '0', ...args]);
   while (!output().includes('Stop with Ctrl-C')) {
     if (child.exitCode !== null) throw new Error(`serve ended: ${errors()}`);
     await Promise.race([once(child.stdout, 'data'), exited]);
   }
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())?.[0] ?? '';
   return {
-    child,
-    url,
+    url: urlIn(output()),
     output,
     errors,
     stop: (signal = 'SIGTERM') => {
@@ -59,6 +63,16 @@ async function serve(...args: readonly string[]): Promise<Served> {
       return exited;
     },
   };
+}
+
+const urlIn = (text: string): string => /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0] ?? '';
+
+/** In this process. */
+async function serve(...args: readonly string[]): Promise<Served> {
+  const { output, stop } = await serveHere(...args);
+  const served = { url: urlIn(output()), output, stop };
+  servedHere.push(served);
+  return served;
 }
 
 async function sign(url: string, csr: object, cluster = 'demo'): Promise<{ status: number; certificate: string }> {
@@ -75,7 +89,7 @@ const trustBundle = async (url: string, cluster = 'demo') =>
 
 describe('npm run dev', () => {
   test('serves what it prints: webhook, CA and a kubeconfig that says the same', async () => {
-    const { url, output, errors, stop } = await serve('--max-ttl', '2h');
+    const { url, output, errors, stop } = await serveByProcess('--max-ttl', '2h');
     expect(output()).toContain(`webhook   ${url}/v1/clusters/demo/sign`);
     const kubeconfig = parse(
       output()
@@ -121,7 +135,7 @@ describe('npm run dev', () => {
   test('killed in the middle, what was answered is kept', async () => {
     const data = join(folder, 'killed');
     const csr = csrFixture();
-    const first = await serve('--data', data);
+    const first = await serveByProcess('--data', data);
     const before = await sign(first.url, csr);
     expect(await first.stop('SIGKILL')).toBeNull();
     const second = await serve('--data', data);
@@ -130,7 +144,7 @@ describe('npm run dev', () => {
 
   test('two servers on one folder are one: 20 deliveries to both, one certificate', async () => {
     const data = join(folder, 'shared');
-    const [one, two] = await Promise.all([serve('--data', data), serve('--data', data)]);
+    const [one, two] = await Promise.all([serveByProcess('--data', data), serveByProcess('--data', data)]);
     expect(await trustBundle(one.url)).toBe(await trustBundle(two.url));
     const csr = csrFixture();
     const deliver = () => Promise.all(Array.from({ length: 20 }, (_, i) => sign(i % 2 === 0 ? one.url : two.url, csr)));

@@ -10,7 +10,7 @@ import { readSettings as readAttestSettings } from '../../../lambdas/attest/env.
 import { readSettings as readSignSettings } from '../../../lambdas/sign/env.ts';
 import { createApplication } from '../../../lib/application.ts';
 import { routesOf } from '../../../lib/front-door.ts';
-import { clusters } from './clusters.ts';
+import { clusters, clustersNamed } from './clusters.ts';
 import type { Constants } from './entry.ts';
 import {
   configuration,
@@ -159,7 +159,7 @@ describe('what each role may', () => {
 
   test('sign where all is only audited: locks, and nothing else of it', () => {
     const audited = synthesise(
-      clusters
+      clustersNamed('proof')
         .replace('-kubelet-aws: {freshKeys: true}', '-kubelet-aws: {attestation: {mode: audit}}')
         .replace('{providers: [aws]}', '{providers: [aws], mode: audit}'),
     );
@@ -198,7 +198,7 @@ describe('what each role may', () => {
   });
 
   test('instances of other accounts alone: no look at one’s own', () => {
-    const elsewhere = clusters.replace("          '111122223333': {}\n", '');
+    const elsewhere = clustersNamed('proof').replace("          '111122223333': {}\n", '');
     const of = synthesise(elsewhere);
     const sids = statementsOf(resource(template(of, 'proof'), 'AWS::IAM::Policy', 'AttestPolicy')[1]);
     expect(sids.map(({ Sid }) => Sid)).not.toContain('LookAtInstances');
@@ -305,7 +305,7 @@ describe('the ways in', () => {
 
 describe('what is in the bundle', () => {
   /** The stand-in's handler gives back the constants that it was bundled with. */
-  async function bundled(stack: string, id: string, written = clusters): Promise<Constants> {
+  async function bundled(stack: string, id: string, written = clustersNamed(stack)): Promise<Constants> {
     const outdir = mkdtempSync(join(tmpdir(), 'countersign-attest-'));
     try {
       createApplication({ configuration: configuration(written), sources: smallSources, outdir }).synth();
@@ -344,11 +344,13 @@ describe('what is in the bundle', () => {
   });
 
   test('a region whose certificate nobody has is no cluster to deploy', () => {
-    expect(() => synthesise(clusters.replace('eu-west-1]', 'xx-nowhere-1]'))).toThrow(/region xx-nowhere-1/);
+    expect(() => synthesise(clustersNamed('proof').replace('eu-west-1]', 'xx-nowhere-1]'))).toThrow(
+      /region xx-nowhere-1/,
+    );
   });
 
   test('finding 7: where the documents of aws/v1 are not taken any more, no certificate is needed', async () => {
-    const ended = clusters.replace('eu-west-1]', 'ap-future-1]\n        acceptV1: false');
+    const ended = clustersNamed('proof').replace('eu-west-1]', 'ap-future-1]\n        acceptV1: false');
     expect((await bundled('proof', 'Attest', ended)).regionCertificates).toBe('{}');
   });
 });

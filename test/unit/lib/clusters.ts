@@ -51,3 +51,9 @@ clusters:
     frontDoor: functionUrl
     access: {iam: {principals: ['arn:aws:iam::444455556666:role/relay']}}
 `;
+
+/** Only these of them: what is expected of one cluster needs no stacks of the others. */
+export function clustersNamed(...names: readonly string[]): string {
+  const [head = '', ...each] = clusters.split(/^(?= {2}\w+:$)/m);
+  return [head, ...each.filter((text) => names.some((name) => text.startsWith(`  ${name}:`)))].join('');
+}

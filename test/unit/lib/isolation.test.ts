@@ -5,7 +5,7 @@ import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk
 import { Bucket } from 'aws-cdk-lib/aws-s3';
 import { describe, expect, test } from 'vitest';
 import { createApplication } from '../../../lib/application.ts';
-import { clusters } from './clusters.ts';
+import { clusters, clustersNamed } from './clusters.ts';
 import { configuration, ofType, plain, smallSources, statementsOf, synthesise } from './synthesis.ts';
 import type { Statement } from './synthesis.ts';
 
@@ -183,7 +183,7 @@ describe('cdk-nag, AwsSolutions', () => {
   });
 
   test('would find it', () => {
-    const app = createApplication({ configuration: configuration(clusters), sources: smallSources });
+    const app = createApplication({ configuration: configuration(clustersNamed('api')), sources: smallSources });
     const stack = Stack.of(app.node.findChild('api').node.findChild('Sign'));
     void new Bucket(stack, 'Planted');
     void new Policy(stack, 'PlantedPolicy', {

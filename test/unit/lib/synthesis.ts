@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { Configuration } from '../../../core/configuration/model/cluster.ts';
 import { Validations } from 'aws-cdk-lib';
-import { createApplication, entries } from '../../../lib/application.ts';
+import { createApplication } from '../../../lib/application.ts';
 import type { Sources } from '../../../lib/functions.ts';
 
 export const root = resolve(import.meta.dirname, '../../..');
@@ -21,7 +21,6 @@ export const smallSources: Sources = {
     authorizer: 'test/unit/lib/entry.ts',
   },
 };
-export const realSources: Sources = { root, sourceMaps: false, entries };
 
 export interface Resource {
   readonly Type: string;
@@ -64,10 +63,19 @@ export interface Synthesis {
   readonly acknowledged: readonly string[];
 }
 
-export function synthesise(yaml: string, sources: Sources = smallSources): Synthesis {
+const made = new Map<string, Synthesis>();
+
+/** Of the small sources; once for each text within the process, which several files share. */
+export function synthesise(yaml: string): Synthesis {
+  const synthesis = made.get(yaml) ?? synthesiseNew(yaml);
+  made.set(yaml, synthesis);
+  return synthesis;
+}
+
+function synthesiseNew(yaml: string): Synthesis {
   const outdir = mkdtempSync(join(tmpdir(), 'countersign-synth-'));
   try {
-    const app = createApplication({ configuration: configuration(yaml), sources, outdir });
+    const app = createApplication({ configuration: configuration(yaml), sources: smallSources, outdir });
     const assembly = app.synth();
     const read = (file: string): string => readFileSync(join(outdir, file), 'utf8');
     const texts = new Map(assembly.stacks.map(({ stackName, templateFile }) => [stackName, read(templateFile)]));

@@ -169,7 +169,7 @@ describe('while it is being made', () => {
         // With no draft left behind, and no key in it.
         expect(readdirSync(dir)).toEqual(['ca']);
       },
-      { depth: 2 },
+      { depth: 2, continueEach: byTier({ default: 3, deep: 1 }) },
     );
     expect(visited.length).toBeGreaterThan(8 * 2 * 2);
   });
@@ -241,7 +241,7 @@ describe('while it is being made', () => {
 test('read while another process makes it, a CA is missing or whole, and never damaged', async () => {
   let whole = 0;
   // Of a reader that looks for a file before it looks for the folder, 300 rounds met a damaged CA 400 times.
-  for (let round = 0; round < byTier({ default: 30, deep: 100 }); round += 1) {
+  for (let round = 0; round < byTier({ default: 15, deep: 100 }); round += 1) {
     const dir = newFolder();
     let made = false;
     const maker = createEmbeddedCa(dir, ca(), origin()).finally(() => (made = true));

@@ -16,6 +16,7 @@ import { entries } from '../../../../lib/application.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import type { Service } from '../../../../lib/functions.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { root } from '../../lib/synthesis.ts';
 import { eventFixture } from '../../lambdas/sign/stack.ts';
 
@@ -168,19 +169,23 @@ describe.each(Object.entries(subjects))('finding 10: the deployed %s function', 
     return { answer: JSON.parse(lines.at(-1) ?? '{}') as Record<string, unknown>, log: lines.slice(0, -1).join('\n') };
   }
 
-  test.each([
+  const variables: readonly (readonly [string, string])[] = [
     ['AWS_ENDPOINT_URL_STS', 'http://127.0.0.1:9/leads-away'],
     ['AWS_ENDPOINT_URL', 'http://127.0.0.1:9/leads-away'],
     ['AWS_CONFIG_FILE', '/tmp/leads-away'],
-  ])('serves nobody with %s, and raises the alarm', (name, value) => {
-    const { answer, log } = call({ [name]: value });
-    expect(log).toContain('"level":"error"');
-    expect(log).toContain(`${name} is set`);
-    expect(log).not.toContain('leads-away');
-    if (service === 'ca') expect(answer).toMatchObject({ threw: 'MisconfigurationError' });
-    else if (service === 'authorizer') expect(answer).toEqual({ isAuthorized: false });
-    else expect(answer).toMatchObject({ statusCode: 503, headers: { 'x-countersign-outcome': 'busy' } });
-  });
+  ];
+  test.each(byTier({ default: variables.slice(0, 1), deep: variables }))(
+    'serves nobody with %s, and raises the alarm',
+    (name, value) => {
+      const { answer, log } = call({ [name]: value });
+      expect(log).toContain('"level":"error"');
+      expect(log).toContain(`${name} is set`);
+      expect(log).not.toContain('leads-away');
+      if (service === 'ca') expect(answer).toMatchObject({ threw: 'MisconfigurationError' });
+      else if (service === 'authorizer') expect(answer).toEqual({ isAuthorized: false });
+      else expect(answer).toMatchObject({ statusCode: 503, headers: { 'x-countersign-outcome': 'busy' } });
+    },
+  );
 
   test('has no such fault without', () => {
     // The ca function would ask AWS.

@@ -1,13 +1,10 @@
 /** What the probe concludes from each answer to its request, and that it always deletes the request. */
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { clientsOver } from '../../../../adapters/kubernetes/clients.ts';
 import type { HttpCall } from '../../../../adapters/kubernetes/transport.ts';
 import { probeSigner } from '../../../../cli/cluster/signer-probe.ts';
 
-// The probe waits ten seconds for an answer.
-vi.mock('node:timers/promises', () => ({ setTimeout: () => Promise.resolve() }));
-
-/** A cluster whose request has this status when it is read; and the calls that it received. */
+/** A cluster whose request has this status when it is read; the calls that it received, and how long the probe waited. */
 async function probe(status: object, approval = { status: 200, text: '{}' }) {
   const calls: HttpCall[] = [];
   const call = async (sent: HttpCall) => {
@@ -16,8 +13,10 @@ async function probe(status: object, approval = { status: 200, text: '{}' }) {
     const object = { ...(sent.body as object | undefined), metadata: { name: 'p', uid: 'u', resourceVersion: '1' } };
     return { status: 200, text: JSON.stringify(sent.method === 'GET' ? { ...object, status } : object) };
   };
-  const seen = await probeSigner(clientsOver(call, new AbortController().signal), 'x');
-  return { ...seen, calls, methods: calls.map(({ method }) => method) };
+  let waited = 0;
+  const sleep = async (milliseconds: number): Promise<void> => void (waited += milliseconds);
+  const seen = await probeSigner(clientsOver(call, new AbortController().signal), 'x', sleep);
+  return { ...seen, calls, methods: calls.map(({ method }) => method), waited };
 }
 const failed = (message: string) => ({ conditions: [{ type: 'Failed', status: 'True', message }] });
 
@@ -33,7 +32,7 @@ test.each<[string, object, string, RegExp]>([
   ['no answer', { conditions: [{ type: 'Approved', status: 'True' }] }, 'off', /no signer answered .* in 10 s$/],
 ])('%s', async (_, status, state, words) => {
   const { seen, methods, calls, ...probed } = await probe(status);
-  expect(probed.state).toBe(state);
+  expect(probed).toEqual({ state, waited: state === 'off' ? 10_000 : 250 });
   expect(seen).toEqual([expect.stringMatching(words)]);
   expect([...methods.slice(0, 3), methods.at(-1)]).toEqual(['POST', 'PUT', 'GET', 'DELETE']);
   expect(calls[1]?.body).toMatchObject({
@@ -54,6 +53,7 @@ test('a temporary failure ends the probe, and the request is deleted all the sam
     calls.push(method);
     return method === 'POST' ? { status: 201, text: JSON.stringify(body) } : { status: 500, text: '{}' };
   };
-  await expect(probeSigner(clientsOver(call, new AbortController().signal), 'x')).rejects.toThrow('HTTP 500');
+  const clients = clientsOver(call, new AbortController().signal);
+  await expect(probeSigner(clients, 'x', async () => {})).rejects.toThrow('HTTP 500');
   expect(calls).toEqual(['POST', 'PUT', 'DELETE']);
 });

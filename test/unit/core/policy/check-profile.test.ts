@@ -1,4 +1,5 @@
 import { fc } from '../../../harness/determinism/properties.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { describe, expect, test } from 'vitest';
 import { checkProfile, defaultSignerName, explainProfile } from '../../../../core/policy/check-profile.ts';
 import type { Profile, ProfileKind } from '../../../../core/policy/profile.ts';
@@ -600,7 +601,7 @@ test('a request that passes never holds a reserved name, and always a usage', ()
       expect(asked.usages.length).toBeGreaterThan(0);
       expect(mayHold(given, asked.commonName, asked.organizations)).toBe(true);
     }),
-    { numRuns: 20_000 },
+    { numRuns: byTier({ default: 5_000, deep: 20_000 }) },
   );
   // The property says nothing about a kind that never passes.
   expect([...passed.keys()].sort()).toEqual([...kinds, 'custom'].sort());

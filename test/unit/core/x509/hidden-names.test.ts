@@ -1,5 +1,6 @@
 /** Names that look like others: hidden characters, blanks at the ends, nothing at all. No signer reads a request with one. */
 import { fc } from '../../../harness/determinism/properties.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { describe, expect, test } from 'vitest';
 import { decodeRequest } from '../../../../core/x509/certificate-request.ts';
 import * as der from '../../../harness/x509/der-writer.ts';
@@ -103,6 +104,7 @@ test('finding 5: no common name at all, and no attribute at all, can be read', (
 
 test('finding 5: what is read is what RFC 4518 compares, but for case, compatibility and blanks inside', () => {
   let read = 0;
+  const numRuns = byTier({ default: 600, deep: 3_000 });
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 4 }), (value) => {
       if (outcome({ subject: { CN: value } }) !== 'read') return;
@@ -112,9 +114,9 @@ test('finding 5: what is read is what RFC 4518 compares, but for case, compatibi
       expect(value).not.toMatch(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u);
       expect(value).not.toBe('');
     }),
-    { numRuns: 3_000 },
+    { numRuns },
   );
-  expect(read).toBeGreaterThan(100);
+  expect(read).toBeGreaterThan(numRuns / 30);
 });
 
 describe('finding 5: in subjectAltNames', () => {

@@ -53,9 +53,12 @@ const rules = {
 describe('the attest function', () => {
   let folder: string;
   let made: Bundle;
+  /** Of the code alone: the constants are globals of the process that runs it. */
+  let bare: Bundle;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'countersign-bundle-'));
     made = bundled(rules);
+    bare = bundled({});
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -104,7 +107,7 @@ describe('the attest function', () => {
   });
 
   /** The Lambda runtime requires the module and takes `handler`. */
-  function call({ files }: Bundle, environment: Readonly<Record<string, string>>) {
+  function call({ files }: Bundle, environment: Readonly<Record<string, string>>, constants: object = {}) {
     writeFileSync(join(folder, 'index.js'), files.get('index.js') ?? '');
     const event = calledBy(
       eventFixture({
@@ -116,6 +119,7 @@ describe('the attest function', () => {
       iamAuthorizer(sessionArn('countersign-demo-caller')),
     );
     const script = `
+      Object.assign(globalThis, ${JSON.stringify(constants)});
       const { handler } = require('./index.js');
       handler(JSON.parse(process.argv[1]), ${JSON.stringify(contextIn())}).then((answer) => process.stdout.write('\\n' + JSON.stringify(answer)));`;
     const ran = spawnSync(process.execPath, ['-e', script, JSON.stringify(event)], {
@@ -144,32 +148,33 @@ describe('the attest function', () => {
     expect(log).toMatchObject({ level: 'info', outcome: 'verdict', cluster: 'demo' });
   });
 
-  test.each<[string, () => Bundle, Readonly<Record<string, string>>, RegExp]>([
-    ['its environment', () => made, { PATH: '' }, /COUNTERSIGN_CLUSTER is not set; COUNTERSIGN_ATTESTATIONS_TABLE is/],
-    ['the rules of a cluster', () => bundled({}), environment, /made for no cluster/],
+  test('serves with the same constants as globals', () => {
+    expect(call(bare, environment, rules).answer).toMatchObject({ statusCode: 200 });
+  });
+
+  test.each<[string, Readonly<Record<string, string>>, Readonly<Record<string, string | undefined>>, RegExp]>([
+    ['its environment', { PATH: '' }, rules, /COUNTERSIGN_CLUSTER is not set; COUNTERSIGN_ATTESTATIONS_TABLE is/],
+    ['the rules of a cluster', environment, {}, /made for no cluster/],
     [
       'the certificates of its regions',
-      () => bundled({ __COUNTERSIGN_CLUSTER__: rules.__COUNTERSIGN_CLUSTER__ }),
       environment,
+      { __COUNTERSIGN_CLUSTER__: rules.__COUNTERSIGN_CLUSTER__ },
       /made without region certificates/,
     ],
     [
       'the callers that it may answer',
-      () => {
-        const { __COUNTERSIGN_CALLERS__: _, ...rest } = rules;
-        return bundled(rest);
-      },
       environment,
+      { ...rules, __COUNTERSIGN_CALLERS__: undefined },
       /does not say who may call/,
     ],
     [
       'a certificate that is one',
-      () => bundled({ ...rules, __COUNTERSIGN_REGION_CERTIFICATES__: '{"eu-central-1":["AAAA"]}' }),
       environment,
+      { ...rules, __COUNTERSIGN_REGION_CERTIFICATES__: '{"eu-central-1":["AAAA"]}' },
       /./,
     ],
-  ])('without %s raises the alarm instead of serving', (_, of, told, problem) => {
-    const { answer, log } = call(of(), told);
+  ])('without %s raises the alarm instead of serving', (_, told, constants, problem) => {
+    const { answer, log } = call(bare, told, constants);
     expect(answer).toMatchObject({ statusCode: 503, headers: { 'x-countersign-outcome': 'busy' } });
     expect(log).toMatchObject({ level: 'error', why: 'Internal' });
     expect(JSON.stringify(log?.['error'])).toMatch(problem);

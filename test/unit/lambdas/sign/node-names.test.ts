@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../../core/configuration/model/cluster.ts';
 import { knownUsages } from '../../../../core/x509/key-usages.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { csrFixture, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';
 
@@ -68,10 +69,14 @@ function isServing(signer: string, usages: readonly string[]): boolean {
 
 test.each([...cluster.profiles.keys()])('%s gives neither a node nor system:masters', async (signerName) => {
   const given: unknown[] = [];
-  let asked = 0;
+  let [asked, number] = [0, 0];
+  // In the default tier a fifth: all subjects, all sets of usages, not each with each.
+  const stride = byTier({ default: 5, deep: 1 });
   for (const subject of subjects)
     for (const sans of names)
       for (const usages of usageSets) {
+        number += 1;
+        if (number % stride !== 0) continue;
         const masters = JSON.stringify(subject).includes('system:masters');
         if (!masters && (isServing(signerName, usages) || signerName.includes('client-kubelet'))) continue;
         asked += 1;
@@ -81,7 +86,7 @@ test.each([...cluster.profiles.keys()])('%s gives neither a node nor system:mast
           given.push([subject, sans, usages, answer.statusCode]);
       }
   expect(given).toEqual([]);
-  expect(asked).toBeGreaterThan(150);
+  expect(asked).toBeGreaterThan(150 / stride);
   expect(stack.signatures()).toBe(0);
 });
 

@@ -7,6 +7,7 @@ import { leaseMilliseconds } from '../../../../core/issue.ts';
 import type { CertificateLedger, IssuingRecord, LedgerResult } from '../../../../core/ports/certificate-ledger.ts';
 import { createSignHandler } from '../../../../lambdas/sign/handler.ts';
 import { visitEveryFault } from '../../../contract/faulty.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import type { Faults } from '../../../contract/faulty.ts';
 import { certificatesIn, csrFixture, eventFixture, startStack } from './stack.ts';
 import type { Stack } from './stack.ts';
@@ -173,7 +174,7 @@ describe('every port call failing, before and after it took effect, once or as t
       store.close();
     }
 
-    const plans = await visitEveryFault(scenario, { depth: 2 });
+    const plans = await visitEveryFault(scenario, { depth: 2, continueEach: byTier({ default: 3, deep: 1 }) });
     const points = new Set(plans.flatMap((plan) => plan.map(({ port, method, time }) => `${port}.${method} ${time}`)));
     // The list comes from the calls themselves; this says that the walk was not empty by accident.
     for (const call of [

@@ -338,7 +338,7 @@ test('a flood alone has no more in hand than its share', async () => {
  * wrong, people who approve, deny and delete, and two relays that stop and start. What must hold in the end does not
  * depend on any of it.
  */
-test.each(Array.from({ length: byTier({ default: 6, deep: 20 }) }, (_, i) => i + 1))(
+test.each(Array.from({ length: byTier({ default: 3, deep: 20 }) }, (_, i) => i + 1))(
   'whatever happens, each ends as it must (seed %i)',
   async (seed) => {
     const random = mulberry32(seed);

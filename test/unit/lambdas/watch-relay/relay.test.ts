@@ -112,22 +112,23 @@ test('a burst takes three calls a request and as many at once as allowed', async
   const { clock, server, start, signer } = world;
   start();
   await clock.until(() => world.relay.health.problems().length === 0);
-  const names = Array.from({ length: 1_000 }, (_, i) => `r${i}`);
+  const names = Array.from({ length: 300 }, (_, i) => `r${i}`);
   for (const name of names) server.create(object(name));
   await clock.until(() => names.every(world.answered));
   expect(signer.mostAtOnce()).toBe(8);
-  expect(signer.total()).toBe(1_000);
-  expect(server.count('updateStatus')).toBe(1_000);
+  expect(signer.total()).toBe(300);
+  expect(server.count('updateStatus')).toBe(300);
   expect(server.count('get')).toBe(0);
   expect(server.count('list')).toBe(2); // one per signer: nothing polls
 });
 
-test('50 000 answered requests leave nothing behind', async () => {
+test('tens of thousands of answered requests leave nothing behind', async () => {
+  const count = byTier({ default: 10_000, deep: 50_000 });
   const world = setUp();
   const { clock, server, start } = world;
   const done = object('template');
   const certificate = Buffer.from(goodPem).toString('base64');
-  for (let i = 0; i < 50_000; i += 1)
+  for (let i = 0; i < count; i += 1)
     server.create({
       ...done,
       metadata: { ...done.metadata, name: `r${i}`, uid: `u${i}` },
@@ -136,7 +137,8 @@ test('50 000 answered requests leave nothing behind', async () => {
   server.create(object('last'));
   start();
   await clock.until(() => world.answered('last'));
-  expect(server.count('list')).toBe(502);
+  // In pages of a hundred.
+  expect(server.count('list')).toBe(count / 100 + 2);
   expect(await world.metric(/held_object_bytes/)).toBe(0);
   expect(await world.metric(/queue_depth/)).toBe(0);
 });

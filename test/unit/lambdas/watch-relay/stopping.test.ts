@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 
 const index = join(import.meta.dirname, '../../../../lambdas/watch-relay/index.ts');
@@ -20,7 +21,7 @@ writeFileSync(
   }),
 );
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+test.each(byTier<readonly NodeJS.Signals[]>({ default: ['SIGTERM'], deep: ['SIGTERM', 'SIGINT', 'SIGHUP'] }))(
   '%s: in order, with every line of the log',
   async (signal) => {
     const argv = ['--url', 'http://127.0.0.1:1', '--cluster', 'c', '--kubeconfig', kubeconfig];

@@ -11,6 +11,7 @@ import { describe, expect, test } from 'vitest';
 import { pinCertificate, verifySignedData } from '../../../../../core/attestation/aws/cms.ts';
 import { document, forged, now } from '../../../../corpus/attestation/aws-machine.ts';
 import { createRegionKey, signedMessage } from '../../../../corpus/attestation/cms-writer.ts';
+import { byTier } from '../../../../harness/determinism/tier.ts';
 
 type Name =
   | 'ber'
@@ -101,7 +102,9 @@ describe('damage', () => {
   test.for<Name>(['ber', 'der'])('%s with any one bit turned is refused, or says the same', (name) => {
     const message = bytes(name);
     let [flips, accepted, caught] = [0, 0, 0];
-    for (let bit = 0; bit < message.length * 8; bit += 1) {
+    // In the default tier a bit of nearly every octet, each time another one.
+    const stride = byTier({ default: 7, deep: 1 });
+    for (let bit = 0; bit < message.length * 8; bit += stride) {
       const damaged = Buffer.from(message);
       damaged[bit >> 3]! ^= 1 << (bit & 7);
       const verified = verifySignedData(damaged, pins, now);
@@ -112,11 +115,11 @@ describe('damage', () => {
         if (!content.equals(verified.value.content)) expect(verified.value.content).toEqual(content);
       }
     }
-    expect(flips).toBeGreaterThan(5_000);
-    expect(accepted).toBeGreaterThan(100);
+    expect(flips).toBeGreaterThan(5_000 / stride);
+    expect(accepted).toBeGreaterThan(100 / stride);
     expect(accepted).toBeLessThan(flips / 4);
-    // Reached: what makes the decoder throw ends in a refusal as well.
-    expect(caught).toBeGreaterThan(0);
+    // Reached, by few of all flips: what makes the decoder throw ends in a refusal as well.
+    if (stride === 1) expect(caught).toBeGreaterThan(0);
   });
 
   test('thousands of elements cost nothing', () => {
