@@ -151,8 +151,8 @@ function configuredClusters(
     return wrong(`dev: --config: ${errorMessage(error)}`);
   }
   const parsed = parseConfiguration(yaml, file);
-  if (!parsed.ok) return wrong(parsed.problems.map(problemText).join('\n'));
-  const clusters = [...parsed.configuration.clusters.values()].filter(
+  if (!parsed.ok) return wrong(parsed.problem.map(problemText).join('\n'));
+  const clusters = [...parsed.value.configuration.clusters.values()].filter(
     (each) => name === undefined || each.name === name,
   );
   return clusters.length > 0 ? clusters : wrong(`dev: ${file} has no cluster ${name}`);

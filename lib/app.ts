@@ -35,12 +35,12 @@ try {
   fail(`${file} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)})\n`);
 }
 const parsed = parseConfiguration(text, file, { toDeploy: true });
-if (!parsed.ok) fail(parsed.problems.map(problemText).join(''));
-process.stderr.write(parsed.warnings.map((warning) => `warning: ${problemText(warning)}`).join(''));
+if (!parsed.ok) fail(parsed.problem.map(problemText).join(''));
+process.stderr.write(parsed.value.warnings.map((warning) => `warning: ${problemText(warning)}`).join(''));
 
 try {
   createApplication({
-    configuration: parsed.configuration,
+    configuration: parsed.value.configuration,
     sources: { root, entries, sourceMaps: false },
   }).synth();
 } catch (error) {

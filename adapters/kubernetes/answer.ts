@@ -1,21 +1,22 @@
 import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { failure, success } from '../../core/outcome/result.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { HttpResult } from './transport.ts';
 
 /** An answer of the API server as a value or a definite refusal. Throws if the answer does not tell what happened. */
 export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
-  const success = status >= 200 && status <= 299;
-  if (text === undefined && success) return { ok: false, why: 'TooLarge', message: 'the answer is too large' };
+  const accepted = status >= 200 && status <= 299;
+  if (text === undefined && accepted) return failure({ why: 'TooLarge', message: 'the answer is too large' });
   const body = parse(text ?? '');
-  if (success) {
+  if (accepted) {
     if (body === undefined) throw new Error(`HTTP ${status} without a JSON object`);
-    return { ok: true, value: body };
+    return success(body);
   }
   const { why, message } = refusalOf(status, body);
   if (why === 'Throttled') throw new ThrottledError(message);
   if (why === 'Unavailable') throw new Error(message);
-  return { ok: false, why, message };
+  return failure({ why, message });
 }
 
 export function refusalOf(

@@ -1,7 +1,9 @@
+import { failure, success } from '../../core/outcome/result.ts';
 import { isAddressable } from '../../core/kubernetes/certificate-signing-request.ts';
 import type {
   AccessQuestion,
   ApiAnswer,
+  ApiProblem,
   JsonObject,
   RequestApi,
   RequestPage,
@@ -80,7 +82,7 @@ function requestApi(transport: KubernetesTransport): RequestApi {
       };
       const bounds = { maxBytes: limit === 1 ? maxObjectBytes : maxPageBytes, timeoutMilliseconds: listMilliseconds };
       const answer = await ask(transport, { method: 'GET', path: requestsPath, query, signal, ...bounds });
-      return answer.ok ? { ok: true, value: pageOf(answer.value) } : answer;
+      return answer.ok ? success(pageOf(answer.value)) : answer;
     },
 
     async watch({ signerName, resourceVersion, timeoutSeconds }, signal) {
@@ -102,7 +104,7 @@ function requestApi(transport: KubernetesTransport): RequestApi {
         const { why, message } = refusalOf(codeOf(status), status);
         return { why: why === 'Throttled' ? 'Unavailable' : why, message };
       });
-      return { ok: true, value: events };
+      return success(events);
     },
 
     get: async (name, signal) => {
@@ -118,7 +120,7 @@ function requestApi(transport: KubernetesTransport): RequestApi {
       if (!answer.ok) return answer;
       const { allowed } = objectOf(answer.value['status']);
       if (typeof allowed !== 'boolean') throw new Error('a SubjectAccessReview without an answer');
-      return { ok: true, value: allowed };
+      return success(allowed);
     },
 
     createEvent: (event, signal) =>
@@ -136,7 +138,7 @@ async function replace(
   const { name, uid, resourceVersion } = metadataOf(object);
   // Without these two the API server would accept the update even if the object has changed.
   if (typeof name !== 'string' || !uid || !resourceVersion)
-    return { ok: false, why: 'Invalid', message: 'the object has no UID or resourceVersion' };
+    return failure({ why: 'Invalid', message: 'the object has no UID or resourceVersion' });
   const path = pathOf(name);
   if (path === undefined) return unaddressable;
   return ask(transport, {
@@ -148,7 +150,7 @@ async function replace(
   });
 }
 
-const unaddressable = { ok: false, why: 'TooLarge', message: 'the name is too long for a URL' } as const;
+const unaddressable = failure<ApiProblem>({ why: 'TooLarge', message: 'the name is too long for a URL' });
 
 /** `undefined`: the name does not fit into a URL. */
 function pathOf(name: string): string | undefined {

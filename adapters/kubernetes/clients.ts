@@ -60,7 +60,7 @@ export function clientsOver(call: KubernetesTransport['call'], signal: AbortSign
   const httpApi = wrapHttpLibrary({
     async send(request) {
       const answer = interpret(await call(httpCall(request, signal)));
-      if (!answer.ok) throw new ApiRefused(answer.why, answer.message);
+      if (!answer.ok) throw new ApiRefused(answer.problem);
       const text = JSON.stringify(answer.value);
       const body = { text: () => Promise.resolve(text), binary: () => Promise.resolve(Buffer.from(text)) };
       return new ResponseContext(200, { 'content-type': 'application/json' }, { ...body, stream: () => null });

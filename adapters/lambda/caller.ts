@@ -14,7 +14,9 @@ import { objectOf } from '../../core/encoding/json-object.ts';
 
 /** `caller` for a log line; `principal` is the same without its session name, for a metric with few values. */
 export type CallerDecision =
-  { readonly ok: true } | { readonly ok: false; readonly caller: string; readonly principal: string };
+  { readonly kind: 'allowed' } | { readonly kind: 'refused'; readonly caller: string; readonly principal: string };
+type RefusedCaller = Extract<CallerDecision, { kind: 'refused' }>;
+const allowed: CallerDecision = { kind: 'allowed' };
 
 /** The ports that the sign and attest handlers have in common. */
 export interface CallPorts {
@@ -40,10 +42,10 @@ export function checkCaller({ cluster, role, subjects }: CallersAllowed): Caller
       // The context that lambdas/authorizer returns for a token it accepts.
       const { cluster: tokenCluster, subject } = objectOf(lambda);
       return tokenCluster === cluster && typeof subject === 'string' && subjects?.includes(subject) === true
-        ? { ok: true }
+        ? allowed
         : refused;
     }
-    return role !== undefined && isRole(role, objectOf(iam), context) ? { ok: true } : refused;
+    return role !== undefined && isRole(role, objectOf(iam), context) ? allowed : refused;
   };
 }
 
@@ -72,26 +74,23 @@ const sessionName = /^[\w+=,.@-]{2,64}$/;
 /** An ARN as AWS writes it. Anything else is a forged event, and could fill the log or forge a line in it. */
 const principalArn = /^arn:[a-z-]{1,20}:(?:iam|sts)::[0-9]{12}:[\w+=,.@:/-]{1,600}$/;
 
-function refusedCaller(iam: unknown, lambda: unknown): CallerDecision & { readonly ok: false } {
+function refusedCaller(iam: unknown, lambda: unknown): RefusedCaller {
   const { userArn } = objectOf(iam);
   if (typeof userArn === 'string' && principalArn.test(userArn)) {
     const principal = userArn.replace(/(:assumed-role\/[^/]+|:federated-user)\/.*$/, '$1');
-    return { ok: false, caller: userArn.slice(0, 256), principal: principal.slice(0, 256) };
+    return { kind: 'refused', caller: userArn.slice(0, 256), principal: principal.slice(0, 256) };
   }
   const { subject } = objectOf(lambda);
   if (typeof subject === 'string' && /^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/.test(subject))
-    return { ok: false, caller: subject.slice(0, 256), principal: subject.slice(0, 256) };
+    return { kind: 'refused', caller: subject.slice(0, 256), principal: subject.slice(0, 256) };
   return unnamedCaller;
 }
 
 /** The front door names no caller: its authorizer was removed, or the function was invoked directly. */
-export const unnamedCaller = { ok: false, caller: 'unnamed', principal: 'unnamed' } as const;
+export const unnamedCaller = { kind: 'refused', caller: 'unnamed', principal: 'unnamed' } as const;
 
 /** The answer says only that the caller is not allowed. The caller's name is for the operator's log and alarm. */
-export function refuseCaller(
-  { caller, principal }: CallerDecision & { readonly ok: false },
-  cluster?: string,
-): Answered {
+export function refuseCaller({ caller, principal }: RefusedCaller, cluster?: string): Answered {
   const message = 'the caller is neither the caller role nor a service account of this cluster';
   const fields = cluster === undefined ? {} : { cluster };
   return [errorAnswer(403, 'forbidden', message), { ...fields, caller, callerPrincipal: principal }];

@@ -62,9 +62,9 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
 /** Reads and checks the file. Warnings go to standard error, problems end the command. */
 export async function readConfiguration(file: string, io: Io): Promise<Configuration> {
   const parsed = parseConfiguration(await readText(file, io), file);
-  if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, parsed.problems.map(problemText).join('\n'));
-  for (const warning of parsed.warnings) io.err(`warning: ${problemText(warning)}\n`);
-  return parsed.configuration;
+  if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, parsed.problem.map(problemText).join('\n'));
+  for (const warning of parsed.value.warnings) io.err(`warning: ${problemText(warning)}\n`);
+  return parsed.value.configuration;
 }
 
 /** A problem in the format of compiler errors, so that editors can jump to the line. */

@@ -57,9 +57,9 @@ async function validate(argument: string | undefined, output: string, io: Io): P
       'name a file: countersign config validate FILE',
     );
   const parsed = parseConfiguration(await readText(file, io), file);
-  const warnings = parsed.ok ? parsed.warnings : [];
-  const problems = parsed.ok ? [] : parsed.problems;
-  const signers = parsed.ok ? signersOf(parsed.configuration) : [];
+  const warnings = parsed.ok ? parsed.value.warnings : [];
+  const problems = parsed.ok ? [] : parsed.problem;
+  const signers = parsed.ok ? signersOf(parsed.value.configuration) : [];
   if (output === 'json') io.out(json({ valid: parsed.ok, problems, warnings, signers }));
   else {
     for (const warning of warnings) io.err(`warning: ${problemText(warning)}\n`);

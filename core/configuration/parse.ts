@@ -20,9 +20,10 @@ import { checkShape } from './schema-issues.ts';
 import { fileShape, namedCaShape } from './schema/cluster.ts';
 import type { WrittenFile } from './schema/cluster.ts';
 
-export type ParsedConfiguration =
-  | { readonly ok: true; readonly configuration: Configuration; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+export type ParsedConfiguration = Result<
+  { readonly configuration: Configuration; readonly warnings: readonly Problem[] },
+  readonly Problem[]
+>;
 
 /** More than a reviewer can read, and too little to slow the parser down. */
 const maxFileLength = 1_048_576;
@@ -36,7 +37,7 @@ export function parseConfiguration(
   const lines = new LineCounter();
   const problems = problemList(fileName, lines);
   const warnings = problemList(fileName, lines);
-  const failed = (): ParsedConfiguration => ({ ok: false, problems: problems.sorted() });
+  const failed = (): ParsedConfiguration => failure(problems.sorted());
 
   if (yamlText.length > maxFileLength) {
     problems.add(0, [], 'the file is too large');
@@ -56,7 +57,7 @@ export function parseConfiguration(
   const configuration = resolve(input, toDeploy, atClusters);
   if (configuration.clusters.size === 0)
     problems.add(offsetOf(document, ['clusters'], true), ['clusters'], 'no cluster is named');
-  return problems.isEmpty() ? { ok: true, configuration, warnings: warnings.sorted() } : failed();
+  return problems.isEmpty() ? success({ configuration, warnings: warnings.sorted() }) : failed();
 }
 
 function checkSyntax(document: Document.Parsed, problems: ProblemList): void {

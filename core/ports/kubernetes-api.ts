@@ -1,4 +1,5 @@
 import type { JsonObject } from '../encoding/json-object.ts';
+import type { Result } from '../outcome/result.ts';
 
 export type { JsonObject };
 
@@ -15,8 +16,13 @@ export type ApiRefusal =
   | 'Invalid' // 400, 422 and the other 4xx: final for this call
   | 'TooLarge'; // for the API server, etcd, a URL or the client
 
-export type ApiAnswer<T> =
-  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly why: ApiRefusal; readonly message: string };
+export interface ApiProblem {
+  readonly why: ApiRefusal;
+  /** The API server's words, at most some hundred characters. */
+  readonly message: string;
+}
+
+export type ApiAnswer<T> = Result<T, ApiProblem>;
 
 export interface RequestPage {
   /** apiVersion and kind are added, because the API server omits them in list items. */

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
+import { success } from '../../core/outcome/result.ts';
 import { problem } from './csr-rules.ts';
 import type { ApiProblem, Stored } from './csr-rules.ts';
 import { createCsrStore } from './csr-store.ts';
@@ -80,7 +81,7 @@ async function answer(
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
   if (pathname === reviews && request.method === 'POST') {
     const body = await readObject(request, 'authorization.k8s.io/v1', 'SubjectAccessReview');
-    return send(response, body.ok ? reviewed(body.object, allows) : body, 201);
+    return send(response, body.ok ? reviewed(body.value, allows) : body, 201);
   }
   const rest = pathname.startsWith(collection) ? pathname.slice(collection.length).split('/').slice(1) : undefined;
   const [name, subresource, ...more] = rest ?? [];
@@ -94,13 +95,13 @@ async function answer(
   }
   if (name === undefined && request.method === 'POST') {
     const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
-    return send(response, body.ok ? store.create(body.object, requesterOf(request)) : body, 201);
+    return send(response, body.ok ? store.create(body.value, requesterOf(request)) : body, 201);
   }
   if (name !== undefined && subresource === undefined && request.method === 'GET')
     return send(response, store.get(name));
   if (name !== undefined && (subresource === 'approval' || subresource === 'status') && request.method === 'PUT') {
     const body = await readObject(request, 'certificates.k8s.io/v1', 'CertificateSigningRequest');
-    return send(response, body.ok ? store.update(name, subresource, body.object) : body);
+    return send(response, body.ok ? store.update(name, subresource, body.value) : body);
   }
   return send(
     response,
@@ -116,16 +117,13 @@ function list(store: CsrStore, query: URLSearchParams): Stored {
   const items = matching.slice(0, limit);
   const last = objectOf(items.at(-1)?.['metadata'])['name'];
   const token = Buffer.from(JSON.stringify({ after: last, version })).toString('base64url');
-  return {
-    ok: true,
-    object: {
-      kind: 'CertificateSigningRequestList',
-      apiVersion: 'certificates.k8s.io/v1',
-      metadata: { resourceVersion: version, ...(matching.length > items.length ? { continue: token } : {}) },
-      // The real server leaves kind and apiVersion out of list items.
-      items: items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
-    },
-  };
+  return success({
+    kind: 'CertificateSigningRequestList',
+    apiVersion: 'certificates.k8s.io/v1',
+    metadata: { resourceVersion: version, ...(matching.length > items.length ? { continue: token } : {}) },
+    // The real server leaves kind and apiVersion out of list items.
+    items: items.map(({ kind: _kind, apiVersion: _apiVersion, ...item }) => item),
+  });
 }
 
 function decodeContinue(token: string | null): { after: string; version: string } | undefined {
@@ -202,7 +200,7 @@ async function readObject(request: IncomingMessage, apiVersion: string, kind: st
     const object = objectOf(JSON.parse(Buffer.concat(chunks).toString('utf8')));
     if (object['kind'] !== kind || object['apiVersion'] !== apiVersion)
       return problem(400, 'BadRequest', `the object is not a ${apiVersion} ${kind}`);
-    return { ok: true, object };
+    return success(object);
   } catch {
     return problem(400, 'BadRequest', 'the body is not JSON');
   }
@@ -240,7 +238,7 @@ function reviewed(object: JsonObject, allows: (review: Review) => boolean): Stor
     subresource: text(subresource),
   };
   const allowed = review.groups.includes('system:masters') || allows(review);
-  return { ok: true, object: { ...object, status: { allowed } } };
+  return success({ ...object, status: { allowed } });
 }
 
 /** The bindings that `kubeadm init` makes: requesters whose node requests are approved automatically. */
@@ -250,8 +248,8 @@ function allowedByKubeadm({ groups, verb, group, resource, subresource }: Review
   return subresource === 'selfnodeclient' && groups.includes('system:nodes');
 }
 
-function send(response: ServerResponse, stored: Stored, success = 200): void {
-  const [code, body] = stored.ok ? [success, stored.object] : [stored.problem.code, statusOf(stored.problem)];
+function send(response: ServerResponse, stored: Stored, okCode = 200): void {
+  const [code, body] = stored.ok ? [okCode, stored.value] : [stored.problem.code, statusOf(stored.problem)];
   response.writeHead(code, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));
 }

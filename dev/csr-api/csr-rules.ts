@@ -6,6 +6,8 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { objectOf } from '../../core/encoding/json-object.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 
@@ -15,8 +17,7 @@ export interface ApiProblem {
   readonly reason: string;
   readonly message: string;
 }
-export type Stored =
-  { readonly ok: true; readonly object: JsonObject } | { readonly ok: false; readonly problem: ApiProblem };
+export type Stored = Result<JsonObject, ApiProblem>;
 
 interface Condition extends JsonObject {
   readonly type: string;
@@ -56,7 +57,7 @@ export function written(old: JsonObject, subresource: 'approval' | 'status', sen
   };
   const described = pick({ ...stored, ...objectOf(sent['metadata']) }, 'labels', 'annotations');
   const changed = !isDeepStrictEqual([described, status], [pick(stored, 'labels', 'annotations'), before]);
-  return { ok: true, object: changed ? { ...old, metadata: { ...stored, ...described }, status } : old };
+  return success(changed ? { ...old, metadata: { ...stored, ...described }, status } : old);
 }
 
 /** The first validation rule of creation that the spec breaks. */
@@ -135,7 +136,7 @@ export function invalid(message: string): Stored {
 }
 
 export function problem(code: ApiProblem['code'], reason: string, message: string): Stored & { ok: false } {
-  return { ok: false, problem: { code, reason, message } };
+  return failure({ code, reason, message });
 }
 
 export function textOf(value: unknown): string {

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
+import { success } from '../../core/outcome/result.ts';
 import { invalid, metaTime, pick, problem, specProblem, textOf, written } from './csr-rules.ts';
 import type { Stored } from './csr-rules.ts';
 import { createObjectHistory } from './object-history.ts';
@@ -53,7 +54,7 @@ export function createCsrStore(now: () => Instant, history = createObjectHistory
         spec,
         status: {},
       });
-      return { ok: true, object: created };
+      return success(created);
     },
 
     get: (name) => found(history.get(name), name),
@@ -61,10 +62,10 @@ export function createCsrStore(now: () => Instant, history = createObjectHistory
     update(name, subresource, object) {
       const old = found(history.get(name), name);
       if (!old.ok) return old;
-      const updated = written(old.object, subresource, object, now());
+      const updated = written(old.value, subresource, object, now());
       // A write that changes nothing causes no event and keeps the resourceVersion.
-      if (!updated.ok || updated.object === old.object) return updated;
-      return { ok: true, object: history.put(updated.object) };
+      if (!updated.ok || updated.value === old.value) return updated;
+      return success(history.put(updated.value));
     },
 
     list: (after) =>
@@ -81,5 +82,5 @@ export function createCsrStore(now: () => Instant, history = createObjectHistory
 function found(object: JsonObject | undefined, name: string): Stored {
   return object === undefined
     ? problem(404, 'NotFound', `certificatesigningrequests.certificates.k8s.io "${name}" not found`)
-    : { ok: true, object };
+    : success(object);
 }

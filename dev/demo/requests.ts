@@ -43,5 +43,5 @@ export async function waitFor(
 
 export function present(answer: ApiAnswer<JsonObject>, otherwise: string): JsonObject {
   if (answer.ok) return answer.value;
-  throw new DemoFailure(`${otherwise}: ${answer.why}, ${answer.message}`);
+  throw new DemoFailure(`${otherwise}: ${answer.problem.why}, ${answer.problem.message}`);
 }

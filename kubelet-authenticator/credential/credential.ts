@@ -16,6 +16,7 @@ import type { Credential, Expectation, Names, Unusable } from '../files/check-cr
 import { readOwnFile, UnsafeFileError } from '../files/own-files.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
+import { failure } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 
 /** The clock and the log. Files are accessed directly. */
@@ -136,7 +137,7 @@ export function loadCredential(
   for (const { file, ...read } of readCredentials(slot)) {
     const checked: Result<Credential, Unusable> = read.ok
       ? checkCredential(read.value, expected)
-      : { ok: false, problem: { why: read.problem } };
+      : failure({ why: read.problem });
     if (checked.ok) return { credential: checked.value };
     dependencies.log(`${file} ${checked.problem.why}`);
     oldKeyPem ??= checked.problem.keyPem;

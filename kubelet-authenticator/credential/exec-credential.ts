@@ -2,6 +2,7 @@
  * client-go's credential plugin protocol: the input in KUBERNETES_EXEC_INFO, and the ExecCredential on standard output.
  * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
  */
+import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 
 const group = 'client.authentication.k8s.io';
@@ -12,22 +13,21 @@ type ExecVersion = (typeof versions)[number];
 export function decodeExecInfo(text: string | undefined): Result<ExecVersion, string> {
   if (text === undefined || text === '')
     // A manual call would print the private key to the terminal.
-    return {
-      ok: false,
-      problem: 'KUBERNETES_EXEC_INFO is not set: exec is called by client-go through a kubeconfig (users[].user.exec)',
-    };
+    return failure(
+      'KUBERNETES_EXEC_INFO is not set: exec is called by client-go through a kubeconfig (users[].user.exec)',
+    );
   let info: { readonly apiVersion?: unknown; readonly kind?: unknown } | null;
   try {
     info = JSON.parse(text) as typeof info;
   } catch {
-    return { ok: false, problem: 'KUBERNETES_EXEC_INFO is not JSON' };
+    return failure('KUBERNETES_EXEC_INFO is not JSON');
   }
   if (typeof info !== 'object' || info?.kind !== 'ExecCredential')
-    return { ok: false, problem: 'KUBERNETES_EXEC_INFO is not an ExecCredential' };
+    return failure('KUBERNETES_EXEC_INFO is not an ExecCredential');
   const version = versions.find((known) => info.apiVersion === `${group}/${known}`);
   return version === undefined
-    ? { ok: false, problem: `KUBERNETES_EXEC_INFO has an unknown version; known are ${group}/v1 and ${group}/v1beta1` }
-    : { ok: true, value: version };
+    ? failure(`KUBERNETES_EXEC_INFO has an unknown version; known are ${group}/v1 and ${group}/v1beta1`)
+    : success(version);
 }
 
 interface PrintedCredential {

@@ -129,8 +129,8 @@ async function awaitDecision(
     await cluster.change(request.name, resourceVersionIn(object), Math.min(until, replaceAt));
     const answer = await cluster.get(request.name, until + 1_000);
     if (answer.ok) object = answer.value;
-    else if (answer.why === 'NotFound') return 'stale';
-    else throw new Error(answer.message);
+    else if (answer.problem.why === 'NotFound') return 'stale';
+    else throw new Error(answer.problem.message);
   }
 }
 

@@ -27,12 +27,12 @@ export async function submitRequest(
     ? await cluster.get(request.name, until)
     : await cluster.create(requestObject(request, wanted), until);
   // The last run died before it sent the request, or the object was deleted: in both cases the same bytes are sent again.
-  if (resumed && !answer.ok && answer.why === 'NotFound') {
+  if (resumed && !answer.ok && answer.problem.why === 'NotFound') {
     if (dependencies.now() >= request.staleAt) return { kind: 'lost' };
     answer = await cluster.create(requestObject(request, wanted), until);
   }
   // The object exists: for example, an earlier create took effect, but its answer was lost.
-  if (!answer.ok && answer.why === 'Conflict') answer = await cluster.get(request.name, until);
+  if (!answer.ok && answer.problem.why === 'Conflict') answer = await cluster.get(request.name, until);
 
   if (answer.ok) {
     if (!isOurs(answer.value, request, wanted.signerName, login)) {
@@ -43,7 +43,7 @@ export async function submitRequest(
       dependencies.log(`requested the ${slot.name} certificate of ${settings.nodeName}: request ${request.name}`);
     return { kind: 'created', request: recordUsername(attempt, request, answer.value), object: answer.value };
   }
-  const { why, message } = answer;
+  const { why, message } = answer.problem;
   if (why === 'NotFound') return { kind: 'lost' };
   if (why === 'Unauthorized')
     return { kind: 'loginRefused', message: `${describeLogin(login)} is not accepted (${message})` };

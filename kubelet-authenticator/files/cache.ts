@@ -13,6 +13,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pemBlocks } from '../../core/encoding/pem.ts';
+import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import { checkOwnDirectory, checkOwnPlace, readCacheFile, UnsafeFileError } from './own-files.ts';
 
@@ -43,7 +44,7 @@ export function workFile({ directory, name }: Slot): string {
 export function* readCredentials(slot: Slot): Generator<{ readonly file: string } & Result<StoredCredential, string>> {
   const unsafe = unsafeDirectory(slot);
   if (unsafe !== undefined) {
-    yield { file: unsafe.path, ok: false, problem: unsafe.problem };
+    yield { file: unsafe.path, ...failure(unsafe.problem) };
     return;
   }
   for (const file of [currentFile(slot), copyFile(slot)]) {
@@ -104,7 +105,7 @@ function decodeCredential(text: string): Result<StoredCredential, string> {
   const certificates = pemBlocks(text, 'CERTIFICATE');
   const [keyPem, ...otherKeys] = pemBlocks(text, 'PRIVATE KEY');
   if (keyPem === undefined || otherKeys.length > 0 || certificates.length === 0)
-    return { ok: false, problem: 'holds no certificate with its key' };
+    return failure('holds no certificate with its key');
   const [line = ''] = text.split('\n', 1);
   const issuedAt = line.startsWith(issuedAtPrefix) ? Date.parse(line.slice(issuedAtPrefix.length)) : Number.NaN;
   const value = {
@@ -112,17 +113,17 @@ function decodeCredential(text: string): Result<StoredCredential, string> {
     keyPem,
     issuedAt: Number.isNaN(issuedAt) ? undefined : issuedAt,
   };
-  return { ok: true, value };
+  return success(value);
 }
 
 /** undefined if the file does not exist. */
 export function readText(file: string): Result<string | undefined, string> {
   try {
-    return { ok: true, value: readCacheFile(file) };
+    return success(readCacheFile(file));
   } catch (error) {
-    if (error instanceof UnsafeFileError) return { ok: false, problem: error.problem };
+    if (error instanceof UnsafeFileError) return failure(error.problem);
     const code = codeOf(error);
-    return code === 'ENOENT' ? { ok: true, value: undefined } : { ok: false, problem: `cannot be read (${code})` };
+    return code === 'ENOENT' ? success(undefined) : failure(`cannot be read (${code})`);
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { pemBlocks } from '../../core/encoding/pem.ts';
+import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { StoredCredential } from './cache.ts';
 
@@ -45,7 +46,7 @@ export function nodeSubject(nodeName: string): string {
 
 export function checkCredential(stored: StoredCredential, expected: Expectation): Result<Credential, Unusable> {
   const { now, issuers, names } = expected;
-  const no = (why: string, keyPem?: string) => ({ ok: false, problem: { why, keyPem } }) as const;
+  const no = (why: string, keyPem?: string) => failure({ why, keyPem });
   let chain: readonly X509Certificate[];
   let fits: boolean;
   try {
@@ -73,7 +74,7 @@ export function checkCredential(stored: StoredCredential, expected: Expectation)
   ];
   if (lacking.length > 0) return no(`lacks the names ${lacking.join(', ')}`, keyPem);
   const credential = { ...stored, leaf, notBefore, notAfter };
-  return { ok: true, value: { ...credential, renewAt: renewalMoment(credential) } };
+  return success({ ...credential, renewAt: renewalMoment(credential) });
 }
 
 /**

@@ -5,6 +5,7 @@
  * Loaded by every call of the kubelet, so it imports little.
  */
 import { isAbsolute, join } from 'node:path';
+import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 
 export const keyKinds = ['P-256', 'P-384', 'P-521', 'RSA-2048', 'RSA-3072', 'RSA-4096', 'Ed25519'] as const;
@@ -102,7 +103,7 @@ export function resolveSettings(
   flags: SettingFlags = {},
 ): Result<Settings, readonly string[]> {
   const file = text === undefined ? { version: settingsVersion } : readFile(text);
-  if (file === undefined) return { ok: false, problem: ['the settings file is not a JSON object'] };
+  if (file === undefined) return failure(['the settings file is not a JSON object']);
   const problems = Object.keys(file)
     .filter((key) => key !== 'version' && !Object.values<string>(allFlags).includes(key))
     .map((key) => `the settings file has an unknown key ${JSON.stringify(key.slice(0, 64))}`);
@@ -154,7 +155,7 @@ export function resolveSettings(
     servingNames: isNames(servingNames) ? servingNames : [],
     ...(keepBootstrapToken === true ? { keepBootstrapToken } : {}),
   };
-  return problems.length > 0 ? { ok: false, problem: problems } : { ok: true, value: settings };
+  return problems.length > 0 ? failure(problems) : success(settings);
 }
 
 type OptionalText = 'servingSignerName' | 'clientCaBundleFile' | 'evidenceVersion';

@@ -2,6 +2,8 @@
  * The attest function over HTTP (docs/signing-api.md). It decodes the call, calls core/attest.ts and encodes the verdict;
  * it contains no rules. It is created from ports, so that Lambda, the dev server and the demo run the same code.
  */
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import type { AttestContext } from '../../core/attestation/attest-question.ts';
 import { attest, evidenceAnnotation } from '../../core/attest.ts';
 import type { AttestOutcome, AttestPorts } from '../../core/attest.ts';
@@ -72,7 +74,7 @@ async function answerTo(
   const cluster = ports.cluster(name);
   if (cluster === undefined) return [errorAnswer(404, 'invalid', 'no such cluster'), { path }];
   const caller = ports.caller(event, context);
-  if (!caller.ok) return refuseCaller(caller, name);
+  if (caller.kind === 'refused') return refuseCaller(caller, name);
   const wrongType = wrongContentType(headers);
   if (wrongType !== undefined) return [wrongType, { cluster: name }];
   return attestBody(body, cluster, ports);
@@ -97,13 +99,17 @@ async function attestBody(
   ports: AttestHandlerPorts,
 ): Promise<Answered> {
   const { name } = cluster;
-  const call = decodeCall(body);
-  if (!call.ok) return [signAnswer(rejected(call), undefined), { cluster: name, ...requestNames(call.json) }];
-  const fields = { cluster: name, ...requestNames(call.json) };
+  const decoded = decodeCall(body);
+  if (!decoded.ok) {
+    const { json, ...problem } = decoded.problem;
+    return [signAnswer(rejected(problem), undefined), { cluster: name, ...requestNames(json) }];
+  }
+  const { json, object, context } = decoded.value;
+  const fields = { cluster: name, ...requestNames(json) };
   try {
     const { now, randomBytes } = ports;
     const attestation = await ports.attestation(name);
-    const outcome = await attest(call.object, call.context, cluster, { ...attestation, now, randomBytes });
+    const outcome = await attest(object, context, cluster, { ...attestation, now, randomBytes });
     return [verdictAnswer(outcome), { ...fields, ...logFieldsOf(outcome) }];
   } catch (error) {
     // Temporary: if the verdict was stored before the failure, the next delivery finds it.
@@ -112,23 +118,32 @@ async function attestBody(
   }
 }
 
-type Call =
-  | { readonly ok: true; readonly json: unknown; readonly object: RequestObject; readonly context: AttestContext }
-  | { readonly ok: false; readonly json?: unknown; readonly message: string; readonly tooLarge?: true };
+interface Call {
+  readonly json: unknown;
+  readonly object: RequestObject;
+  readonly context: AttestContext;
+}
+
+interface CallProblem {
+  readonly message: string;
+  readonly tooLarge?: true;
+  /** The request as far as it was read, for its names in the log. */
+  readonly json?: unknown;
+}
 
 /** `{"request": <CertificateSigningRequest>, "context"?: {"machine"?: …}}`, and nothing else. */
-function decodeCall(bytes: Uint8Array): Call {
+function decodeCall(bytes: Uint8Array): Result<Call, CallProblem> {
   const body = decodeBody(bytes, maxCallBytes);
-  if (!body.ok) return { ok: false, ...body.problem };
-  if (!isObject(body.value)) return { ok: false, message: 'body is not a JSON object' };
+  if (!body.ok) return body;
+  if (!isObject(body.value)) return failure({ message: 'body is not a JSON object' });
   const { request, context, ...others } = body.value;
-  if (Object.keys(others).length > 0) return { ok: false, message: 'body has keys other than request and context' };
+  if (Object.keys(others).length > 0) return failure({ message: 'body has keys other than request and context' });
   const decoded = decodeRequestObject(request);
   if (!decoded.ok)
-    return { ok: false, ...decoded.problem, message: `request: ${decoded.problem.message}`, json: request };
+    return failure({ ...decoded.problem, message: `request: ${decoded.problem.message}`, json: request });
   const machineContext = decodeContext(context);
-  if (!machineContext.ok) return { ok: false, message: machineContext.problem, json: request };
-  return { ok: true, json: request, object: decoded.value, context: machineContext.value };
+  if (!machineContext.ok) return failure({ message: machineContext.problem, json: request });
+  return success({ json: request, object: decoded.value, context: machineContext.value });
 }
 
 /** The parts of an outcome that may be logged. */

@@ -7,6 +7,8 @@
  * The caller does not learn the reason; the log contains it. Neither contains the token.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-lambda-authorizer.html
  */
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { clusterOf } from './call-path.ts';
@@ -65,16 +67,17 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
   const keys = access === undefined ? undefined : createKeySource(access.jwt, ports);
 
   async function decide(event: AuthorizerEvent): Promise<Decision> {
-    if (access === undefined || keys === undefined) return { reason: 'NotConfigured' };
+    if (access === undefined || keys === undefined) return failure({ reason: 'NotConfigured' });
     // Payload 1.0 has other fields and needs another form of answer. Our HTTP API does not send it.
-    if (event.version !== '2.0' || event.type !== 'REQUEST') return { reason: 'EventUnknown' };
+    if (event.version !== '2.0' || event.type !== 'REQUEST') return failure({ reason: 'EventUnknown' });
     const cluster = clusterOf(event.rawPath);
-    if (cluster === undefined) return { reason: 'PathUnknown' };
+    if (cluster === undefined) return failure({ reason: 'PathUnknown' });
     // The configured subjects belong to this cluster only.
-    if (cluster !== access.cluster) return { reason: 'OtherCluster' };
+    if (cluster !== access.cluster) return failure({ reason: 'OtherCluster' });
     const token = bearerToken(event.headers?.['authorization']);
-    if (!token.ok) return { reason: token.problem };
-    return verifyToken(token.value, access.jwt, keys, ports.now());
+    if (!token.ok) return failure({ reason: token.problem });
+    const verified = await verifyToken(token.value, access.jwt, keys, ports.now());
+    return verified.ok ? success({ cluster, subject: verified.value }) : verified;
   }
 
   return async (event) => {
@@ -83,31 +86,28 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
       decision = await decide(event);
     } catch (error) {
       // Only the error's name is logged, since its message may quote the token.
-      decision = { reason: 'Internal', detail: error instanceof Error ? error.name : typeof error };
+      decision = failure({ reason: 'Internal', detail: error instanceof Error ? error.name : typeof error });
     }
-    const { subject, reason } = decision;
-    const granted = reason === undefined && subject !== undefined && access !== undefined;
     ports.log({
-      level: levelOf(reason),
-      authorized: granted,
+      level: decision.ok ? 'info' : levelOf(decision.problem.reason),
+      authorized: decision.ok,
       ...(access === undefined ? {} : { cluster: access.cluster }),
-      ...decision,
+      ...(decision.ok ? { subject: decision.value.subject } : decision.problem),
       ...requestId(event),
     });
-    return granted ? { isAuthorized: true, context: { cluster: access.cluster, subject } } : { isAuthorized: false };
+    return decision.ok ? { isAuthorized: true, context: decision.value } : { isAuthorized: false };
   };
 }
 
-/** Authorized if it has a subject and no reason. */
-interface Decision {
-  readonly reason?: Refusal;
-  readonly subject?: string;
-  readonly detail?: string;
-}
+/** The context of an authorized call. */
+type Decision = Result<
+  { readonly cluster: string; readonly subject: string },
+  { readonly reason: Refusal; readonly subject?: string; readonly detail?: string }
+>;
 
-function levelOf(reason: Refusal | undefined): AuthorizerLogEntry['level'] {
+function levelOf(reason: Refusal): AuthorizerLogEntry['level'] {
   if (reason === 'KeysUnreachable') return 'warn';
-  return reason !== undefined && operatorMustAct.has(reason) ? 'error' : 'info';
+  return operatorMustAct.has(reason) ? 'error' : 'info';
 }
 
 /** Every call is refused until the operator corrects these. */

@@ -9,23 +9,25 @@ import { createLocalJWKSet, errors } from 'jose';
 import type { CryptoKey, JSONWebKeySet, JWK } from 'jose';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { failure, success } from '../../core/outcome/result.ts';
+import type { Result } from '../../core/outcome/result.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 /** The issuer's key set, not yet checked. */
 export type FetchJwks = (issuer: string) => Promise<unknown>;
 
-export type KeyAnswer =
-  | { readonly ok: true; readonly key: CryptoKey }
-  | {
-      readonly ok: false;
-      readonly reason:
-        | 'KeyUnknown' // the set has no key with this kid and algorithm
-        | 'KeysUnreachable' // the set could not be fetched
-        | 'KeysUnusable'; // the set is malformed or contains private keys
-      readonly detail?: string;
-    };
+export interface KeyProblem {
+  readonly reason:
+    | 'KeyUnknown' // the set has no key with this kid and algorithm
+    | 'KeysUnreachable' // the set could not be fetched
+    | 'KeysUnusable'; // the set is malformed or contains private keys
+  readonly detail?: string;
+}
 
-export type KeySource = (header: { readonly alg: string; readonly kid: string }) => Promise<KeyAnswer>;
+export type KeySource = (header: {
+  readonly alg: string;
+  readonly kid: string;
+}) => Promise<Result<CryptoKey, KeyProblem>>;
 
 /** A key that the issuer removes from the set stays valid for this long at most. */
 const maxAgeMilliseconds = 600_000;
@@ -59,15 +61,15 @@ export function createKeySource(
     if (cached === undefined) return selectFrom(await refresh(), header);
     if (!cached.ok) return age < failurePauseMilliseconds ? cached : selectFrom(await refresh(), header);
     if (age >= maxAgeMilliseconds) return selectFrom(await refresh(), header);
-    const found = await selectKey(cached.set, header);
-    const mayBeNew = !found.ok && found.reason === 'KeyUnknown' && age >= unknownKidPauseMilliseconds;
+    const found = await selectKey(cached.value, header);
+    const mayBeNew = !found.ok && found.problem.reason === 'KeyUnknown' && age >= unknownKidPauseMilliseconds;
     return mayBeNew ? selectFrom(await refresh(), header) : found;
   };
 }
 
 type PublicKeys = ReturnType<typeof createLocalJWKSet>;
-type Fetched = { readonly ok: true; readonly set: PublicKeys } | (KeyAnswer & { readonly ok: false });
-const unusable = { ok: false, reason: 'KeysUnusable' } as const;
+type Fetched = Result<PublicKeys, KeyProblem>;
+const unusable = failure<KeyProblem>({ reason: 'KeysUnusable' });
 
 async function fetchKeySet(fetchJwks: () => Promise<unknown>): Promise<Fetched> {
   let json: unknown;
@@ -75,10 +77,10 @@ async function fetchKeySet(fetchJwks: () => Promise<unknown>): Promise<Fetched> 
     json = await fetchJwks();
   } catch (error) {
     const detail = errorMessage(error).slice(0, 300);
-    return { ok: false, reason: 'KeysUnreachable', detail };
+    return failure({ reason: 'KeysUnreachable', detail });
   }
   const set = readKeySet(json);
-  return set === undefined ? unusable : { ok: true, set };
+  return set === undefined ? unusable : success(set);
 }
 
 /** Members that only a private or shared key has. RFC 7518 §6.2.2, §6.3.2, §6.4. */
@@ -100,16 +102,16 @@ function readKeySet(json: unknown): PublicKeys | undefined {
   }
 }
 
-async function selectFrom(fetched: Fetched, header: Parameters<KeySource>[0]): Promise<KeyAnswer> {
-  return fetched.ok ? selectKey(fetched.set, header) : fetched;
+async function selectFrom(fetched: Fetched, header: Parameters<KeySource>[0]): ReturnType<KeySource> {
+  return fetched.ok ? selectKey(fetched.value, header) : fetched;
 }
 
 /** The key with this `kid` and algorithm. If the set has two, it is unusable. */
-async function selectKey(set: PublicKeys, { alg, kid }: Parameters<KeySource>[0]): Promise<KeyAnswer> {
+async function selectKey(set: PublicKeys, { alg, kid }: Parameters<KeySource>[0]): ReturnType<KeySource> {
   try {
-    return { ok: true, key: await set({ alg, kid }) };
+    return success(await set({ alg, kid }));
   } catch (error) {
-    if (error instanceof errors.JWKSNoMatchingKey) return { ok: false, reason: 'KeyUnknown' };
+    if (error instanceof errors.JWKSNoMatchingKey) return failure({ reason: 'KeyUnknown' });
     return unusable;
   }
 }

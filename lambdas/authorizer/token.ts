@@ -9,10 +9,10 @@ import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { JwtAccess } from '../../core/configuration/model/deployment.ts';
 import type { Instant } from '../../core/ports/instant.ts';
-import type { KeyAnswer, KeySource } from './key-source.ts';
+import type { KeyProblem, KeySource } from './key-source.ts';
 
 export type TokenRefusal =
-  | (KeyAnswer & { readonly ok: false })['reason']
+  | KeyProblem['reason']
   | 'TokenMissing'
   | 'TokenTooLarge'
   | 'TokenMalformed'
@@ -27,8 +27,12 @@ export type TokenRefusal =
   | 'NotYetValid'
   | 'LifetimeTooLong';
 
-type TokenDecision =
-  { readonly subject: string } | { readonly reason: TokenRefusal; readonly subject?: string; readonly detail?: string };
+interface TokenProblem {
+  readonly reason: TokenRefusal;
+  /** Present if the token's signature is verified. */
+  readonly subject?: string;
+  readonly detail?: string;
+}
 
 /** Real tokens have about 1 KiB. Checked before anything is decoded. */
 const maxTokenLength = 8_192;
@@ -49,19 +53,20 @@ export function bearerToken(header: unknown): Result<string, TokenRefusal> {
   return text === undefined ? failure('TokenMalformed') : success(text);
 }
 
+/** The token's subject, a service account that the configuration lists. */
 export async function verifyToken(
   token: string,
   access: JwtAccess,
   keys: KeySource,
   now: Instant,
-): Promise<TokenDecision> {
+): Promise<Result<string, TokenProblem>> {
   const header = readHeader(token);
-  if (!header.ok) return { reason: header.problem };
+  if (!header.ok) return failure({ reason: header.problem });
   const found = await keys(header.value);
-  if (!found.ok) return { reason: found.reason, ...(found.detail === undefined ? {} : { detail: found.detail }) };
+  if (!found.ok) return found;
   let claims: JWTPayload;
   try {
-    const verified = await jwtVerify(token, found.key, {
+    const verified = await jwtVerify(token, found.value, {
       algorithms,
       issuer: access.issuer,
       maxTokenAge: maxLifetimeSeconds,
@@ -70,7 +75,7 @@ export async function verifyToken(
     });
     claims = verified.payload;
   } catch (error) {
-    return { reason: reasonOf(error) };
+    return failure({ reason: reasonOf(error) });
   }
   return checkClaims(token, claims, access);
 }
@@ -93,19 +98,23 @@ function readHeader(token: string): Result<Parameters<KeySource>[0], TokenRefusa
 }
 
 /** The claims of a token whose signature, issuer and times are verified. */
-function checkClaims(token: string, claims: JWTPayload, { audience, subjects }: JwtAccess): TokenDecision {
+function checkClaims(
+  token: string,
+  claims: JWTPayload,
+  { audience, subjects }: JwtAccess,
+): Result<string, TokenProblem> {
   const { aud, sub, exp, nbf, iat } = claims;
-  if (hasDuplicateKeys(segment(token, 1))) return { reason: 'ClaimMalformed' };
+  if (hasDuplicateKeys(segment(token, 1))) return failure({ reason: 'ClaimMalformed' });
   // All three are required, as integers: jose checks only claims that are present, and JSON permits 1e999.
   if (!Number.isSafeInteger(exp) || !Number.isSafeInteger(nbf) || !Number.isSafeInteger(iat))
-    return { reason: 'ClaimMalformed' };
-  if (typeof sub !== 'string') return { reason: 'ClaimMalformed' };
+    return failure({ reason: 'ClaimMalformed' });
+  if (typeof sub !== 'string') return failure({ reason: 'ClaimMalformed' });
   // This audience only: another recipient of a token for several audiences could present it here.
   const only: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
-  if (only !== audience) return { reason: 'AudienceWrong', subject: sub };
-  if (!subjects.includes(sub)) return { reason: 'SubjectNotAllowed', subject: sub };
-  if ((exp ?? 0) - (iat ?? 0) > maxLifetimeSeconds) return { reason: 'LifetimeTooLong', subject: sub };
-  return { subject: sub };
+  if (only !== audience) return failure({ reason: 'AudienceWrong', subject: sub });
+  if (!subjects.includes(sub)) return failure({ reason: 'SubjectNotAllowed', subject: sub });
+  if ((exp ?? 0) - (iat ?? 0) > maxLifetimeSeconds) return failure({ reason: 'LifetimeTooLong', subject: sub });
+  return success(sub);
 }
 
 function segment(token: string, index: number): string {

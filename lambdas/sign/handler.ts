@@ -82,7 +82,7 @@ async function answerTo(
 
   if (endpoint === 'sign') {
     const caller = ports.caller(event, context);
-    return caller.ok ? sign(request, cluster, ports) : refuseCaller(caller, cluster.name);
+    return caller.kind === 'allowed' ? sign(request, cluster, ports) : refuseCaller(caller, cluster.name);
   }
   try {
     return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await trustBundle(cluster, ca, ports), {}];

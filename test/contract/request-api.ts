@@ -37,10 +37,10 @@ export function requestApiContract(name: string, make: () => Promise<RequestApiU
     afterAll(() => under?.close?.());
 
     const valueOf = <T>(answer: ApiAnswer<T>): T => {
-      if (!answer.ok) throw new Error(`${answer.why}: ${answer.message}`);
+      if (!answer.ok) throw new Error(`${answer.problem.why}: ${answer.problem.message}`);
       return answer.value;
     };
-    const whyNot = (answer: ApiAnswer<unknown>): string => (answer.ok ? 'accepted' : answer.why);
+    const whyNot = (answer: ApiAnswer<unknown>): string => (answer.ok ? 'accepted' : answer.problem.why);
     const get = async (csr: string) => valueOf(await under.api.get(csr, signal())) as Csr;
 
     async function create(signerName = 'kubernetes.io/kube-apiserver-client'): Promise<Csr> {

@@ -209,7 +209,7 @@ function copyEvidence({ object }: AskedCertificate): NodeProof['evidence'] {
 
 function configuration({ account, region }: StandInAws): ClusterConfiguration {
   const parsed = parseConfiguration(yaml(account, region), 'demo');
-  const cluster = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
   if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
   return cluster;
 }

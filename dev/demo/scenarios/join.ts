@@ -192,7 +192,7 @@ async function showRequest(
   expected: string,
 ): Promise<void> {
   const list = await stack.cluster.requests.list({ signerName, limit: 50 }, signal);
-  if (!list.ok) throw new DemoFailure(`the requests cannot be listed: ${list.message}`);
+  if (!list.ok) throw new DemoFailure(`the requests cannot be listed: ${list.problem.message}`);
   const found = list.value.items.find((object) => {
     const { certificate } = (object['status'] ?? {}) as { readonly certificate?: string };
     return certificate !== undefined && Buffer.from(certificate, 'base64').toString().trim() === certificatePem.trim();
@@ -228,7 +228,7 @@ function mode(path: string): string {
 
 function configuration(account: string, region: string, audience: string): ClusterConfiguration {
   const parsed = parseConfiguration(yaml(account, region, audience), 'demo');
-  const cluster = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
   if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
   return cluster;
 }

@@ -1,4 +1,5 @@
 /** An approved request gets its certificate, signed with a key that the cluster never sees. A second request is refused with a reason. */
+import { failure } from '../../../core/outcome/result.ts';
 import { defaultCluster, parseConfiguration } from '../../../core/configuration/parse.ts';
 import type { ClusterConfiguration } from '../../../core/configuration/model/cluster.ts';
 import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
@@ -111,8 +112,8 @@ async function removeAll(names: readonly string[], stack: DemoStack, { terminal 
   for (const name of names) {
     const answer = await stack.cluster
       .remove(name, AbortSignal.timeout(5_000))
-      .catch((error: unknown) => ({ ok: false as const, message: String(error) }));
-    if (!answer.ok) terminal.line(`  could not delete certificatesigningrequest ${name}: ${answer.message}`);
+      .catch((error: unknown) => failure({ message: String(error) }));
+    if (!answer.ok) terminal.line(`  could not delete certificatesigningrequest ${name}: ${answer.problem.message}`);
   }
 }
 
@@ -137,7 +138,7 @@ function kubeletPlay(): Play {
  */
 function realClusterPlay(): Play {
   const parsed = parseConfiguration(realClusterYaml, 'demo');
-  const cluster = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
   if (cluster === undefined) throw new Error(`the demo's own configuration is wrong: ${JSON.stringify(parsed)}`);
   const good: CertificateQuestion = {
     signerName: 'countersign.dev/demo',

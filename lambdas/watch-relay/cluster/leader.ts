@@ -1,6 +1,6 @@
 import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
 import { objectOf } from '../../../core/encoding/json-object.ts';
-import type { JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiProblem, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { Instant } from '../../../core/ports/instant.ts';
 import { deadline, sleep } from '../runtime/clock.ts';
 import type { Clock, Random } from '../runtime/clock.ts';
@@ -116,7 +116,7 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
     const answer =
       observed === undefined ? await store.create(spec, signal) : await store.update({ ...observed, spec }, signal);
     if (!answer.ok) {
-      if (answer.why !== 'Conflict') log.warn({ why: answer.why, detail: answer.message }, 'lease cannot be written');
+      if (answer.problem.why !== 'Conflict') log.warn(logged(answer.problem), 'lease cannot be written');
       return false;
     }
     observe(answer.value);
@@ -127,9 +127,9 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
   async function refresh(signal: AbortSignal): Promise<boolean> {
     const answer = await store.get(signal);
     if (answer.ok) observe(answer.value);
-    else if (answer.why === 'NotFound') observed = undefined;
-    else log.warn({ why: answer.why, detail: answer.message }, 'lease cannot be read');
-    return answer.ok || answer.why === 'NotFound';
+    else if (answer.problem.why === 'NotFound') observed = undefined;
+    else log.warn(logged(answer.problem), 'lease cannot be read');
+    return answer.ok || answer.problem.why === 'NotFound';
   }
 
   return {
@@ -171,4 +171,8 @@ function createLeaseHolder({ store, identity, clock, log }: LeaderPorts) {
 
 function specOf(lease: JsonObject | undefined): JsonObject {
   return objectOf(lease?.['spec']);
+}
+
+function logged({ why, message }: ApiProblem): object {
+  return { why, detail: message };
 }

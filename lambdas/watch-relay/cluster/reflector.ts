@@ -97,12 +97,12 @@ async function listAll(
       const answer = await api.list(query, signal);
       if (!answer.ok) {
         // A node can create requests of megabytes each. So pages get smaller, down to one object, whose size etcd limits.
-        if (answer.why === 'TooLarge' && limit > 1) {
+        if (answer.problem.why === 'TooLarge' && limit > 1) {
           limit = Math.max(1, Math.floor(limit / 8));
           continue;
         }
         // Expired: etcd has compacted the list's revision. The objects delivered so far are valid; the rest needs a new list.
-        log.warn({ signerName, why: answer.why, detail: answer.message }, 'list refused');
+        log.warn({ signerName, why: answer.problem.why, detail: answer.problem.message }, 'list refused');
         return undefined;
       }
       for (const item of answer.value.items) handlers.seen(item);
@@ -149,7 +149,7 @@ async function watchFrom(
     const timeoutSeconds = Math.round(watchSeconds.least + watchSeconds.spread * random());
     const watching = AbortSignal.any([signal, watchdog.signal]);
     const answer = await api.watch({ signerName, resourceVersion, timeoutSeconds }, watching);
-    if (!answer.ok) return refused(answer.why, answer.message);
+    if (!answer.ok) return refused(answer.problem.why, answer.problem.message);
     for await (const event of answer.value) {
       watchdog.reset();
       switch (event.type) {

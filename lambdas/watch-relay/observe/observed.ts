@@ -17,8 +17,8 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
     const name = `${verb} ${subject}`;
     try {
       const answer = await call();
-      if (!answer.ok) metrics.apiError(verb, answer.why);
-      if (!answer.ok && (answer.why === 'Unauthorized' || answer.why === 'Forbidden')) health.unauthorized(name);
+      if (!answer.ok) metrics.apiError(verb, answer.problem.why);
+      if (!answer.ok && ['Unauthorized', 'Forbidden'].includes(answer.problem.why)) health.unauthorized(name);
       // The API server refuses for other reasons only after the authorization.
       else health.authorized(name);
       return answer;
@@ -42,7 +42,7 @@ export function observedApi(api: RequestApi, health: Health, metrics: RelayMetri
     // Events are optional: the relay is ready without the permission to create them.
     createEvent: async (event, signal) => {
       const answer = await api.createEvent(event, signal);
-      if (!answer.ok && answer.why !== 'Conflict') metrics.apiError('create', answer.why);
+      if (!answer.ok && answer.problem.why !== 'Conflict') metrics.apiError('create', answer.problem.why);
       return answer;
     },
   };

@@ -140,8 +140,9 @@ async function reviewAccess(
       const answer = await api.reviewAccess(question, signal);
       if (answer.ok && answer.value) return { kind: 'granted', ...(message === undefined ? {} : { message }) };
       if (answer.ok) continue;
-      const forbidden = answer.why === 'Unauthorized' || answer.why === 'Forbidden';
-      return retry(forbidden ? 'ApiForbidden' : 'ApiRejected', answer.message);
+      const { why } = answer.problem;
+      const forbidden = why === 'Unauthorized' || why === 'Forbidden';
+      return retry(forbidden ? 'ApiForbidden' : 'ApiRejected', answer.problem.message);
     } catch (error) {
       return apiUnreachable(error);
     }
@@ -215,7 +216,7 @@ async function write(
   } catch (error) {
     return apiUnreachable(error);
   }
-  if (!answer.ok) return refusedByApi(answer);
+  if (!answer.ok) return refusedByApi(answer.problem);
   // An admission webhook can remove the decision from the update: counting it as done would leave the request pending.
   if (decisionOn(answer.value) !== type) return retry('ApiRejected', 'the API server did not store the decision');
   const kind = type === 'Approved' ? 'approved' : 'denied';

@@ -45,7 +45,7 @@ export function createEventSink(
       for (let event = waiting.shift(); event !== undefined && !signal.aborted; event = waiting.shift()) {
         try {
           const answer = await api.createEvent(event, signal);
-          count(answer.ok || answer.why === 'Conflict' ? 'created' : 'failed');
+          count(answer.ok || answer.problem.why === 'Conflict' ? 'created' : 'failed');
         } catch {
           count('failed');
         }

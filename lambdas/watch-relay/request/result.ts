@@ -2,7 +2,7 @@
 import { errorMessage } from '../../../core/outcome/error-message.ts';
 import type { BusyWhy, RefusalCode, Violations } from '../../../core/outcome/outcome.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
-import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiProblem, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { NoAnswer } from '../../../core/ports/signing-endpoint.ts';
 
 /** How a request leaves the relay: finally, or until its object changes. */
@@ -123,7 +123,7 @@ const busyCauses: Readonly<Record<BusyWhy, RetryCause>> = {
 };
 
 /** The API server refused to read or write a request. */
-export function refusedByApi({ why, message }: ApiAnswer<unknown> & { readonly ok: false }): WorkResult {
+export function refusedByApi({ why, message }: ApiProblem): WorkResult {
   switch (why) {
     case 'NotFound':
       return done('gone');

@@ -119,7 +119,7 @@ async function write(
       if (answer.ok && update.isStoredIn(answer.value)) return { ...update.result, object: answer.value };
       // An admission webhook can remove the answer from the update. If that ended the try, each event would start it over.
       if (answer.ok) return retry('ApiRejected', 'the API server did not store the status');
-      const refused = refusedByApi(answer);
+      const refused = refusedByApi(answer.problem);
       if (refused.kind === 'done' || !rereadAfter.has(refused.cause)) return refused;
       last = refused;
     } catch (error) {
@@ -148,7 +148,7 @@ interface Found {
 async function read(key: RequestKey, { api }: ApprovalPorts, signal: AbortSignal): Promise<Found | WorkResult> {
   try {
     const answer = await api.get(key.name, signal);
-    if (!answer.ok) return refusedByApi(answer);
+    if (!answer.ok) return refusedByApi(answer.problem);
     // Another UID: the request was deleted, and a later one has its name.
     if (uidOf(answer.value) !== key.uid) return done('gone');
     return { kind: 'object', object: withoutManagedFields(answer.value), bytes: sizeOf(answer.value) };

@@ -22,11 +22,11 @@ export function signersFromFile(yamlText: string, fileName: string, cluster: str
   const parsed = parseConfiguration(yamlText, fileName);
   if (!parsed.ok)
     return failure(
-      parsed.problems
+      parsed.problem
         .map(({ file, line, column, path, message }) => `${file}:${line}:${column}: ${path} ${message}`)
         .join('\n'),
     );
-  const { clusters, deployments } = parsed.configuration;
+  const { clusters, deployments } = parsed.value.configuration;
   const configuration = clusters.get(cluster);
   const limits = deployments.get(cluster)?.limits;
   if (configuration === undefined || limits === undefined)

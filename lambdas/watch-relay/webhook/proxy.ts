@@ -78,9 +78,9 @@ async function forward(
 ): Promise<HttpAnswer> {
   const found = await api.get(key.name, signal);
   if (!found.ok) {
-    if (found.why === 'NotFound') return conflict('NotFound', 'the cluster has no request of that name');
-    if (found.why === 'TooLarge') return unreadable(oversized);
-    log.error({ ...key, detail: found.message }, 'webhook: the API server refuses to read the request');
+    if (found.problem.why === 'NotFound') return conflict('NotFound', 'the cluster has no request of that name');
+    if (found.problem.why === 'TooLarge') return unreadable(oversized);
+    log.error({ ...key, detail: found.problem.message }, 'webhook: the API server refuses to read the request');
     return busy();
   }
   const stored = found.value;

@@ -153,8 +153,8 @@ export function readClusters(clusters: SiteOptions['clusters']): ReadonlyMap<str
   const written = Object.entries(clusters).map(([name, own]) => [name, { cas, ...own }] as const);
   const text = JSON.stringify({ version: 1, clusters: Object.fromEntries(written) });
   const parsed = parseConfiguration(text, 'countersign.yaml');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('; '));
-  return parsed.configuration.clusters;
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('; '));
+  return parsed.value.configuration.clusters;
 }
 
 export async function openSite({ clusters, aws, now, ...rest }: SiteOptions): Promise<AttestedSite> {

@@ -6,8 +6,8 @@ import { createApplication, entries } from '../../../lib/application.ts';
 
 const file = process.env['COUNTERSIGN_CONFIG'] ?? '';
 const parsed = parseConfiguration(readFileSync(file, 'utf8'), file, { toDeploy: true });
-if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('\n'));
 createApplication({
-  configuration: parsed.configuration,
+  configuration: parsed.value.configuration,
   sources: { root: resolve(import.meta.dirname, '../../..'), entries, sourceMaps: false, emulatedAws: true },
 }).synth();

@@ -57,13 +57,13 @@ interface AssetManifest {
 /** What `cdk synth` writes for this countersign.yaml, with functions that find an emulator by their environment. */
 export function synthesise(configuration: string): Assembly {
   const parsed = parseConfiguration(configuration, 'countersign.yaml', { toDeploy: true });
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join('; '));
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ message }) => message).join('; '));
   const folder = temporaryFolder('assembly');
   try {
     const sources = { root, entries, sourceMaps: false, emulatedAws: true } as const;
-    createApplication({ configuration: parsed.configuration, sources, outdir: folder.path }).synth();
+    createApplication({ configuration: parsed.value.configuration, sources, outdir: folder.path }).synth();
     const read = (name: string): unknown => JSON.parse(readFileSync(join(folder.path, name), 'utf8'));
-    const names = [...parsed.configuration.clusters.keys()].flatMap((name) => [`${name}-state`, name]);
+    const names = [...parsed.value.configuration.clusters.keys()].flatMap((name) => [`${name}-state`, name]);
     const templates = new Map(names.map((name) => [name, read(`${name}.template.json`) as Template]));
     const code = new Map<string, ReadonlyMap<string, Buffer>>();
     let bucket = '';

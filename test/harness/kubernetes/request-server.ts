@@ -3,13 +3,21 @@
  * stand-in (dev/csr-api), lists at a version, and objects that a test writes as it likes. test/contract/request-api.ts
  * holds it, and the real kube-apiserver, to the port.
  */
+import { failure } from '../../../core/outcome/result.ts';
 import { written } from '../../../dev/csr-api/csr-rules.ts';
 import {
   createObjectHistory,
   type Change as ObjectChange,
   type ObjectHistory,
 } from '../../../dev/csr-api/object-history.ts';
-import type { ApiAnswer, ApiRefusal, JsonObject, RequestApi, RequestPage } from '../../../core/ports/kubernetes-api.ts';
+import type {
+  ApiAnswer,
+  ApiProblem,
+  ApiRefusal,
+  JsonObject,
+  RequestApi,
+  RequestPage,
+} from '../../../core/ports/kubernetes-api.ts';
 
 export type Stored = JsonObject & {
   readonly metadata: JsonObject & { readonly name: string; readonly uid: string; readonly resourceVersion: string };
@@ -107,9 +115,9 @@ export function createRequestServer(
       if (old === undefined) return refused('NotFound');
       const updated = written(old, subresource, sent, now());
       if (!updated.ok) return refused(updated.problem.code === 409 ? 'Conflict' : 'Invalid', updated.problem.message);
-      if (updated.object === old) return { ok: true, value: old };
-      if (maxBytes < Infinity && JSON.stringify(updated.object).length > maxBytes) return refused('TooLarge');
-      return { ok: true, value: history.put(updated.object) as Stored };
+      if (updated.value === old) return { ok: true, value: old };
+      if (maxBytes < Infinity && JSON.stringify(updated.value).length > maxBytes) return refused('TooLarge');
+      return { ok: true, value: history.put(updated.value) as Stored };
     },
     createEvent(event) {
       const name = String((event['metadata'] as JsonObject)['name']);
@@ -120,9 +128,6 @@ export function createRequestServer(
   };
 }
 
-export function refused(
-  why: ApiRefusal,
-  message: string = why,
-): { readonly ok: false; readonly why: ApiRefusal; readonly message: string } {
-  return { ok: false, why, message };
+export function refused(why: ApiRefusal, message: string = why): { readonly ok: false; readonly problem: ApiProblem } {
+  return failure({ why, message });
 }

@@ -148,8 +148,8 @@ export async function startAuthenticatorSite({
       }),
       'countersign.yaml',
     );
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-    const cluster = parsed.configuration.clusters.get('demo')!;
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+    const cluster = parsed.value.configuration.clusters.get('demo')!;
     const service = await openSignService({
       clusters: [cluster],
       aws: {

@@ -63,8 +63,8 @@ export async function startApprovalStack(
   };
   try {
     const parsed = parseConfiguration(configuration, 'countersign.yaml');
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-    const service = await openHandlers(parsed.configuration.clusters.get('demo')!);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+    const service = await openHandlers(parsed.value.configuration.clusters.get('demo')!);
     cleanups.push(service.close);
     const calls: string[] = [];
     let held: 'sign' | 'attest' | undefined;
@@ -96,7 +96,7 @@ export async function startApprovalStack(
     const file = join(plane.dir, 'countersign.yaml');
     writeFileSync(file, configuration);
     const identity = await installRelay(plane, approverManifest);
-    const { profiles, approval } = parsed.configuration.clusters.get('demo')!;
+    const { profiles, approval } = parsed.value.configuration.clusters.get('demo')!;
     await grantSigners(plane, identity, [...profiles.keys()], (name) => approval.get(name) === 'approve');
     const kubeconfig = identity.kubeconfig();
 

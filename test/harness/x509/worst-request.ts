@@ -49,8 +49,8 @@ export function worstCluster(): ClusterConfiguration {
     },
   };
   const parsed = parseConfiguration(JSON.stringify(file), 'worst.json');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path} ${message}`).join('\n'));
-  const cluster = parsed.configuration.clusters.get('demo');
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path} ${message}`).join('\n'));
+  const cluster = parsed.value.configuration.clusters.get('demo');
   if (cluster === undefined) throw new Error('no such cluster');
   return cluster;
 }

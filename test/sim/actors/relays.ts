@@ -1,6 +1,7 @@
 /** Two replicas of the relay, which die, are replaced and stopped, and the lease between them. */
+import { failure } from '../../../core/outcome/result.ts';
 import { maxRelayedBytes } from '../../../core/kubernetes/certificate-signing-request.ts';
-import type { ApiAnswer, JsonObject } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiAnswer, ApiProblem, JsonObject } from '../../../core/ports/kubernetes-api.ts';
 import type { SigningEndpoint } from '../../../core/ports/signing-endpoint.ts';
 import type { KubernetesLease } from '../../../adapters/kubernetes/api.ts';
 import type { RelayOptions } from '../../../lambdas/watch-relay/settings/options.ts';
@@ -84,8 +85,8 @@ export function startRelays({ runtime, requests, connect, scenario, options }: R
 function createLease(runtime: Runtime) {
   let lease: JsonObject | undefined;
   let version = 0;
-  const conflict = { ok: false, why: 'Conflict', message: '' } as const;
-  const missing = { ok: false, why: 'NotFound', message: '' } as const;
+  const conflict = failure<ApiProblem>({ why: 'Conflict', message: '' });
+  const missing = failure<ApiProblem>({ why: 'NotFound', message: '' });
 
   function store(spec: unknown): ApiAnswer<JsonObject> {
     version += 1;
@@ -100,7 +101,7 @@ function createLease(runtime: Runtime) {
           ...asked,
           port: 'lease',
           about: '',
-          told: (answer) => (answer.ok ? 'ok' : answer.why),
+          told: (answer) => (answer.ok ? 'ok' : answer.problem.why),
         });
       return {
         get: (signal) =>

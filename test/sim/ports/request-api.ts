@@ -55,14 +55,14 @@ export function createRequests(
     runtime.count('trouble: the past is compacted');
     server.compact(change.version - runtime.random.below(3));
   });
-  if (!first.ok) throw new Error(first.message);
+  if (!first.ok) throw new Error(first.problem.message);
 
   function write(sent: JsonObject, subresource: 'status' | 'approval', writer: Process): ApiAnswer<JsonObject> {
     const before = server.find((sent as Stored).metadata.name);
     const answer = server.write(sent, subresource);
     if (before === undefined) return answer;
     if (!answer.ok) {
-      if (answer.why === 'TooLarge') {
+      if (answer.problem.why === 'TooLarge') {
         runtime.count('step: padded: does not fit');
         events.tooLarge(before, writer);
       }
@@ -106,7 +106,7 @@ export function createRequests(
         };
         const act = forbidden ? refuse : asked.act;
         return call(runtime, process, {
-          told: (answer) => (answer.ok ? 'ok' : answer.why),
+          told: (answer) => (answer.ok ? 'ok' : answer.problem.why),
           ...asked,
           port: 'api',
           act,
@@ -119,7 +119,7 @@ export function createRequests(
             about: short(query.signerName),
             act: () => list(query),
             told: (answer) =>
-              answer.ok ? `${answer.value.items.length} as of ${answer.value.resourceVersion}` : answer.why,
+              answer.ok ? `${answer.value.items.length} as of ${answer.value.resourceVersion}` : answer.problem.why,
             signal,
           }),
         watch: async (query, signal) => {
@@ -158,7 +158,7 @@ export function createRequests(
               events.reviewed(process, question, value);
               return { ok: true, value };
             },
-            told: (answer) => (answer.ok ? (answer.value ? 'yes' : 'no') : answer.why),
+            told: (answer) => (answer.ok ? (answer.value ? 'yes' : 'no') : answer.problem.why),
             signal,
           }),
         createEvent: (event, signal) =>

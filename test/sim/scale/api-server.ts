@@ -1,6 +1,7 @@
 /** The API server of one cluster as the relay meets it: latency, priority and fairness, and one watch that tells all. */
+import { failure } from '../../../core/outcome/result.ts';
 import { ThrottledError } from '../../../core/ports/errors.ts';
-import type { ApiAnswer, JsonObject, RequestApi, WatchEvent } from '../../../core/ports/kubernetes-api.ts';
+import type { ApiAnswer, ApiProblem, JsonObject, RequestApi, WatchEvent } from '../../../core/ports/kubernetes-api.ts';
 import type { Account, World } from './aws/account.ts';
 import { apiServer } from './numbers.ts';
 
@@ -71,7 +72,7 @@ export function createApiServer({ timeline }: World, account: Account): ApiServe
     return answer;
   }
 
-  const missing = { ok: false, why: 'NotFound', message: '' } as const;
+  const missing = failure<ApiProblem>({ why: 'NotFound', message: '' });
   function end(name: string, how: 'issued' | 'denied'): void {
     objects.delete(name); // for nobody here reads it again
     owners.get(name)?.(how);

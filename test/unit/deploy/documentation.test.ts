@@ -14,7 +14,7 @@ test.each(['deploy.md', 'eks.md'])('the countersign.yaml of %s can be deployed',
   const files = blocks(page, 'yaml').filter((block) => block.startsWith('version: 1'));
   expect(files).toHaveLength(1);
   const parsed = parseConfiguration(files[0]!, page, { toDeploy: true });
-  expect(parsed.ok ? [] : parsed.problems).toEqual([]);
+  expect(parsed.ok ? [] : parsed.problem).toEqual([]);
 });
 
 test('every YAML block is YAML', () => {
@@ -33,7 +33,7 @@ clusters:
     aws: { account: '999900001111', region: eu-central-1 }
 ${access.replace(/jwks: .*/, '')}`;
   const parsed = parseConfiguration(cluster, 'page', { toDeploy: true });
-  expect(parsed.ok ? [] : parsed.problems).toEqual([]);
+  expect(parsed.ok ? [] : parsed.problem).toEqual([]);
 });
 
 test('the months in the cost table follow from its prices', () => {

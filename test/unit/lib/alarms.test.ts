@@ -199,7 +199,7 @@ test('what the ca function writes when there is no CA', async () => {
 test('finding 2: a refused caller is counted by name, from both functions, and the alarm has a contributor for each', () => {
   const [answer, more] = refuseCaller(
     {
-      ok: false,
+      kind: 'refused',
       caller: 'arn:aws:sts::111122223333:assumed-role/deployer/alice',
       principal: 'arn:aws:sts::111122223333:assumed-role/deployer',
     },

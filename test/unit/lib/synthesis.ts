@@ -37,8 +37,8 @@ export interface Template {
 
 export function configuration(yaml: string): Configuration {
   const parsed = parseConfiguration(yaml, 'countersign.yaml', { toDeploy: true });
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
-  return parsed.configuration;
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+  return parsed.value.configuration;
 }
 
 export interface Synthesis {

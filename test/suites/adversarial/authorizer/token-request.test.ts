@@ -79,8 +79,8 @@ describe.skipIf(skip)('tokens of a real API server', () => {
       },
     };
     const parsed = parseConfiguration(JSON.stringify(file), 'countersign.yaml');
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-    return { cluster: 'prod', jwt: parsed.configuration.deployments.get('prod')!.access.jwt! };
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+    return { cluster: 'prod', jwt: parsed.value.configuration.deployments.get('prod')!.access.jwt! };
   }
 
   async function ask(token: string, access: BundledAccess, { at = Date.now(), cluster = 'prod' } = {}) {

@@ -28,7 +28,7 @@ clusters:
   'countersign.yaml',
 );
 if (!parsed.ok) throw new Error('the configuration of this test is wrong');
-const cluster = parsed.configuration.clusters.get('prod')!;
+const cluster = parsed.value.configuration.clusters.get('prod')!;
 const { files } = bundle({
   root: join(import.meta.dirname, '../../../..'),
   entry: 'lambdas/ca/index.ts',

@@ -37,8 +37,8 @@ function clusterOf(ca: string): ClusterConfiguration {
     `{version: 1, clusters: {prod: {cas: {ca: ${ca}}, profiles: {kubernetes.io/kube-apiserver-client-kubelet: {}}}}}`,
     'countersign.yaml',
   );
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join('; '));
-  return parsed.configuration.clusters.get('prod')!;
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ message }) => message).join('; '));
+  return parsed.value.configuration.clusters.get('prod')!;
 }
 
 describeOnEmulators((_, emulator) => {

@@ -38,8 +38,8 @@ function rules() {
     .replace(/^ {4}attestation:$/m, `    attestation:\n      audience: ${audience}`);
   const text = `version: 1\nclusters:\n  prod:\n    cas: { ca: { subject: { commonName: prod } } }\n${cluster}`;
   const parsed = parseConfiguration(text, 'aws.md');
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  return parsed.configuration.clusters.get('prod')!.attestation!;
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+  return parsed.value.configuration.clusters.get('prod')!.attestation!;
 }
 
 test.skipIf(skip).each(Object.entries(scripts))(

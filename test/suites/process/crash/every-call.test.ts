@@ -89,15 +89,15 @@ function plant(
   if (!created.ok) throw new Error(created.problem.message);
   const conditions = [{ type: decision, status: 'True', reason: 'Test', message: '' }];
   const decided =
-    decision === undefined ? created : store.update(name, 'approval', { ...created.object, status: { conditions } });
+    decision === undefined ? created : store.update(name, 'approval', { ...created.value, status: { conditions } });
   if (!decided.ok) throw new Error(decided.problem.message);
-  return { name, uid: metadataOf(decided.object).uid };
+  return { name, uid: metadataOf(decided.value).uid };
 }
 
 function read(world: World, name: string): JsonObject {
   const stored = world.api.store.get(name);
   if (!stored.ok) throw new Error(stored.problem.message);
-  return stored.object;
+  return stored.value;
 }
 
 function certificateOf(object: JsonObject): Buffer {

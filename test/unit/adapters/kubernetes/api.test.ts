@@ -156,8 +156,7 @@ describe('an answer with status', () => {
     handler = json(code, status(code));
     expect(await connect().requests.get('r', never)).toEqual({
       ok: false,
-      why,
-      message: `HTTP ${code}: message of ${code}`,
+      problem: { why, message: `HTTP ${code}: message of ${code}` },
     });
     expect(seen).toHaveLength(1); // nothing is tried twice
   });
@@ -177,20 +176,23 @@ describe('an answer with status', () => {
     handler = json(500, status(500, { message }));
     const object = { metadata: { name: 'r', uid: 'u', resourceVersion: '1' } };
     for (const method of ['updateStatus', 'updateApproval'] as const)
-      expect(await connect().requests[method](object, never)).toMatchObject({ ok: false, why: 'TooLarge' });
+      expect(await connect().requests[method](object, never)).toMatchObject({
+        ok: false,
+        problem: { why: 'TooLarge' },
+      });
   });
 
   test('finding 21: a name that no URL can carry is the value TooLarge, without a call', async () => {
     const { requests } = connect();
     for (const name of ['n'.repeat(4_097), '\u0001'.repeat(1_366), '\ud800']) {
       const object = { metadata: { name, uid: 'u', resourceVersion: '1' } };
-      expect(await requests.get(name, never)).toMatchObject({ ok: false, why: 'TooLarge' });
-      expect(await requests.updateStatus(object, never)).toMatchObject({ ok: false, why: 'TooLarge' });
+      expect(await requests.get(name, never)).toMatchObject({ ok: false, problem: { why: 'TooLarge' } });
+      expect(await requests.updateStatus(object, never)).toMatchObject({ ok: false, problem: { why: 'TooLarge' } });
     }
     expect(seen).toEqual([]);
     handler = json(404, status(404));
     for (const name of ['n'.repeat(4_096), '\u0001'.repeat(1_365)])
-      expect(await requests.get(name, never)).toMatchObject({ ok: false, why: 'NotFound' });
+      expect(await requests.get(name, never)).toMatchObject({ ok: false, problem: { why: 'NotFound' } });
   });
 
   test('429 is thrown as throttling', async () => {
@@ -201,7 +203,7 @@ describe('an answer with status', () => {
   test('504 with a resourceVersion from the future is Expired', async () => {
     handler = json(504, status(504, { details: { causes: [{ reason: 'ResourceVersionTooLarge' }] } }));
     const query = { signerName: 's', resourceVersion: '99', timeoutSeconds: 60 };
-    expect(await connect().requests.watch(query, never)).toMatchObject({ ok: false, why: 'Expired' });
+    expect(await connect().requests.watch(query, never)).toMatchObject({ ok: false, problem: { why: 'Expired' } });
   });
 
   test.each(['', '<html>', '[1]', '"x"', '{"a":'])('200 and the body %j is thrown', async (body) => {
@@ -230,7 +232,7 @@ describe('writes', () => {
       const object = { ...csr, metadata: { ...csr.metadata, [field]: undefined } };
       const { requests } = connect();
       for (const method of ['updateStatus', 'updateApproval'] as const)
-        expect(await requests[method](object, never)).toMatchObject({ ok: false, why: 'Invalid' });
+        expect(await requests[method](object, never)).toMatchObject({ ok: false, problem: { why: 'Invalid' } });
       expect(seen).toEqual([]);
     },
   );
@@ -274,7 +276,7 @@ describe('writes', () => {
       handler = json(201, { status: { allowed: false, denied: true, reason: 'so' } });
       expect(await requests.reviewAccess(question, never)).toEqual({ ok: true, value: false });
       handler = json(403, status(403));
-      expect(await requests.reviewAccess(question, never)).toMatchObject({ ok: false, why: 'Forbidden' });
+      expect(await requests.reviewAccess(question, never)).toMatchObject({ ok: false, problem: { why: 'Forbidden' } });
       for (const body of [{}, { status: {} }, { status: { allowed: 'true' } }, { status: [true] }]) {
         handler = json(201, body);
         await expect(requests.reviewAccess(question, never)).rejects.toThrow('without an answer');
@@ -321,7 +323,7 @@ describe('watch', () => {
 
   async function start(api: KubernetesApi, signal = never) {
     const answer = await api.requests.watch(query, signal);
-    if (!answer.ok) throw new Error(answer.why);
+    if (!answer.ok) throw new Error(answer.problem.why);
     return answer.value[Symbol.asyncIterator]();
   }
 
@@ -384,7 +386,7 @@ describe('watch', () => {
 
   test('a refusal is a value', async () => {
     handler = json(410, status(410));
-    expect(await connect().requests.watch(query, never)).toMatchObject({ ok: false, why: 'Expired' });
+    expect(await connect().requests.watch(query, never)).toMatchObject({ ok: false, problem: { why: 'Expired' } });
   });
 });
 
@@ -570,7 +572,7 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
     };
     writeFileSync(countFile, '');
     for (let i = 0; i < 3; i += 1)
-      expect(await api.requests.get('r', never)).toMatchObject({ ok: false, why: 'Unauthorized' });
+      expect(await api.requests.get('r', never)).toMatchObject({ ok: false, problem: { why: 'Unauthorized' } });
     writeFileSync(tokenFile, 'two');
     await expect
       .poll(() => api.requests.get('r', never), { timeout: 10_000, interval: 250 })

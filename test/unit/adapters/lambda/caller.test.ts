@@ -15,24 +15,24 @@ const decide = (authorizer: unknown, context: LambdaContext | undefined = contex
 describe('finding 2: the caller of a deployed function', () => {
   test('is the caller role, whatever its session is called', () => {
     for (const session of ['countersign-relay-0', 'eks-shop-relay-6f3b', 'i-0123456789abcdef0', 'a@b.example', 'xy'])
-      expect(decide(iamAuthorizer(sessionArn(role, undefined, session)))).toEqual({ ok: true });
+      expect(decide(iamAuthorizer(sessionArn(role, undefined, session)))).toEqual({ kind: 'allowed' });
   });
 
   test('is the caller role with the other blocks left empty', () => {
     const authorizer = { ...iamAuthorizer(sessionArn(role)), lambda: null, jwt: null };
-    expect(decide(authorizer)).toEqual({ ok: true });
-    expect(decide({ ...tokenAuthorizer(subject), iam: null })).toEqual({ ok: true });
-    expect(decide({ iam: null, lambda: null, jwt: null })).toMatchObject({ ok: false });
+    expect(decide(authorizer)).toEqual({ kind: 'allowed' });
+    expect(decide({ ...tokenAuthorizer(subject), iam: null })).toEqual({ kind: 'allowed' });
+    expect(decide({ iam: null, lambda: null, jwt: null })).toMatchObject({ kind: 'refused' });
   });
 
   test('is the caller role in the partition of the function', () => {
     const arn = sessionArn(role).replace('arn:aws:', 'arn:aws-us-gov:');
-    expect(decide(iamAuthorizer(arn), contextIn(undefined, 'aws-us-gov'))).toEqual({ ok: true });
-    expect(decide(iamAuthorizer(arn))).toMatchObject({ ok: false });
+    expect(decide(iamAuthorizer(arn), contextIn(undefined, 'aws-us-gov'))).toEqual({ kind: 'allowed' });
+    expect(decide(iamAuthorizer(arn))).toMatchObject({ kind: 'refused' });
   });
 
   test('is a service account whose token the authorizer of this cluster accepted', () => {
-    expect(decide(tokenAuthorizer(subject))).toEqual({ ok: true });
+    expect(decide(tokenAuthorizer(subject))).toEqual({ kind: 'allowed' });
   });
 
   test.each<[string, unknown, string]>([
@@ -70,30 +70,30 @@ describe('finding 2: the caller of a deployed function', () => {
     ['a subject list', { lambda: { cluster: 'demo', subject: [subject] } }, 'unnamed'],
   ])('is not %s', (_, authorizer, named) => {
     const decision = decide(authorizer);
-    expect(decision).toMatchObject({ ok: false });
-    if (!decision.ok) expect(decision.principal).toContain(named);
+    expect(decision).toMatchObject({ kind: 'refused' });
+    if (decision.kind === 'refused') expect(decision.principal).toContain(named);
   });
 
   test('is nobody where Lambda does not say which account the function is in', () => {
     const authorizer = iamAuthorizer(sessionArn(role));
-    expect(both(calledBy(event, authorizer), undefined)).toMatchObject({ ok: false });
-    expect(decide(authorizer, { invokedFunctionArn: 'countersign-demo-sign' })).toMatchObject({ ok: false });
+    expect(both(calledBy(event, authorizer), undefined)).toMatchObject({ kind: 'refused' });
+    expect(decide(authorizer, { invokedFunctionArn: 'countersign-demo-sign' })).toMatchObject({ kind: 'refused' });
   });
 
   test('comes only by the ways that access has', () => {
     const byRole = checkCaller({ cluster: 'demo', role });
-    expect(decide(iamAuthorizer(sessionArn(role)), contextIn(), byRole)).toEqual({ ok: true });
-    expect(decide(tokenAuthorizer(subject), contextIn(), byRole)).toMatchObject({ ok: false });
+    expect(decide(iamAuthorizer(sessionArn(role)), contextIn(), byRole)).toEqual({ kind: 'allowed' });
+    expect(decide(tokenAuthorizer(subject), contextIn(), byRole)).toMatchObject({ kind: 'refused' });
     const byToken = checkCaller({ cluster: 'demo', subjects: [subject] });
-    expect(decide(tokenAuthorizer(subject), contextIn(), byToken)).toEqual({ ok: true });
-    expect(decide(iamAuthorizer(sessionArn(role)), contextIn(), byToken)).toMatchObject({ ok: false });
-    expect(decide(iamAuthorizer(sessionArn('undefined')), contextIn(), byToken)).toMatchObject({ ok: false });
+    expect(decide(tokenAuthorizer(subject), contextIn(), byToken)).toEqual({ kind: 'allowed' });
+    expect(decide(iamAuthorizer(sessionArn(role)), contextIn(), byToken)).toMatchObject({ kind: 'refused' });
+    expect(decide(iamAuthorizer(sessionArn('undefined')), contextIn(), byToken)).toMatchObject({ kind: 'refused' });
   });
 
   test('is named in full for the log, and without the session for the metric', () => {
     const session = 'alice@example.com';
     expect(decide(iamAuthorizer(sessionArn('deployer', undefined, session)))).toEqual({
-      ok: false,
+      kind: 'refused',
       caller: `arn:aws:sts::111122223333:assumed-role/deployer/${session}`,
       principal: 'arn:aws:sts::111122223333:assumed-role/deployer',
     });
@@ -106,8 +106,8 @@ describe('finding 2: the caller of a deployed function', () => {
       'x'.repeat(10_000),
       `arn:aws:sts::111122223333:assumed-role/${'x'.repeat(10_000)}/y`,
     ])
-      expect(decide(iamAuthorizer(forged))).toMatchObject({ ok: false, caller: 'unnamed', principal: 'unnamed' });
+      expect(decide(iamAuthorizer(forged))).toMatchObject({ kind: 'refused', caller: 'unnamed', principal: 'unnamed' });
     const long = decide(iamAuthorizer(sessionArn('a'.repeat(300))));
-    expect(long.ok ? 0 : long.caller.length).toBe(256);
+    expect(long.kind === 'allowed' ? 0 : long.caller.length).toBe(256);
   });
 });

@@ -101,8 +101,8 @@ clusters:
 `,
   'countersign.yaml',
 );
-if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-const cluster = parsed.configuration.clusters.get('demo')!;
+if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+const cluster = parsed.value.configuration.clusters.get('demo')!;
 const jwt = {
   issuer: 'https://issuer.example.com',
   audience: 'countersign',

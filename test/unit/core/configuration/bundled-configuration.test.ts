@@ -16,7 +16,7 @@ function configuration(file: string): Configuration {
   const path = join(import.meta.dirname, '../../../../examples', file);
   const parsed = parseConfiguration(readFileSync(path, 'utf8'), path);
   if (!parsed.ok) throw new Error('the example is wrong');
-  return parsed.configuration;
+  return parsed.value.configuration;
 }
 
 const { clusters, deployments } = configuration('countersign.yaml');

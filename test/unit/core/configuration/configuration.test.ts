@@ -24,19 +24,19 @@ const web = `{usages: {allowed: [server auth]}, sans: {dns: ['*.example.com']}}`
 function problems(text: string): string[] {
   const parsed = parseConfiguration(text, 'countersign.yaml');
   if (parsed.ok) throw new Error('expected problems');
-  return parsed.problems.map(({ line, column, path, message }) => `${line}:${column} ${path}: ${message}`);
+  return parsed.problem.map(({ line, column, path, message }) => `${line}:${column} ${path}: ${message}`);
 }
 
 function warnings(text: string): string[] {
   const parsed = parseConfiguration(text, 'countersign.yaml');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join());
-  return parsed.warnings.map(({ line, path }) => `${line} ${path}`);
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ message }) => message).join());
+  return parsed.value.warnings.map(({ line, path }) => `${line} ${path}`);
 }
 
 function cluster(text: string, name = 'demo'): ClusterConfiguration {
   const parsed = parseConfiguration(text, 'countersign.yaml');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
-  const found = parsed.configuration.clusters.get(name);
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+  const found = parsed.value.configuration.clusters.get(name);
   if (found === undefined) throw new Error(`no cluster ${name}`);
   return found;
 }

@@ -26,7 +26,7 @@ clusters:
     profiles: {k8s.example.com/web: ${profile}}`,
     'countersign.yaml',
   );
-  const cluster = parsed.ok ? parsed.configuration.clusters.get('prod') : undefined;
+  const cluster = parsed.ok ? parsed.value.configuration.clusters.get('prod') : undefined;
   if (cluster === undefined) throw new Error(JSON.stringify(parsed));
   return cluster;
 }
@@ -119,7 +119,7 @@ describe('the document follows the profile', () => {
 describe('of signers with attestation', () => {
   const file = join(import.meta.dirname, '../../../../examples/attestation.yaml');
   const parsed = parseConfiguration(readFileSync(file, 'utf8'), file);
-  const clusters = parsed.ok ? parsed.configuration.clusters : new Map<string, ClusterConfiguration>();
+  const clusters = parsed.ok ? parsed.value.configuration.clusters : new Map<string, ClusterConfiguration>();
   const chapter = (cluster: string, signer: string): string =>
     signerDocuments(clusters.get(cluster) ?? defaultCluster('none', { maxTtlSeconds: 60 }))
       .split(/^## /m)

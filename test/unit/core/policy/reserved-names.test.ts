@@ -29,14 +29,14 @@ function told(text: string): { problems: string[]; warnings: string[] } {
   const said = (list: readonly { path: string; message: string }[]): string[] =>
     list.map(({ path, message }) => `${path.replace('clusters.demo.', '')}: ${message}`);
   return parsed.ok
-    ? { problems: [], warnings: said(parsed.warnings) }
-    : { problems: said(parsed.problems), warnings: [] };
+    ? { problems: [], warnings: said(parsed.value.warnings) }
+    : { problems: said(parsed.problem), warnings: [] };
 }
 
 function profileOf(signer: string, profile: string, more = ''): Profile {
   const parsed = parseConfiguration(fileOf(`${signer}: ${profile}`, more), 'countersign.yaml');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
-  const found = parsed.configuration.clusters.get('demo')?.profiles.get(signer);
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+  const found = parsed.value.configuration.clusters.get('demo')?.profiles.get(signer);
   if (found === undefined) throw new Error(`no profile ${signer}`);
   return found;
 }

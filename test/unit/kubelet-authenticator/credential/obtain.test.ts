@@ -113,9 +113,10 @@ async function ask(patience = 60_000): Promise<Progress> {
       dependencies: { now: () => now, log: (line) => void logged.push(line) },
       connect: (_place, login) => ({
         async create(object) {
-          if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
+          if (distrusted && login.as === 'node')
+            return { ok: false, problem: { why: 'Unauthorized', message: 'Unauthorized' } };
           const { metadata, spec } = object as { metadata: { name: string }; spec: Stored['spec'] };
-          if (objects.has(metadata.name)) return { ok: false, why: 'Conflict', message: 'exists' };
+          if (objects.has(metadata.name)) return { ok: false, problem: { why: 'Conflict', message: 'exists' } };
           const stored = {
             name: metadata.name,
             spec: { ...spec, username: login.username ?? '' },
@@ -128,9 +129,10 @@ async function ask(patience = 60_000): Promise<Progress> {
           return objectOf(stored);
         },
         async get(name) {
-          if (distrusted && login.as === 'node') return { ok: false, why: 'Unauthorized', message: 'Unauthorized' };
+          if (distrusted && login.as === 'node')
+            return { ok: false, problem: { why: 'Unauthorized', message: 'Unauthorized' } };
           const stored = objects.get(name);
-          return stored === undefined ? { ok: false, why: 'NotFound', message: 'none' } : objectOf(stored);
+          return stored === undefined ? { ok: false, problem: { why: 'NotFound', message: 'none' } } : objectOf(stored);
         },
         async change() {
           now += 1_000;

@@ -99,8 +99,8 @@ describe('the renewal moment', () => {
     const yaml =
       'version: 1\nclusters: { c: { cas: { ca: { subject: { commonName: c } } }, profiles: { kubernetes.io/kube-apiserver-client-kubelet: {} } } }';
     const parsed = parseConfiguration(yaml, 'countersign.yaml');
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-    const [profile] = parsed.configuration.clusters.get('c')!.profiles.values();
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+    const [profile] = parsed.value.configuration.clusters.get('c')!.profiles.values();
     expect(0.2 * profile!.maxTtlSeconds * 1_000).toBeGreaterThanOrEqual(72 * hour);
   });
 });

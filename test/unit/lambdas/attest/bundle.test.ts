@@ -31,8 +31,8 @@ clusters:
         nodeName: [privateDnsName]
 `;
 const parsed = parseConfiguration(yaml, 'countersign.yaml');
-if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-const cluster = parsed.configuration.clusters.get('demo')!;
+if (!parsed.ok) throw new Error(JSON.stringify(parsed.problem));
+const cluster = parsed.value.configuration.clusters.get('demo')!;
 const certificates = Object.fromEntries(
   [...readRegionCertificates(cluster.attestation!.aws!)].map(([region, ders]) => [
     region,

@@ -242,7 +242,7 @@ describe('of real evidence the log tells names and codes', () => {
 
 function clusterOf(yaml: string) {
   const parsed = parseConfiguration(yaml, 'countersign.yaml');
-  const found = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  const found = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
   if (found === undefined) throw new Error(JSON.stringify(parsed));
   return found;
 }

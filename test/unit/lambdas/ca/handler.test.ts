@@ -24,7 +24,7 @@ clusters:
   'countersign.yaml',
 );
 if (!parsed.ok) throw new Error('the configuration of this test is wrong');
-const { cas } = parsed.configuration.clusters.get('prod')!;
+const { cas } = parsed.value.configuration.clusters.get('prod')!;
 const now = Date.parse('2026-06-01T12:00:00Z');
 
 /** A table and keys that outlive the function. */

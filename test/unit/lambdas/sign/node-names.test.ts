@@ -32,7 +32,9 @@ clusters:
 `;
 
 const parsed = parseConfiguration(text, 'countersign.yaml');
-const cluster: ClusterConfiguration | undefined = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+const cluster: ClusterConfiguration | undefined = parsed.ok
+  ? parsed.value.configuration.clusters.get('demo')
+  : undefined;
 if (cluster === undefined) throw new Error(JSON.stringify(parsed));
 
 let stack: Stack;

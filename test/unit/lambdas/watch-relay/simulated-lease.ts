@@ -40,16 +40,16 @@ export function createSimulatedLease(clock: VirtualClock) {
           signal.addEventListener('abort', aborted, { once: true });
         });
         if (planned === 'before') throw new Error('connection lost');
-        if (planned === 'Forbidden') return { ok: false, why: 'Forbidden', message: '' };
+        if (planned === 'Forbidden') return { ok: false, problem: { why: 'Forbidden', message: '' } };
         const answer = act();
         if (planned === 'after') throw new Error('connection lost');
         return answer;
       }
-      const conflict: ApiAnswer<JsonObject> = { ok: false, why: 'Conflict', message: '' };
+      const conflict: ApiAnswer<JsonObject> = { ok: false, problem: { why: 'Conflict', message: '' } };
       return {
         get: (signal) =>
           arrive(signal, () =>
-            lease === undefined ? { ok: false, why: 'NotFound', message: '' } : { ok: true, value: lease },
+            lease === undefined ? { ok: false, problem: { why: 'NotFound', message: '' } } : { ok: true, value: lease },
           ),
         create: (spec, signal) =>
           arrive(signal, () => (lease === undefined ? { ok: true, value: store(spec) } : conflict)),
@@ -57,7 +57,7 @@ export function createSimulatedLease(clock: VirtualClock) {
           arrive(signal, () => {
             const { resourceVersion } = changed['metadata'] as JsonObject;
             const current = (lease?.['metadata'] as JsonObject | undefined)?.['resourceVersion'];
-            if (current === undefined) return { ok: false, why: 'NotFound', message: '' };
+            if (current === undefined) return { ok: false, problem: { why: 'NotFound', message: '' } };
             return current === resourceVersion ? { ok: true, value: store(changed['spec']) } : conflict;
           }),
       };

@@ -52,13 +52,13 @@ function told(text: string): { problems: string[]; warnings: string[] } {
   const line = ({ line: at, path, message }: { line: number; path: string; message: string }): string =>
     `${at} ${path}: ${message}`;
   return parsed.ok
-    ? { problems: [], warnings: parsed.warnings.map(line) }
-    : { problems: parsed.problems.map(line), warnings: [] };
+    ? { problems: [], warnings: parsed.value.warnings.map(line) }
+    : { problems: parsed.problem.map(line), warnings: [] };
 }
 
 function cluster(text: string): ClusterConfiguration {
   const parsed = parseConfiguration(text, 'countersign.yaml');
-  const found = parsed.ok ? parsed.configuration.clusters.get('demo') : undefined;
+  const found = parsed.ok ? parsed.value.configuration.clusters.get('demo') : undefined;
   if (found === undefined) throw new Error(told(text).problems.join('\n'));
   return found;
 }

@@ -38,8 +38,8 @@ function validate(iam: object, aws: object | undefined = {}): Said {
   const told = (problems: readonly { readonly path: string; readonly message: string }[]): string[] =>
     problems.filter(({ path }) => path.includes('.access.')).map(({ path, message }) => `${path}: ${message}`);
   return parsed.ok
-    ? { errors: [], warnings: told(parsed.warnings) }
-    : { errors: parsed.problems.map(({ path, message }) => `${path}: ${message}`), warnings: [] };
+    ? { errors: [], warnings: told(parsed.value.warnings) }
+    : { errors: parsed.problem.map(({ path, message }) => `${path}: ${message}`), warnings: [] };
 }
 
 const inProfiles = (...instanceProfiles: readonly string[]) => ({ instanceProfiles });

@@ -23,21 +23,21 @@ const parse = (text: string): ParsedConfiguration => parseConfiguration(text, 'c
 
 function deployment(text: string, options?: Parameters<typeof file>[1]): DeploymentConfiguration {
   const parsed = parse(file(text, options));
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
-  const found = parsed.configuration.deployments.get(options?.name ?? 'demo');
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ path, message }) => `${path}: ${message}`).join('\n'));
+  const found = parsed.value.configuration.deployments.get(options?.name ?? 'demo');
   if (found === undefined) throw new Error('no deployment');
   return found;
 }
 
 function problems(text: string): string[] {
   const parsed = parse(text);
-  return parsed.ok ? [] : parsed.problems.map(({ line, path, message }) => `${line} ${path}: ${message}`);
+  return parsed.ok ? [] : parsed.problem.map(({ line, path, message }) => `${line} ${path}: ${message}`);
 }
 
 function warnings(text: string): string[] {
   const parsed = parse(text);
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join());
-  return parsed.warnings.map(({ line, path, message }) => `${line} ${path}: ${message}`);
+  if (!parsed.ok) throw new Error(parsed.problem.map(({ message }) => message).join());
+  return parsed.value.warnings.map(({ line, path, message }) => `${line} ${path}: ${message}`);
 }
 
 const key = '{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}';

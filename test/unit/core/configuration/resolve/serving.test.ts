@@ -24,9 +24,9 @@ function parsed(
     ...more,
   ].join('\n');
   const result = parseConfiguration(text, 'countersign.yaml');
-  if (!result.ok) return { problems: result.problems, warnings: [] };
-  const cluster = result.configuration.clusters.get('demo');
-  return { problems: [], warnings: result.warnings, ...(cluster === undefined ? {} : { cluster }) };
+  if (!result.ok) return { problems: result.problem, warnings: [] };
+  const cluster = result.value.configuration.clusters.get('demo');
+  return { problems: [], warnings: result.value.warnings, ...(cluster === undefined ? {} : { cluster }) };
 }
 
 const texts = (problems: readonly Problem[]): readonly string[] =>

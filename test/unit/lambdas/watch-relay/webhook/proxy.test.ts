@@ -15,7 +15,7 @@ type Api = (name: string) => ApiAnswer<JsonObject> | Error;
 const has =
   (found: JsonObject): Api =>
   (name) =>
-    name === 'r' ? { ok: true, value: found } : { ok: false, why: 'NotFound', message: 'HTTP 404' };
+    name === 'r' ? { ok: true, value: found } : { ok: false, problem: { why: 'NotFound', message: 'HTTP 404' } };
 
 /** What one call comes to, and what reached whom. */
 async function post(
@@ -93,7 +93,7 @@ test('the stored object goes to the endpoint, the posted one comes back with the
 
 test('finding 18: a stored object that is oversized is refused without asking anybody, and is no error', async () => {
   const large = { ...stored, metadata: { ...made.metadata, labels: { padding: 'x'.repeat(200_000) } } };
-  const tooLargeToRead: Api = () => ({ ok: false, why: 'TooLarge', message: 'the answer is too large' });
+  const tooLargeToRead: Api = () => ({ ok: false, problem: { why: 'TooLarge', message: 'the answer is too large' } });
   for (const api of [has(large), tooLargeToRead]) {
     const { answer, json, forwarded, logged } = await post(stored, { api });
     expect([answer, forwarded, logged]).toEqual(['413 refused', [], []]);
@@ -206,8 +206,8 @@ describe('what the API server or the endpoint say', () => {
   });
 
   test.each<[string, ReturnType<Api>, string]>([
-    ['forbidden', { ok: false, why: 'Forbidden', message: 'HTTP 403' }, 'error'],
-    ['unauthorized', { ok: false, why: 'Unauthorized', message: 'HTTP 401' }, 'error'],
+    ['forbidden', { ok: false, problem: { why: 'Forbidden', message: 'HTTP 403' } }, 'error'],
+    ['unauthorized', { ok: false, problem: { why: 'Unauthorized', message: 'HTTP 401' } }, 'error'],
     ['throttled', new ThrottledError('HTTP 429'), 'warn'],
     ['away', new Error('ECONNREFUSED'), 'warn'],
   ])('the API server: %s', async (_, said, level) => {
