@@ -34,7 +34,7 @@ const mutants: readonly (readonly [breaks: string, file: string, find: string, i
   [
     'a signature by any key',
     'token.ts',
-    'return { reason: reasonOf(error) };',
+    'return failure({ reason: reasonOf(error) });',
     'return checkClaims(token, JSON.parse(segment(token, 1)), access);',
   ],
   ['private keys in the set', 'key-source.ts', "['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']", "['k']"],
