@@ -95,8 +95,8 @@ export function startApiServer(
     const admin = createApiClient({ url, caPem, login: adminLogin });
     const ready = async () => {
       try {
-        // /readyz covers the RBAC bootstrap, but not the namespace that bootstrap tokens and leases live in.
-        for (const path of ['/readyz', '/api/v1/namespaces/kube-system']) {
+        // /readyz covers the RBAC bootstrap, but not the namespaces. The server creates `default` last.
+        for (const path of ['/readyz', '/api/v1/namespaces/kube-system', '/api/v1/namespaces/default']) {
           await waitUntilReady(server, async () => (await admin.request(path)).status === 200);
         }
       } finally {

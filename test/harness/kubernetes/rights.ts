@@ -8,6 +8,8 @@ export interface Right {
   readonly subresource?: string;
   /** Of the object; all of them without. */
   readonly name?: string;
+  /** All of them without. */
+  readonly namespace?: string;
 }
 
 interface Subject {
@@ -28,7 +30,11 @@ export function untilGranted(plane: ControlPlane, subject: Subject, right: Right
   return eventually(() => isAllowed(plane, subject, right), `${subject.user} may ${right.verb} ${right.resource}`);
 }
 
-async function isAllowed({ admin }: ControlPlane, { user, groups = [] }: Subject, right: Right): Promise<boolean> {
+export async function isAllowed(
+  { admin }: ControlPlane,
+  { user, groups = [] }: Subject,
+  right: Right,
+): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SubjectAccessReview',

@@ -15,7 +15,7 @@ import { createRelay } from '../../../lambdas/watch-relay/relay.ts';
 import { systemClock } from '../../../lambdas/watch-relay/runtime/system-clock.ts';
 import { startAwsPlatform, type AwsPlatform } from '../attestation/attested-site.ts';
 import { startFakeImds } from '../fake-aws/machine/imds.ts';
-import { temporaryFolder } from '../processes/processes.ts';
+import { compileCache, temporaryFolder } from '../processes/processes.ts';
 import { createTestAuthority, loopbackServerExtensions } from '../x509/test-certificates.ts';
 
 /*
@@ -322,8 +322,8 @@ export async function createNode(
           {
             timeout: 60_000,
             killSignal: 'SIGKILL',
-            // Nothing of the test's own environment: what is not here the program must not need.
-            env: { ...env, CLOCK_AHEAD: String(platform.now() - Date.now()), ...extra },
+            // Nothing of the test's own environment but the compile cache: what is not here the program must not need.
+            env: { ...compileCache(), ...env, CLOCK_AHEAD: String(platform.now() - Date.now()), ...extra },
             ...(uid === undefined ? {} : { uid, gid: uid }),
           },
           (_error, stdout, stderr) => {

@@ -77,17 +77,13 @@ export async function createClientRequests(plane: ControlPlane, prefix: string, 
   );
 }
 
-/** One kubectl for all of them. */
+/** Approves requests with the write that `kubectl certificate approve` makes, without a process of kubectl. */
 export async function approve(plane: ControlPlane, ...names: readonly string[]): Promise<void> {
-  await plane.kubectl(['certificate', 'approve', ...names]);
-}
-
-/** The same write for many at once: kubectl limits itself to five calls a second. */
-export async function approveBurst(plane: ControlPlane, burst: readonly Posted[]): Promise<void> {
-  const conditions = [{ type: 'Approved', status: 'True', reason: 'Test', message: '' }];
+  const approval = { type: 'Approved', status: 'True', reason: 'Test', message: '' };
   await Promise.all(
-    burst.map(async ({ name }) => {
+    names.map(async (name) => {
       const object = await readRequest(plane, name);
+      const conditions = [...(object.status.conditions ?? []), approval];
       const body = { ...object, status: { ...object.status, conditions } };
       await plane.admin.expectOk(`${csrPath}/${name}/approval`, { method: 'PUT', body });
     }),

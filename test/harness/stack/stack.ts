@@ -5,6 +5,8 @@ import { parseAllDocuments } from 'yaml';
 import { embeddedData } from '../../../adapters/embedded/data.ts';
 import { openEmbeddedLedger, type EmbeddedLedger } from '../../../adapters/embedded/ledger.ts';
 import type { ControlPlane } from '../kubernetes/control-plane.ts';
+import { createObject, type AnyObject } from '../kubernetes/objects.ts';
+import { untilGranted } from '../kubernetes/rights.ts';
 import {
   onFreePort,
   startProcess,
@@ -20,7 +22,7 @@ import {
 const root = resolve(import.meta.dirname, '../../..');
 const cluster = 'demo';
 export const clusterPath = `/v1/clusters/${cluster}`;
-const rbacManifest = join(root, 'deploy/manifests/watch-relay-rbac.yaml');
+export const rbacManifest = join(root, 'deploy/manifests/watch-relay-rbac.yaml');
 /** Of a relay that approves. */
 export const approverManifest = join(root, 'deploy/manifests/watch-relay-approver-rbac.yaml');
 
@@ -196,18 +198,27 @@ export interface RelayIdentity {
   kubeconfig(server?: { url: string }): string;
 }
 
-/** Applies the manifest with kubectl and gets a real token of its service account. */
+/** Creates what is in the manifest and gets a real token of its service account. Resolves when it has its rights. */
 export async function installRelay(plane: ControlPlane, manifest = rbacManifest): Promise<RelayIdentity> {
   const account = manifestObjects(manifest).find(({ kind }) => kind === 'ServiceAccount');
   if (account === undefined) throw new Error(`${manifest} has no ServiceAccount`);
   const { name, namespace = 'default' } = account.metadata;
-  await plane.kubectl(['apply', '-f', manifest]);
-  const token = (await plane.kubectl(['create', 'token', name, '-n', namespace, '--duration=1h'])).trim();
+  for (const object of manifestObjects(manifest)) await createObject(plane.admin, object);
+  const { status: login } = await plane.admin.expectOk<{ status: { token: string } }>(
+    `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+    {
+      method: 'POST',
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3_600 } },
+    },
+  );
+  const user = `system:serviceaccount:${namespace}:${name}`;
+  const list = { verb: 'list', group: 'certificates.k8s.io', resource: 'certificatesigningrequests' };
+  await untilGranted(plane, { user }, list);
   let files = 0;
   return {
     namespace,
     name,
-    user: `system:serviceaccount:${namespace}:${name}`,
+    user,
     kubeconfig(server) {
       const path = join(plane.dir, `relay-${++files}.kubeconfig`);
       const target =
@@ -220,7 +231,7 @@ export async function installRelay(plane: ControlPlane, manifest = rbacManifest)
         'current-context': 'relay',
         contexts: [{ name: 'relay', context: { cluster: 'relay', user: 'relay' } }],
         clusters: [{ name: 'relay', cluster: target }],
-        users: [{ name: 'relay', user: { token } }],
+        users: [{ name: 'relay', user: { token: login.token } }],
       };
       writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
       return path;
@@ -228,9 +239,20 @@ export async function installRelay(plane: ControlPlane, manifest = rbacManifest)
   };
 }
 
-export interface ManifestObject {
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
+/** The lease of a leader that was killed runs out within a second, and not within 15: each replica reads its duration. */
+export async function shortenLease(plane: ControlPlane, { namespace, name }: RelayIdentity): Promise<void> {
+  await plane.admin.expectOk(leasePath({ namespace, name }), {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/merge-patch+json' },
+    body: JSON.stringify({ spec: { leaseDurationSeconds: 1 } }),
+  });
+}
+
+export function leasePath({ namespace, name }: Pick<RelayIdentity, 'namespace' | 'name'>): string {
+  return `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+}
+
+export interface ManifestObject extends AnyObject {
   readonly rules?: readonly {
     readonly apiGroups?: readonly string[];
     readonly resources?: readonly string[];

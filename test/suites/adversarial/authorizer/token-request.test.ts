@@ -7,6 +7,8 @@ import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
 import type { AuthorizerEvent, AuthorizerLogEntry } from '../../../../lambdas/authorizer/authorizer.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { clusterRoleBinding, createObject, subject as rbacSubject } from '../../../harness/kubernetes/objects.ts';
+import { eventually } from '../../../harness/stack/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
 const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
@@ -28,13 +30,19 @@ describe.skipIf(skip)('tokens of a real API server', () => {
   beforeAll(async () => {
     [open, closed] = await Promise.all([startControlPlane({ ownIssuer: true }), startControlPlane()]);
     for (const plane of [open, closed])
-      for (const name of [account, 'other']) await plane.kubectl(['create', 'serviceaccount', name]);
-    // As an operator does who wants his issuer to be read from outside.
-    await open.kubectl(
-      'create clusterrolebinding keys --clusterrole=system:service-account-issuer-discovery --group=system:unauthenticated'.split(
-        ' ',
-      ),
-    );
+      for (const name of [account, 'other']) {
+        const metadata = { name, namespace: 'default' };
+        await createObject(plane.admin, { apiVersion: 'v1', kind: 'ServiceAccount', metadata });
+      }
+    // As an operator does who wants the issuer to be read from outside.
+    const discovery = 'system:service-account-issuer-discovery';
+    const withoutLogin = rbacSubject('Group', 'system:unauthenticated');
+    await createObject(open.admin, clusterRoleBinding('keys', discovery, withoutLogin));
+    const anonymous = await open.client('anonymous');
+    const headers = { accept: 'application/jwk-set+json' };
+    const isPublic = async () => (await anonymous.request('/openid/v1/jwks', { headers })).status === 200;
+    await eventually(isPublic, 'the keys can be read without a login');
+    anonymous.close();
   });
   afterAll(async () => {
     await open?.stop();

@@ -10,7 +10,7 @@ import { signOperation } from '../../../harness/aws/kms-counter.ts';
 import { requireLocalStack } from '../../../harness/aws/localstack.ts';
 import { clusterPath } from '../../../harness/stack/stack.ts';
 import {
-  approveBurst,
+  approve,
   certificatePemOf,
   createClientRequests,
   readRequest,
@@ -125,7 +125,7 @@ function defineNextDeployment(world: World): void {
     expect(signer.kms.count(signOperation)).toBe(calls);
 
     const [later] = await createClientRequests(plane, 'later', 1);
-    await approveBurst(plane, [later!]);
+    await approve(plane, later!.name);
     const object = (await settled(plane, [later!.name])).get(later!.name)!;
     expect([alice, object].map(lifetimeHours)).toEqual([24, 2]);
     expect(signer.kms.count(signOperation)).toBe(calls + 1);

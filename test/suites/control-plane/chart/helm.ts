@@ -45,10 +45,24 @@ export async function helm(args: readonly string[], environment: Record<string, 
 export const release = 'countersign-watch-relay';
 export const namespace = 'countersign-system';
 
-export function template(
-  valuesFile: string,
-  options: { release?: string; namespace?: string; show?: readonly string[]; values?: object } = {},
-): Promise<string> {
+interface TemplateOptions {
+  readonly release?: string;
+  readonly namespace?: string;
+  readonly show?: readonly string[];
+  readonly values?: object;
+}
+
+const rendered = new Map<string, Promise<string>>();
+
+/** What `helm template` prints. The same question is asked by many tests: helm answers it once. */
+export function template(valuesFile: string, options: TemplateOptions = {}): Promise<string> {
+  const key = JSON.stringify([valuesFile, options]);
+  const text = rendered.get(key) ?? render(valuesFile, options);
+  rendered.set(key, text);
+  return text;
+}
+
+function render(valuesFile: string, options: TemplateOptions): Promise<string> {
   return withValues(options.values, (more) =>
     helm([
       'template',

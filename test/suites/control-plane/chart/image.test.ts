@@ -15,7 +15,7 @@ import {
   type RunningProcess,
 } from '../../../harness/processes/processes.ts';
 import { installRelay, startDevServer, type DevServer } from '../../../harness/stack/stack.ts';
-import { approveBurst, createClientRequests, settled } from '../../../harness/stack/requests.ts';
+import { approve, createClientRequests, settled } from '../../../harness/stack/requests.ts';
 import { projectedToken } from '../../../harness/fake-aws/machine/pod-identity.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws } from '../../../harness/fake-aws/world.ts';
@@ -216,7 +216,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
 
     const posted = await createClientRequests(plane, 'from-the-image', 200);
     const names = posted.map(({ name }) => name);
-    await approveBurst(plane, posted);
+    await approve(plane, ...names);
     const done = await settled(plane, names).catch((error: unknown) => {
       throw new Error(relay!.logTail(5), { cause: error });
     });

@@ -6,6 +6,9 @@ import { buildTokenReconcile, tokenReconcileIntruders, tokenReconcileName } from
 import type { RelayBundle } from '../../../../deploy/image/build.ts';
 import { generateBootstrapToken, secretOfToken } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { installClusterApi, machine } from '../../../harness/kubernetes/cluster-api.ts';
+import { createObject, deleteObject } from '../../../harness/kubernetes/objects.ts';
+import { isAllowed, type Right } from '../../../harness/kubernetes/rights.ts';
 import { temporaryFolder } from '../../../harness/processes/processes.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, release, template } from './helm.ts';
@@ -87,32 +90,8 @@ describe('the bundle', () => {
       const owner = { kind: 'machine', namespace: 'default', name: 'm' } as const;
       const record = { token, description: '', usages: [], groups: [], owner, expires: Date.now() + 60_000 };
       await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(record) });
-      // What `reconcile` reads of Cluster API, as a definition that takes everything.
-      const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
-      const definition = {
-        apiVersion: 'apiextensions.k8s.io/v1',
-        kind: 'CustomResourceDefinition',
-        metadata: {
-          name: 'machines.cluster.x-k8s.io',
-          annotations: { 'api-approved.kubernetes.io': 'unapproved, test' },
-        },
-        spec: {
-          group: 'cluster.x-k8s.io',
-          names: { plural: 'machines', singular: 'machine', kind: 'Machine' },
-          scope: 'Namespaced',
-          versions: [{ name: 'v1beta1', served: true, storage: true, schema }],
-        },
-      };
-      await plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(definition) });
-      const wait = ['wait', '--for=condition=Established', '--timeout=30s', 'crd/machines.cluster.x-k8s.io'];
-      // kubectl fails while the definition has no status at all.
-      await expect.poll(() => plane.kubectl(wait).catch(() => ''), { timeout: 60_000 }).toContain('condition met');
-      const machine = {
-        apiVersion: 'cluster.x-k8s.io/v1beta1',
-        kind: 'Machine',
-        metadata: { name: 'm', namespace: 'default' },
-      };
-      await plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(machine) });
+      await installClusterApi(plane);
+      await createObject(plane.admin, machine('m'));
 
       const first = await runInPod(plane, folder.path, podOf(rendered).spec.containers[0]!.args);
       expect(first).toEqual({
@@ -125,38 +104,39 @@ describe('the bundle', () => {
       // A second Machine says that this is the cluster of both.
       const second = { ...record, token: generateBootstrapToken(random), owner: { ...owner, name: 'n' } };
       await plane.admin.expectOk(secrets, { method: 'POST', body: secretOfToken(second) });
-      await plane.kubectl(['create', '-f', '-'], {
-        input: JSON.stringify({ ...machine, metadata: { ...machine.metadata, name: 'n' } }),
-      });
-      await plane.kubectl(['delete', 'machines.cluster.x-k8s.io', 'm']);
+      await createObject(plane.admin, machine('n'));
+      await deleteObject(plane.admin, machine('m'));
       expect(await runInPod(plane, folder.path)).toMatchObject({
         status: 0,
         stdout: expect.stringContaining('deleted: the machine is gone') as unknown,
       });
       expect((await plane.admin.request(`${secrets}/bootstrap-token-${token.id}`)).status).toBe(404);
       // With the last one gone it may as well be the wrong cluster: the token is left to expire.
-      await plane.kubectl(['delete', 'machines.cluster.x-k8s.io', 'n']);
+      await deleteObject(plane.admin, machine('n'));
       expect(await runInPod(plane, folder.path)).toMatchObject({
         status: 4,
         stdout: expect.stringContaining('is it the right management cluster?') as unknown,
       });
 
-      const can = async (...what: string[]) =>
-        (
-          await plane
-            .kubectl(['auth', 'can-i', ...what, `--as=system:serviceaccount:${namespace}:${name}`])
-            .catch((error: unknown) => (error as { stdout: string }).stdout)
-        ).trim();
-      expect(await can('list', 'secrets', '-n', 'kube-system')).toBe('yes');
-      for (const what of [
-        ['list', 'secrets', '-n', 'default'],
-        ['create', 'secrets', '-n', 'kube-system'],
-        ['update', 'certificatesigningrequests', '--subresource=status'],
-        ['approve', 'signers.certificates.k8s.io/kubernetes.io/kubelet-serving'],
-        ['update', 'machines.cluster.x-k8s.io'],
-        ['list', 'nodes'],
+      const user = `system:serviceaccount:${namespace}:${name}`;
+      const may = (right: Right) => isAllowed(plane, { user, groups: ['system:authenticated'] }, right);
+      const secretsIn = (place: string, verb: string): Right => ({
+        verb,
+        group: '',
+        resource: 'secrets',
+        namespace: place,
+      });
+      const [certificates, signer] = ['certificates.k8s.io', 'kubernetes.io/kubelet-serving'];
+      expect(await may(secretsIn('kube-system', 'list'))).toBe(true);
+      for (const right of [
+        secretsIn('default', 'list'),
+        secretsIn('kube-system', 'create'),
+        { verb: 'update', group: certificates, resource: 'certificatesigningrequests', subresource: 'status' },
+        { verb: 'approve', group: certificates, resource: 'signers', name: signer },
+        { verb: 'update', group: 'cluster.x-k8s.io', resource: 'machines' },
+        { verb: 'list', group: '', resource: 'nodes' },
       ])
-        expect(await can(...what), what.join(' ')).toBe('no');
+        expect([right, await may(right)]).toEqual([right, false]);
     });
 
     test('may live in a namespace of level restricted', async () => {

@@ -10,7 +10,6 @@ import { sharedKey } from '../../../harness/x509/requests.ts';
 import { startRelay, type Relay } from '../../../harness/stack/stack.ts';
 import {
   approve,
-  approveBurst,
   certificatePemOf,
   createClientRequests,
   createRequest,
@@ -137,7 +136,7 @@ describe.skipIf(skip)('calls for a certificate, nothing attested', () => {
   test(`${many} at once, approved by somebody else: nothing but ${many} times the same`, async () => {
     const burst = async () => {
       const posted = await createClientRequests(world.stack.plane, 'burst', many);
-      await approveBurst(world.stack.plane, posted);
+      await approve(world.stack.plane, ...posted.map(({ name }) => name));
       await settled(
         world.stack.plane,
         posted.map(({ name }) => name),

@@ -4,7 +4,7 @@ import type { AuditEvent } from '../../../harness/kubernetes/audit-log.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { startProxy, type Proxy } from '../../../harness/stack/proxy.ts';
 import { installRelay, startRelay, type Relay, type RelayIdentity } from '../../../harness/stack/stack.ts';
-import { approveBurst, createClientRequests, eventually, settled } from '../../../harness/stack/requests.ts';
+import { approve, createClientRequests, eventually, settled } from '../../../harness/stack/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { startTestEndpoint, type TestEndpoint } from '../relay/endpoint.ts';
 import { callsOf } from './budget.ts';
@@ -77,7 +77,7 @@ describe.skipIf(skip)('calls to know of requests', () => {
     const [before, slowBefore] = [counted(), await slowWatches(plane)];
     await start();
     const burst = await createClientRequests(plane, 'seen', 30);
-    await approveBurst(plane, burst.slice(0, 20));
+    await approve(plane, ...burst.slice(0, 20).map(({ name }) => name));
     const names = burst.map(({ name }) => name);
     await settled(plane, names.slice(0, 20));
     await plane.kubectl(['annotate', 'csr', ...names.slice(10, 30), 'touched=yes']);
@@ -135,7 +135,7 @@ describe.skipIf(skip)('calls to know of requests', () => {
     const expired = async () => (await relay.metric('watch_restarts_total', 'reason="expired"')) - before;
     await eventually(async () => (await expired()) === signers, 'each watch has expired');
     const after = await createClientRequests(plane, 'after', 3);
-    await approveBurst(plane, after);
+    await approve(plane, ...after.map(({ name }) => name));
     await settled(
       plane,
       after.map(({ name }) => name),

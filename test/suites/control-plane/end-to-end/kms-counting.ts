@@ -6,7 +6,7 @@ import type { AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
 import { clusterPath } from '../../../harness/stack/stack.ts';
 import { tbsOf } from '../../../harness/stack/key.ts';
 import {
-  approveBurst,
+  approve,
   certificatePemOf,
   createClientRequests,
   readRequest,
@@ -56,7 +56,7 @@ export function defineCounting(world: () => SigningWorld & { readonly signer: Co
 
   async function issueBurst(prefix: string, count: number): Promise<void> {
     const burst = await createClientRequests(world().plane, prefix, count);
-    await approveBurst(world().plane, burst);
+    await approve(world().plane, ...burst.map(({ name }) => name));
     const objects = await settled(
       world().plane,
       burst.map(({ name }) => name),

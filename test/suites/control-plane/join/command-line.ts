@@ -3,12 +3,12 @@ import { processIo } from '../../../../cli/world.ts';
 import { main } from '../../../../cli/main.ts';
 
 export async function countersign(kubeconfig: string, ...argv: string[]) {
-  const said = { out: '', err: '' };
+  const printed = { out: '', err: '' };
   const code = await main(argv, {
     ...processIo(),
-    out: (text) => void (said.out += text),
-    err: (text) => void (said.err += text),
+    out: (text) => void (printed.out += text),
+    err: (text) => void (printed.err += text),
     environment: { KUBECONFIG: kubeconfig },
   });
-  return { code, ...said };
+  return { code, ...printed };
 }

@@ -5,7 +5,18 @@ import { decodeRequestObject } from '../../../../core/kubernetes/certificate-sig
 import type { RequestObject } from '../../../../core/kubernetes/certificate-signing-request.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { startKubeControllerManager } from '../../../harness/kubernetes/controller-manager.ts';
+import {
+  clusterRole,
+  clusterRoleBinding,
+  createObject,
+  deleteObject,
+  subject,
+  type AnyObject,
+} from '../../../harness/kubernetes/objects.ts';
+import { untilGranted, untilTaken } from '../../../harness/kubernetes/rights.ts';
+import { onlyDeep } from '../../../harness/determinism/tier.ts';
 import { createTestAuthority } from '../../../harness/x509/test-certificates.ts';
+import { readRequests } from '../../../harness/stack/requests.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { countersign } from './command-line.ts';
 import { runKubeadmBootstrap } from './kubeadm-cluster.ts';
@@ -36,53 +47,49 @@ describe.skipIf(skip)('countersign cluster harden', () => {
   });
   afterAll(() => plane?.stop());
 
-  const create = (object: object) => plane.kubectl(['create', '-f', '-'], { input: JSON.stringify(object) });
+  const create = (object: AnyObject) => createObject(plane.admin, object);
+  const remove = (object: AnyObject) => deleteObject(plane.admin, object);
   const harden = (...argv: string[]) => countersign(plane.adminKubeconfig, 'cluster', 'harden', ...argv);
   const view = async (...argv: string[]) => {
     const { code, out } = await harden('-o', 'json', ...argv);
     return { code, ...(JSON.parse(out) as View) };
   };
-  const bindings = async () => (await plane.kubectl(['get', 'clusterrolebindings', '-o', 'name'])).split('\n');
+  const bindings = async () => {
+    const { items } = await plane.admin.expectOk<{ items: { metadata: { name: string } }[] }>(
+      '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+    );
+    return items.map(({ metadata }) => metadata.name);
+  };
 
   /** A mirror pod as the kubelet makes one of kubeadm's static pod. */
-  const controllerManager = (...args: string[]) =>
-    create({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name: 'kube-controller-manager-cp-1',
-        namespace: 'kube-system',
-        labels: { component: 'kube-controller-manager' },
-      },
-      spec: { containers: [{ name: 'c', image: 'i', command: ['kube-controller-manager', ...args] }] },
-    });
-  const noControllerManager = () =>
-    plane.kubectl([
-      '-n',
-      'kube-system',
-      'delete',
-      'pod',
-      'kube-controller-manager-cp-1',
-      '--force',
-      '--grace-period=0',
-    ]);
+  const controllerManagerPod = (...args: string[]): AnyObject => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: 'kube-controller-manager-cp-1',
+      namespace: 'kube-system',
+      labels: { component: 'kube-controller-manager' },
+    },
+    spec: { containers: [{ name: 'c', image: 'i', command: ['kube-controller-manager', ...args] }] },
+  });
+  const controllerManager = (...args: string[]) => create(controllerManagerPod(...args));
+  const noControllerManager = () => remove(controllerManagerPod());
   const relayLabels = {
     'app.kubernetes.io/part-of': 'countersign',
     'app.kubernetes.io/name': 'countersign-watch-relay',
   };
-  const deployment = (name: string, place: string) =>
-    create({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name, namespace: place, labels: relayLabels },
-      spec: {
-        selector: { matchLabels: relayLabels },
-        template: {
-          metadata: { labels: relayLabels },
-          spec: { serviceAccountName: 'relay', containers: [{ name: 'c', image: 'i' }] },
-        },
+  const relayIn = (place: string): AnyObject => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'relay', namespace: place, labels: relayLabels },
+    spec: {
+      selector: { matchLabels: relayLabels },
+      template: {
+        metadata: { labels: relayLabels },
+        spec: { serviceAccountName: 'relay', containers: [{ name: 'c', image: 'i' }] },
       },
-    });
+    },
+  });
   /** As the deployment controller writes it. */
   const relayReady = async (readyReplicas: number, available = true, place = namespace) =>
     plane.admin.expectOk(`/apis/apps/v1/namespaces/${place}/deployments/relay/status`, {
@@ -98,14 +105,15 @@ describe.skipIf(skip)('countersign cluster harden', () => {
         },
       }),
     });
+  const relayUser = { user: `system:serviceaccount:${namespace}:relay` };
+  let versions = 0;
+  /** Resolves when the authorizer judges by these rules: it knows the right that only this version of the role has. */
   const relayMay = async (rules: readonly object[]) => {
-    await plane.kubectl(['delete', 'clusterrole', 'relay', '--ignore-not-found']);
-    await create({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRole',
-      metadata: { name: 'relay' },
-      rules,
-    });
+    const version = { verb: 'get', group: 'test.example.com', resource: `version-${++versions}` };
+    await remove(clusterRole('relay', []));
+    const last = { apiGroups: [version.group], resources: [version.resource], verbs: [version.verb] };
+    await create(clusterRole('relay', [...rules, last]));
+    await untilGranted(plane, relayUser, version);
   };
   const rule = (resources: string, ...verbs: string[]) => ({
     apiGroups: ['certificates.k8s.io'],
@@ -118,17 +126,17 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     rule('certificatesigningrequests/approval', 'update'),
     rule('certificatesigningrequests/status', 'update'),
   ];
-  /** What --yes said, and whether every binding is still there. */
+  /** What --yes printed, and whether every binding is still there. */
   const refusal = async (...argv: string[]) => {
     const before = await bindings();
     const { code, err } = await harden('--yes', ...argv);
     const after = await bindings();
-    const all = kubeadms.every((name) => after.includes(`clusterrolebinding.rbac.authorization.k8s.io/${name}`));
+    const all = kubeadms.every((name) => after.includes(name));
     return { code, err, kept: all && after.join() === before.join() && err.includes('nothing was changed') };
   };
   const because = (words: string, code = 1) => ({ code, err: expect.stringMatching(words) as unknown, kept: true });
 
-  test('shows what kubeadm left open, changes nothing, and says what it did not see', async () => {
+  test('shows what kubeadm left open, changes nothing, and lists what it did not see', async () => {
     const before = await bindings();
     const shown = await harden();
     expect(shown.code).toBe(0);
@@ -152,15 +160,9 @@ describe.skipIf(skip)('countersign cluster harden', () => {
 
   test('finding 19: removes nothing while no relay is there, and none is Ready and Available', async () => {
     expect(await refusal()).toEqual(because('no relay was found by the labels of the chart'));
-    await deployment('relay', namespace);
+    await create(relayIn(namespace));
     expect(await refusal()).toEqual(because('it is not Ready'));
-    await plane.kubectl([
-      'create',
-      'clusterrolebinding',
-      'relay',
-      '--clusterrole=relay',
-      `--serviceaccount=${namespace}:relay`,
-    ]);
+    await create(clusterRoleBinding('relay', 'relay', { kind: 'ServiceAccount', name: 'relay', namespace }));
     await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
     expect(await refusal()).toEqual(because('it is not Ready'));
     await relayReady(1, false);
@@ -189,13 +191,13 @@ describe.skipIf(skip)('countersign cluster harden', () => {
   });
 
   test('finding 19: a Deployment with the labels in another namespace proves nothing', async () => {
-    await plane.kubectl(['-n', namespace, 'delete', 'deployment', 'relay']);
+    await remove(relayIn(namespace));
     await relayMay([...requestRules, rule('signers', 'approve', 'sign')]);
-    await deployment('relay', 'default');
+    await create(relayIn('default'));
     await relayReady(1, true, 'default');
     expect(await refusal()).toEqual(because('system:serviceaccount:default:relay.*may NOT .*approve signers'));
-    await plane.kubectl(['-n', 'default', 'delete', 'deployment', 'relay']);
-    await deployment('relay', namespace);
+    await remove(relayIn('default'));
+    await create(relayIn(namespace));
     await relayReady(1);
     expect((await view()).relays).toMatchObject([{ name: 'relay', ready: 1, available: true, approves: true }]);
   });
@@ -207,21 +209,24 @@ describe.skipIf(skip)('countersign cluster harden', () => {
   });
 
   test('finding 19: removes nothing where it cannot see what the relay may do', async () => {
-    await plane.kubectl([
-      'create',
-      'clusterrole',
-      'blind',
-      '--verb=get,list,delete',
-      '--resource=clusterrolebindings.rbac.authorization.k8s.io,deployments.apps,pods,configmaps',
-    ]);
-    await plane.kubectl(['create', 'clusterrolebinding', 'blind', '--clusterrole=blind', '--user=blind']);
+    const verbs = ['get', 'list', 'delete'];
+    const binding = clusterRoleBinding('blind', 'blind', subject('User', 'blind'));
+    await create(
+      clusterRole('blind', [
+        { apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterrolebindings'], verbs },
+        { apiGroups: ['apps'], resources: ['deployments'], verbs },
+        { apiGroups: [''], resources: ['pods', 'configmaps'], verbs },
+      ]),
+    );
+    await create(binding);
+    await untilGranted(plane, { user: 'blind' }, { verb: 'list', group: '', resource: 'pods' });
     const kubeconfig = await plane.kubeconfigFor({ user: 'blind' });
     const before = await bindings();
     const refused = await countersign(kubeconfig, 'cluster', 'harden', '--yes');
     expect(refused).toMatchObject({ code: 5, err: expect.stringContaining('its rights were not seen') as unknown });
     expect(refused.err).toContain('user blind');
     expect(await bindings()).toEqual(before);
-    await plane.kubectl(['delete', 'clusterrolebinding', 'blind']);
+    await remove(binding);
   });
 
   test('reads the controllers off kube-controller-manager’s pod, as kube-controller-manager does', async () => {
@@ -246,17 +251,18 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     ]);
   });
 
-  test('says what kubeadm upgrade would switch on again', async () => {
+  test('names what kubeadm upgrade would switch on again', async () => {
     const configured = async (controllers: string) => {
       const controllerManager = { extraArgs: [{ name: 'controllers', value: controllers }] };
       const data = { ClusterConfiguration: JSON.stringify({ kind: 'ClusterConfiguration', controllerManager }) };
-      const object = {
+      const object: AnyObject = {
         apiVersion: 'v1',
         kind: 'ConfigMap',
         metadata: { name: 'kubeadm-config', namespace: 'kube-system' },
         data,
       };
-      await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(object) });
+      await remove(object);
+      await create(object);
       return (await view()).controllerManager.afterUpgrade.state;
     };
     expect((await view()).controllerManager.afterUpgrade.state).toBe('not seen');
@@ -265,13 +271,10 @@ describe.skipIf(skip)('countersign cluster harden', () => {
   });
 
   test('--yes removes them, whatever they are called, and finds them again after kubeadm’s next run', async () => {
-    await plane.kubectl([
-      'create',
-      'clusterrolebinding',
-      'auto-approve-renewals-for-nodes',
-      '--clusterrole=system:certificates.k8s.io:certificatesigningrequests:selfnodeclient',
-      '--group=system:nodes',
-    ]);
+    const selfnodeclient = 'system:certificates.k8s.io:certificatesigningrequests:selfnodeclient';
+    await create(
+      clusterRoleBinding('auto-approve-renewals-for-nodes', selfnodeclient, subject('Group', 'system:nodes')),
+    );
     await controllerManager('--controllers=*,-csrsigning');
     const others = (await bindings()).filter((name) => !name.includes('autoapprove') && !name.includes('auto-approve'));
     const done = await harden('--yes');
@@ -315,26 +318,31 @@ describe.skipIf(skip)('countersign cluster harden', () => {
     await noControllerManager();
     expect((await view('--check')).code).toBe(5);
 
-    await plane.kubectl([
-      'create',
-      'clusterrole',
-      'mine',
-      '--verb=create',
-      '--resource=certificatesigningrequests.certificates.k8s.io/nodeclient',
-    ]);
-    await plane.kubectl(['create', 'clusterrolebinding', 'mine', '--clusterrole=mine', '--group=system:bootstrappers']);
+    const right = {
+      verb: 'create',
+      group: 'certificates.k8s.io',
+      resource: 'certificatesigningrequests',
+      subresource: 'nodeclient',
+    };
+    const bootstrapper = { user: 'system:bootstrap:aaaaaa', groups: ['system:bootstrappers'] };
+    const binding = clusterRoleBinding('mine', 'mine', subject('Group', 'system:bootstrappers'));
+    await create(clusterRole('mine', [rule('certificatesigningrequests/nodeclient', 'create')]));
+    await create(binding);
+    await untilGranted(plane, bootstrapper, right);
     expect(await view('--check')).toMatchObject({
       code: 1,
       open: [expect.stringContaining('system:bootstrap:aaaaaa may create certificatesigningrequests/nodeclient')],
     });
-    await plane.kubectl(['delete', 'clusterrolebinding', 'mine']);
+    await remove(binding);
+    await untilTaken(plane, bootstrapper, right);
   });
 
   describe('--probe', () => {
     const probe = async () => (await view('--probe')).controllerManager.csrsigning;
-    const leftOver = async () => plane.kubectl(['get', 'csr', '-o', 'name']);
+    const leftOver = () => readRequests(plane);
 
-    test('sees that nobody signs', async () => {
+    // The probe waits ten seconds for a signer.
+    test.each(onlyDeep)('sees that no signer answers', async () => {
       const { controllerManager: seen, ...rest } = await view('--probe', '--check');
       expect(seen.csrsigning).toEqual({
         state: 'off',
@@ -342,7 +350,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
       });
       // The controllers were not shown; the probe found out: a pass.
       expect(rest).toMatchObject({ code: 0, open: [], notSeen: [] });
-      expect(await leftOver()).toBe('');
+      expect(await leftOver()).toEqual([]);
     });
 
     test('sees kube-controller-manager sign, without its having shown its flags, and gets no certificate out of it', async () => {
@@ -368,7 +376,7 @@ describe.skipIf(skip)('countersign cluster harden', () => {
       } finally {
         await signer.stop();
       }
-      expect(await leftOver()).toBe('');
+      expect(await leftOver()).toEqual([]);
     });
 
     test('says so when the relay was faster', async () => {

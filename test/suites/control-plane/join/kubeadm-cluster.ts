@@ -112,19 +112,19 @@ const folders: string[] = [];
 
 /** The command in this process, over real connections; only its patience is a test's. `directory`: one of an earlier call. */
 export async function runJoin(argv: readonly string[], directory = nodeFolder()): Promise<Joined> {
-  const said = { out: '', err: '' };
+  const printed = { out: '', err: '' };
   const real = processDependencies();
-  const err = (text: string) => void (said.err += text);
+  const err = (text: string) => void (printed.err += text);
   const code = await joinCommand(['--directory', directory, ...argv], {
     ...real,
-    out: (text) => void (said.out += text),
+    out: (text) => void (printed.out += text),
     err,
     log: (line) => err(`${line}\n`),
     hostname: () => 'Worker-1',
     program: '/usr/local/bin/kubelet-authenticator',
     patience: { reachMilliseconds: 2_000, signatureMilliseconds: 1_000, intervalMilliseconds: 100 },
   });
-  return { code, ...said, directory };
+  return { code, ...printed, directory };
 }
 
 export function nodeFolder(): string {

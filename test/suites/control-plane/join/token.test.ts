@@ -1,7 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { join } from 'node:path';
+import { installClusterApi, machine, machinePool } from '../../../harness/kubernetes/cluster-api.ts';
+import {
+  clusterRole,
+  clusterRoleBinding,
+  createObject,
+  deleteObject,
+  subject,
+  type AnyObject,
+} from '../../../harness/kubernetes/objects.ts';
+import { untilGranted, untilTaken } from '../../../harness/kubernetes/rights.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { countersign } from './command-line.ts';
+import { discovery } from './discovery.ts';
 import { removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';
 import type { KubeadmCluster } from './kubeadm-cluster.ts';
 import { startStranger } from './stranger.ts';
@@ -17,7 +28,7 @@ interface Secret {
   readonly data: Record<string, string>;
 }
 
-describe.skipIf(skip)('countersign token', () => {
+describe.skipIf(skip)('a cluster that kubeadm set up', () => {
   let cluster: KubeadmCluster;
   beforeAll(async () => {
     cluster = await startKubeadmCluster();
@@ -34,10 +45,15 @@ describe.skipIf(skip)('countersign token', () => {
   const value = ({ data }: Secret, key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
   const exists = async (id: string) => (await cluster.plane.admin.request(secretPath(id))).status === 200;
 
-  /** Everything is on this machine, which must be said: cluster-info names a loopback address. */
+  /** Everything is on this machine, so the flag is needed: cluster-info names a loopback address. */
   const create = (...argv: string[]) => token('create', '--server', cluster.endpoint, ...argv);
 
-  describe('create', () => {
+  // First: what follows takes away what kubeadm made.
+  describe('kubelet-authenticator join', () => {
+    discovery(() => cluster);
+  });
+
+  describe('countersign token create', () => {
     test('prints a command with which a machine joins, as printed', async () => {
       const made = await create('--audience', audience, '--cluster', 'prod');
       expect(made).toMatchObject({ code: 0 });
@@ -138,7 +154,11 @@ describe.skipIf(skip)('countersign token', () => {
       expect(others.err).toContain('--clusterrole=system:node-bootstrapper --group=system:bootstrappers:others');
       const ours = await create('--audience', audience);
       expect(ours.err).toContain('kube-controller-manager approves requests of this token without evidence');
-      await cluster.plane.kubectl(['delete', 'clusterrolebinding', 'kubeadm:node-autoapprove-bootstrap']);
+      const autoapprove = 'kubeadm:node-autoapprove-bootstrap';
+      await deleteObject(cluster.plane.admin, clusterRoleBinding(autoapprove, '', {}));
+      const right = { verb: 'create', group: 'certificates.k8s.io', resource: 'certificatesigningrequests' };
+      const bootstrapper = { user: 'system:bootstrap:aaaaaa', groups: [group] };
+      await untilTaken(cluster.plane, bootstrapper, { ...right, subresource: 'nodeclient' });
       const quiet = await create('--audience', audience);
       expect(quiet).toMatchObject({ code: 0, err: expect.stringMatching(/^countersign: server [^\n]*\n$/) as unknown });
     });
@@ -165,7 +185,7 @@ describe.skipIf(skip)('countersign token', () => {
           body: JSON.stringify(body),
         });
 
-      test('a loopback address that nobody asked for', async () => {
+      test('a loopback address that no flag asks for', async () => {
         expect(await attempt()).toEqual(none(3, '--server HOST:PORT names where machines find it'));
       });
 
@@ -224,7 +244,7 @@ describe.skipIf(skip)('countersign token', () => {
     });
   });
 
-  test('list tells everything but the secret', async () => {
+  test('countersign token list prints everything but the secret', async () => {
     const made = await token(
       'create',
       '--audience',
@@ -251,7 +271,7 @@ describe.skipIf(skip)('countersign token', () => {
     for (const { out, err } of [listed, asJson]) expect(out + err).not.toContain(hidden);
   });
 
-  test('delete takes ids and tokens, and says what is not there', async () => {
+  test('countersign token delete takes ids and tokens, and names what is not there', async () => {
     for (const id of ['aaaaaa', 'bbbbbb']) await token('create', `${id}.0123456789abcdef`, '-o', 'token');
     expect(await token('delete', 'aaaaaa', 'bbbbbb.0123456789abcdef')).toEqual({
       code: 0,
@@ -268,7 +288,7 @@ describe.skipIf(skip)('countersign token', () => {
     });
   });
 
-  describe('reconcile', () => {
+  describe('countersign token reconcile', () => {
     const made = async (...argv: string[]) =>
       (await token('create', '--audience', audience, '-o', 'token', ...argv)).out.slice(0, 6);
     const reconcile = async (...argv: string[]) => {
@@ -296,38 +316,22 @@ describe.skipIf(skip)('countersign token', () => {
     });
 
     test('keeps a Machine’s token until its node is Ready, a pool’s for the pool’s life', async () => {
-      await installClusterApi(cluster);
-      const machine = (name: string, change: object) =>
-        cluster.plane.kubectl(['apply', '--server-side', '-f', '-'], {
-          input: JSON.stringify({
-            apiVersion: 'cluster.x-k8s.io/v1beta1',
-            kind: 'Machine',
-            metadata: { name, namespace: 'default' },
-            ...change,
-          }),
-        });
-      await machine('waits', {});
-      await machine('registered', {
-        spec: { providerID: 'aws:///a/i-1' },
-        status: { nodeRef: { name: 'n-registered' } },
-      });
-      await machine('ready', { spec: { providerID: 'aws:///a/i-2' }, status: { nodeRef: { name: 'n-ready' } } });
-      await machine('nameless', { status: { nodeRef: { name: 'n-ready' } } });
-      for (const name of ['n-registered', 'n-ready'])
-        await cluster.plane.kubectl(['create', '-f', '-'], {
-          input: JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name } }),
-        });
+      await installClusterApi(cluster.plane);
+      const node = (name: string): AnyObject => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+      for (const object of [
+        machine('waits'),
+        machine('registered', { spec: { providerID: 'aws:///a/i-1' }, status: { nodeRef: { name: 'n-registered' } } }),
+        machine('ready', { spec: { providerID: 'aws:///a/i-2' }, status: { nodeRef: { name: 'n-ready' } } }),
+        machine('nameless', { status: { nodeRef: { name: 'n-ready' } } }),
+        machinePool('pool'),
+        node('n-registered'),
+        node('n-ready'),
+      ])
+        await createObject(cluster.plane.admin, object);
       await cluster.plane.admin.expectOk('/api/v1/nodes/n-ready/status', {
         method: 'PATCH',
         headers: { 'content-type': 'application/merge-patch+json' },
         body: JSON.stringify({ status: { conditions: [{ type: 'Ready', status: 'True' }] } }),
-      });
-      await cluster.plane.kubectl(['create', '-f', '-'], {
-        input: JSON.stringify({
-          apiVersion: 'cluster.x-k8s.io/v1beta1',
-          kind: 'MachinePool',
-          metadata: { name: 'pool', namespace: 'default' },
-        }),
       });
 
       const ids = {
@@ -365,7 +369,7 @@ describe.skipIf(skip)('countersign token', () => {
       expect(await exists(ids.nobodys)).toBe(true);
 
       // The pool goes, and its tokens with it; the Machines are still there.
-      await cluster.plane.kubectl(['delete', 'machinepool', 'pool']);
+      await deleteObject(cluster.plane.admin, machinePool('pool'));
       const later = await reconcile();
       expect([ids.pool, ids.fresh].map((id) => later.get(id)?.done)).toEqual(['deleted', 'deleted']);
     });
@@ -384,24 +388,12 @@ describe.skipIf(skip)('countersign token', () => {
     test('changes nothing when it may not look', async () => {
       const id = await made('--machine', 'gone-too', '--ttl', '10m');
       const kubeconfig = await cluster.plane.kubeconfigFor({ user: 'secrets-only' });
-      await cluster.plane.kubectl([
-        '-n',
-        'kube-system',
-        'create',
-        'role',
-        'secrets-only',
-        '--verb=get,list,update,delete',
-        '--resource=secrets',
-      ]);
-      await cluster.plane.kubectl([
-        '-n',
-        'kube-system',
-        'create',
-        'rolebinding',
-        'secrets-only',
-        '--role=secrets-only',
-        '--user=secrets-only',
-      ]);
+      const verbs = ['get', 'list', 'update', 'delete'];
+      const { admin } = cluster.plane;
+      await createObject(admin, clusterRole('secrets-only', [{ apiGroups: [''], resources: ['secrets'], verbs }]));
+      await createObject(admin, clusterRoleBinding('secrets-only', 'secrets-only', subject('User', 'secrets-only')));
+      const right = { verb: 'delete', group: '', resource: 'secrets' };
+      await untilGranted(cluster.plane, { user: 'secrets-only' }, right);
       const { code, out } = await countersign(kubeconfig, 'token', 'reconcile');
       expect({ code, out }).toEqual({
         code: 3,
@@ -411,31 +403,3 @@ describe.skipIf(skip)('countersign token', () => {
     });
   });
 });
-
-/** What reconcile reads of Cluster API, as definitions that take everything. */
-async function installClusterApi({ plane }: KubeadmCluster): Promise<void> {
-  for (const [plural, kind] of [
-    ['machines', 'Machine'],
-    ['machinepools', 'MachinePool'],
-  ] as const) {
-    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
-    const input = JSON.stringify({
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: {
-        name: `${plural}.cluster.x-k8s.io`,
-        annotations: { 'api-approved.kubernetes.io': 'unapproved, test' },
-      },
-      spec: {
-        group: 'cluster.x-k8s.io',
-        names: { plural, singular: kind.toLowerCase(), kind },
-        scope: 'Namespaced',
-        versions: [{ name: 'v1beta1', served: true, storage: true, schema }],
-      },
-    });
-    await plane.kubectl(['create', '-f', '-'], { input });
-    const wait = ['wait', '--for=condition=Established', '--timeout=30s', `crd/${plural}.cluster.x-k8s.io`];
-    // kubectl fails while the definition has no status at all.
-    await expect.poll(() => plane.kubectl(wait).catch(() => ''), { timeout: 60_000 }).toContain('condition met');
-  }
-}

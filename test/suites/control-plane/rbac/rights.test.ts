@@ -3,8 +3,10 @@ import type { ApiClient } from '../../../harness/kubernetes/api-client.ts';
 import type { AuditEvent } from '../../../harness/kubernetes/audit-log.ts';
 import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import {
+  approverManifest,
   installRelay,
   manifestObjects,
+  rbacManifest,
   startDevServer,
   startRelay,
   type DevServer,
@@ -96,6 +98,13 @@ describe.skipIf(skip)('the rights of the relay', () => {
     // A create cannot be limited to a name; what follows it can.
     for (const { verbs, resourceNames } of named('leases'))
       expect(verbs.includes('create') ? verbs : (resourceNames ?? [])).toHaveLength(1);
+  });
+
+  test('kubectl takes the manifests of both relays as they are', async () => {
+    const files = [rbacManifest, approverManifest].flatMap((file) => ['-f', file]);
+    const answer = await plane.kubectl(['apply', '--dry-run=server', '--validate=strict', ...files]);
+    const all = [...manifestObjects(rbacManifest), ...manifestObjects(approverManifest)];
+    expect(answer.trim().split('\n')).toHaveLength(all.length);
   });
 
   test('without the right to sign the write is 403, the relay says so, and the request waits until it is given back', async () => {

@@ -84,7 +84,7 @@ test('a name that is not the machine’s is refused, and the kubelet serves with
   expect(cacheFiles(node)['serving.pem']).toBe(before);
 });
 
-test('--watch gets it, stays, and ends when it is told to', async () => {
+test('--watch gets it, stays, and ends on SIGTERM', async () => {
   const node = await site.node('watched');
   let stop = (): void => {};
   const ended = node.run({

@@ -222,7 +222,7 @@ describe.skipIf(skip)('a real kubelet that joins by proving its machine', () => 
     },
   );
 
-  test('another machine with the same token is refused the first one’s name, and told so', async () => {
+  test('another machine with the same token is refused the first one’s name, with the reason', async () => {
     const { plane } = stack;
     const thief = await launch('joins-kubelet'); // it may even be called so in its account
     expect(await thief.run(joinArgs(thief, 'none'))).toMatchObject({ code: 0 });

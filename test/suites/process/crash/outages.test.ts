@@ -5,6 +5,7 @@ import type { ControlPlane } from '../../../harness/kubernetes/control-plane.ts'
 import {
   ledgerOf,
   refuseToComplete,
+  shortenLease,
   startRelay,
   type DevServer,
   type Relay,
@@ -12,7 +13,7 @@ import {
 } from '../../../harness/stack/stack.ts';
 import type { Decision, Proxy } from '../../../harness/stack/proxy.ts';
 import {
-  approveBurst,
+  approve,
   createClientRequests,
   createRequest,
   eventually,
@@ -105,7 +106,7 @@ describe.skipIf(skip)('an outage', () => {
       await killed; // what comes now meets a dead server
       return 'pass';
     };
-    await approveBurst(plane, burst);
+    await approve(plane, ...burst.map(({ name }) => name));
     begin();
     await eventually(() => killed !== undefined, 'the API server was killed');
     await killed;
@@ -125,7 +126,7 @@ describe.skipIf(skip)('an outage', () => {
     toApi.intervene = ({ query }, moment) => (query.has('watch') && moment === 'before' && !gone ? 'cut' : 'pass');
     toApi.cutAll();
     const burst = await createBurst('expiry', 10);
-    await approveBurst(plane, burst);
+    await approve(plane, ...burst.map(({ name }) => name));
     await plane.compactEtcd();
     expect(await issuedOf(burst)).toBe(0);
     gone = true;
@@ -149,7 +150,7 @@ describe.skipIf(skip)('an outage', () => {
     toSigner.intervene = losing;
     toApi.intervene = losing;
     const burst = await createBurst('lost', 20);
-    await approveBurst(plane, burst);
+    await approve(plane, ...burst.map(({ name }) => name));
     await expectEnds(burst);
     const count = (method: string): number => [...lost].filter((call) => call.startsWith(method)).length;
     expect([count('POST'), count('PUT')]).toEqual([burst.length / 2, burst.length / 2]);
@@ -163,7 +164,7 @@ describe.skipIf(skip)('an outage', () => {
       if (moment === 'after' && status === 503) refusals += 1;
       return 'pass';
     };
-    await approveBurst(plane, burst);
+    await approve(plane, ...burst.map(({ name }) => name));
     await eventually(() => refusals >= 10, 'the store has refused');
     expect(await issuedOf(burst)).toBe(0);
     mend();
@@ -190,7 +191,9 @@ describe.skipIf(skip)('an outage', () => {
         await leader!.kill();
         return 'cut';
       };
-      await approveBurst(plane, burst);
+      await approve(plane, ...burst.map(({ name }) => name));
+      await eventually(() => leader!.process.ended() !== undefined, 'the leader was killed');
+      await shortenLease(plane, identity);
       await expectEnds(burst);
       expect(leader!.process.ended()).toBe('SIGKILL');
       expect(await standby!.metric('leader')).toBe(1);

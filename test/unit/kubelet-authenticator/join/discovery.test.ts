@@ -1,4 +1,4 @@
-/** What an unverified server can do to discovery. The real cluster is in test/suites/control-plane/join/discovery.test.ts. */
+/** What an unverified server can do to discovery. The real cluster is in test/suites/control-plane/join/discovery.ts. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -3,10 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { onFreePort } from '../../../harness/processes/processes.ts';
-import { installRelay, startRelay, type Relay } from '../../../harness/stack/stack.ts';
+import { startRelay, type Relay } from '../../../harness/stack/stack.ts';
 import {
   approve,
   certificatePemOf,
@@ -23,16 +22,15 @@ import {
   loopbackServerExtensions,
 } from '../../../harness/x509/test-certificates.ts';
 import type { KeyAndCertificate } from '../../../harness/x509/test-certificates.ts';
-import { requireTools } from '../../../tools/tools.ts';
 import { postAsWebhookClient, type WebhookLogin } from './webhook-client.ts';
 import { refusalMessage, startTestEndpoint, type TestEndpoint } from './endpoint.ts';
+import type { InstalledRelay } from './installed-relay.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 const token = '0123456789abcdef0123456789abcdef';
 
 /** The relay's process as webhook proxy, with a real API server behind it and an endpoint that tells what it got. */
-describe.skipIf(skip)('the webhook proxy on a real API server', () => {
-  let plane: ControlPlane;
+export function webhookProxy(installed: () => InstalledRelay): void {
+  let plane: InstalledRelay['plane'];
   let endpoint: TestEndpoint;
   let recorder: Server;
   let relay: Relay;
@@ -44,6 +42,8 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
   let made = 0;
 
   beforeAll(async () => {
+    const { identity } = installed();
+    ({ plane } = installed());
     endpoint = await startTestEndpoint();
     recorder = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -60,9 +60,6 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
       });
     });
     await new Promise<void>((resolve) => recorder.listen(0, '127.0.0.1', resolve));
-    plane = await startControlPlane();
-    const identity = await installRelay(plane);
-
     const servers = await createTestAuthority('webhook servers');
     const clients = await createTestAuthority('webhook clients');
     const serving = await servers.issue({ subject: [{ CN: ['w'] }], extensions: loopbackServerExtensions() });
@@ -101,7 +98,6 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
   });
   afterAll(async () => {
     await relay?.stop();
-    await plane?.stop();
     endpoint?.close();
     recorder?.closeAllConnections();
     recorder?.close();
@@ -238,4 +234,4 @@ describe.skipIf(skip)('the webhook proxy on a real API server', () => {
     await plane.restartApiServer();
     await eventually(async () => (await post(stored)).status === 200, 'it serves again');
   });
-});
+}

@@ -1,25 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { main } from '../../../../dev/demo.ts';
 import { createTerminal } from '../../../../dev/demo/terminal.ts';
-import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
-import { requireTools } from '../../../tools/tools.ts';
+import type { ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver');
-
-describe.skipIf(skip)('the demo on a real cluster', () => {
-  let plane: ControlPlane;
-  beforeAll(async () => {
-    plane = await startControlPlane();
-  });
-  afterAll(() => plane?.stop());
-
+/** On a cluster without requests. */
+export function demo(plane: () => ControlPlane): void {
   async function play(overrides: Parameters<typeof main>[1] = {}): Promise<{ code: number; text: string }> {
     let text = '';
     const terminal = createTerminal((more) => (text += more), false);
-    return { code: await main(['--kubeconfig', plane.adminKubeconfig], { terminal, ...overrides }), text };
+    return { code: await main(['--kubeconfig', plane().adminKubeconfig], { terminal, ...overrides }), text };
   }
   async function leftBehind(): Promise<unknown[]> {
-    const list = await plane.admin.expectOk<{ items: unknown[] }>(
+    const list = await plane().admin.expectOk<{ items: unknown[] }>(
       '/apis/certificates.k8s.io/v1/certificatesigningrequests',
     );
     return list.items;
@@ -45,4 +37,4 @@ describe.skipIf(skip)('the demo on a real cluster', () => {
     expect(code).toBe(1);
     expect(await leftBehind()).toEqual([]);
   });
-});
+}

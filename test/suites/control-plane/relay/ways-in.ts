@@ -1,41 +1,35 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createAuthorizer } from '../../../../lambdas/authorizer/authorizer.ts';
-import { startControlPlane, type ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { startFakeSts, type FakeSts } from '../../../harness/fake-aws/sts.ts';
 import { createFakeAws, type Credential } from '../../../harness/fake-aws/world.ts';
 import { verifySigV4 } from '../../../harness/aws/sigv4-verifier.ts';
-import { installRelay, startRelay, type Relay, type RelayIdentity } from '../../../harness/stack/stack.ts';
+import { startRelay, type Relay } from '../../../harness/stack/stack.ts';
 import { approve, createClientRequests, eventually, settled } from '../../../harness/stack/requests.ts';
-import { requireTools } from '../../../tools/tools.ts';
 import { startTestEndpoint, type TestEndpoint } from './endpoint.ts';
 import { startFrontDoor, type FrontDoor } from './front-door.ts';
+import type { InstalledRelay } from './installed-relay.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kubectl');
 const roleArn = 'arn:aws:iam::111122223333:role/demo-caller';
 const audience = 'countersign.demo';
 
 /** The relay's own process, a real API server, and a front door that lets in nobody it cannot verify. */
-describe.skipIf(skip)('the relay at a front door', () => {
-  let plane: ControlPlane;
-  let identity: RelayIdentity;
+export function waysIn(installed: () => InstalledRelay): void {
+  let plane: InstalledRelay['plane'];
+  let identity: InstalledRelay['identity'];
   let endpoint: TestEndpoint;
   let batch = 0;
   const closes: (() => Promise<void> | void)[] = [];
 
   beforeAll(async () => {
+    ({ plane, identity } = installed());
     endpoint = await startTestEndpoint();
-    plane = await startControlPlane();
-    identity = await installRelay(plane);
   });
   afterEach(async () => {
     for (const close of closes.splice(0).toReversed()) await close();
   });
-  afterAll(async () => {
-    await plane?.stop();
-    endpoint?.close();
-  });
+  afterAll(() => endpoint?.close());
 
   async function relayTo(door: FrontDoor, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const caFile = join(plane.dir, `door-${++batch}.pem`);
@@ -166,4 +160,4 @@ describe.skipIf(skip)('the relay at a front door', () => {
     for (const secret of [base.secretAccessKey, session!.secretAccessKey, session!.sessionToken!, 'AWS4-HMAC'])
       expect(everything).not.toContain(secret);
   });
-});
+}

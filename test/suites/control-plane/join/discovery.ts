@@ -1,28 +1,25 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { detachedSignature, secretOfToken } from '../../../../core/kubernetes/bootstrap-token.ts';
 import { caCertificates } from '../../../../core/kubernetes/cluster-info.ts';
 import type { DiscoveryRefusal } from '../../../../kubelet-authenticator/join/discovery-result.ts';
 import { resolveSettings } from '../../../../kubelet-authenticator/settings/settings.ts';
-import { requireTools } from '../../../tools/tools.ts';
-import { firstToken, nodeFolder, removeNodeFolders, runJoin, startKubeadmCluster } from './kubeadm-cluster.ts';
+import { firstToken, nodeFolder, runJoin } from './kubeadm-cluster.ts';
 import type { KubeadmCluster } from './kubeadm-cluster.ts';
 import { startStranger } from './stranger.ts';
 import type { Stranger, Trick } from './stranger.ts';
 
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubeadm', 'kubectl');
-
 const audience = '123456789012/eu-central-1/prod';
 const group = 'system:bootstrappers:kubeadm:default-node-token';
 
-describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager made', () => {
+/** `kubelet-authenticator join` against what kubeadm and kube-controller-manager made. */
+export function discovery(running: () => KubeadmCluster): void {
   let cluster: KubeadmCluster;
   let args: string[];
-  beforeAll(async () => {
-    cluster = await startKubeadmCluster();
-    await cluster.waitForSignature('abcdef');
+  beforeAll(() => {
+    cluster = running();
     args = [
       cluster.endpoint,
       '--token',
@@ -33,17 +30,13 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       audience,
     ];
   });
-  afterAll(async () => {
-    await cluster?.stop();
-    removeNodeFolders();
-  });
 
   /** The same arguments with one of them changed. */
   const changed = (flag: string, value: string) => args.map((text, index) => (args[index - 1] === flag ? value : text));
   /** Nothing of a refused node is on its disk. */
   const untouched = (directory: string) => expect(readdirSync(directory)).toEqual([]);
 
-  test('writes what the kubelet, the plugin and nobody else needs', async () => {
+  test('writes what the kubelet and the plugin need, and nothing else', async () => {
     const { code, out, err, directory } = await runJoin(args);
     expect({ code, err }).toMatchObject({ code: 0 });
     const files = [
@@ -103,7 +96,7 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
     expect(out).toContain(`--kubeconfig=${kubeconfig}`);
   });
 
-  test('joins again without a change, and overwrites another cluster’s files only when told to', async () => {
+  test('joins again without a change, and overwrites another cluster’s files only with --force', async () => {
     const { directory } = await runJoin(args);
     expect(await runJoin(args, directory)).toMatchObject({ code: 0 });
     const settings = join(directory, 'kubelet-authenticator/settings.json');
@@ -160,14 +153,14 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
     }
   });
 
-  describe('refuses, and says which:', () => {
+  describe('refuses with the reason:', () => {
     const refusal = async (given: readonly string[]) => {
       const { code, err, directory } = await runJoin(given);
       expect(err).not.toMatch(/[a-z0-9]{6}\.[a-z0-9]{16}\b/);
       untouched(directory);
       return { code, why: /\[([A-Za-z]+)\]/.exec(err)?.[1], err };
     };
-    const said = (why: DiscoveryRefusal, words: string) => ({
+    const refusedAs = (why: DiscoveryRefusal, words: string) => ({
       code: why === 'Unreachable' ? 5 : 1,
       why,
       err: expect.stringContaining(words) as unknown,
@@ -179,13 +172,13 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
 
     test('a token of another secret', async () => {
       expect(await refusal(changed('--token', 'abcdef.fedcba9876543210'))).toEqual(
-        said('SignatureInvalid', 'failed to verify JWS signature of received cluster info object'),
+        refusedAs('SignatureInvalid', 'failed to verify JWS signature of received cluster info object'),
       );
     });
 
     test('a token that this cluster does not know', async () => {
       expect(await refusal(changed('--token', 'zzzzzz.0123456789abcdef'))).toEqual(
-        said('TokenUnknown', 'token id "zzzzzz" is invalid for this cluster or it has expired'),
+        refusedAs('TokenUnknown', 'token id "zzzzzz" is invalid for this cluster or it has expired'),
       );
     });
 
@@ -202,13 +195,13 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       });
       await cluster.waitForSignature(id, false);
       expect(await refusal(changed('--token', token))).toEqual(
-        said('TokenUnknown', `token id "${id}" is invalid for this cluster or it has expired`),
+        refusedAs('TokenUnknown', `token id "${id}" is invalid for this cluster or it has expired`),
       );
     });
 
     test('a token without signing usage', async () => {
       const token = await create('--usages', 'authentication', '--groups', group);
-      expect(await refusal(changed('--token', token))).toEqual(said('TokenCannotSign', 'usage-bootstrap-signing'));
+      expect(await refusal(changed('--token', token))).toEqual(refusedAs('TokenCannotSign', 'usage-bootstrap-signing'));
     });
 
     test('a token without authentication usage', async () => {
@@ -226,19 +219,19 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       });
       await cluster.waitForSignature(token.slice(0, 6));
       expect(await refusal(changed('--token', token))).toEqual(
-        said('TokenCannotLogIn', 'usage-bootstrap-authentication'),
+        refusedAs('TokenCannotLogIn', 'usage-bootstrap-authentication'),
       );
     });
 
     test('another hash', async () => {
       expect(await refusal(changed('--discovery-token-ca-cert-hash', `sha256:${'0'.repeat(64)}`))).toEqual(
-        said('CaNotPinned', `none of the public keys "${cluster.pin}" are pinned`),
+        refusedAs('CaNotPinned', `none of the public keys "${cluster.pin}" are pinned`),
       );
     });
 
-    test('nobody there', async () => {
+    test('an address where nothing listens', async () => {
       expect(await refusal(['127.0.0.1:1', ...args.slice(1)])).toEqual(
-        said('Unreachable', 'https://127.0.0.1:1 did not answer'),
+        refusedAs('Unreachable', 'https://127.0.0.1:1 did not answer'),
       );
     });
 
@@ -248,7 +241,9 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       const { roleRef, subjects } = await cluster.plane.admin.expectOk<Record<string, unknown>>(role);
       await cluster.plane.admin.expectOk(role, { method: 'DELETE' });
       try {
-        expect(await refusal(args)).toEqual(said('NotSetUp', 'failed to request the cluster-info ConfigMap: HTTP 403'));
+        expect(await refusal(args)).toEqual(
+          refusedAs('NotSetUp', 'failed to request the cluster-info ConfigMap: HTTP 403'),
+        );
       } finally {
         await cluster.plane.admin.expectOk(role.replace(/\/[^/]+$/, ''), {
           method: 'POST',
@@ -274,7 +269,7 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
     });
   });
 
-  describe('somebody in between', () => {
+  describe('a stranger between the node and the cluster', () => {
     let stranger: Stranger | undefined;
     afterEach(async () => {
       await stranger?.stop();
@@ -339,7 +334,7 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       untouched(directory);
     });
 
-    test('is the cluster, for a node that was told to ask for no hash: that is what the flag’s name says', async () => {
+    test('is the cluster for a node that checks no hash: the name of the flag calls it unsafe', async () => {
       const more = ['--token', firstToken, '--audience', audience, '--discovery-token-unsafe-skip-ca-verification'];
       const fooled: Trick = {
         clusterInfo: (data, own) => signed(ca(data['kubeconfig'] ?? '', () => own.certificatePem)),
@@ -410,4 +405,4 @@ describe.skipIf(skip)('join, against what kubeadm and kube-controller-manager ma
       expect(existsSync(join(directory, 'kubelet.conf'))).toBe(false);
     });
   });
-});
+}

@@ -3,40 +3,36 @@
  * certificate; the signer that comes second must take that for an end, and not for an error that it repeats.
  */
 import { X509Certificate } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { derivedKey, makeAuthority } from '../../../corpus/authority.ts';
-import { startControlPlane } from '../../../harness/kubernetes/control-plane.ts';
-import type { ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import {
   KUBE_CONTROLLER_MANAGER_USER,
   startKubeControllerManager,
 } from '../../../harness/kubernetes/controller-manager.ts';
-import { installRelay, startDevServer, startRelay } from '../../../harness/stack/stack.ts';
-import type { DevServer, Relay, RelayIdentity } from '../../../harness/stack/stack.ts';
-import { approveBurst, certificatePemOf, createClientRequests, settled } from '../../../harness/stack/requests.ts';
-import { requireTools } from '../../../tools/tools.ts';
-
-const { skip } = await requireTools('etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl');
+import { startDevServer, startRelay } from '../../../harness/stack/stack.ts';
+import type { DevServer, Relay } from '../../../harness/stack/stack.ts';
+import { approve, certificatePemOf, createClientRequests, settled } from '../../../harness/stack/requests.ts';
+import type { InstalledRelay } from './installed-relay.ts';
 
 /** Enough that both win some of them. */
-const count = 150;
+const count = 80;
 
-describe.skipIf(skip)('two signers on one cluster', () => {
-  let plane: ControlPlane;
-  let identity: RelayIdentity;
+export function twoSigners(installed: () => InstalledRelay): void {
+  let plane: InstalledRelay['plane'];
+  let identity: InstalledRelay['identity'];
   let first: DevServer;
   let second: DevServer;
   const running: { stop(): Promise<void> }[] = [];
 
   beforeAll(async () => {
-    [plane, first, second] = await Promise.all([startControlPlane(), startDevServer(), startDevServer()]);
-    identity = await installRelay(plane);
+    ({ plane, identity } = installed());
+    [first, second] = await Promise.all([startDevServer(), startDevServer()]);
   });
   afterEach(async () => {
     await Promise.all(running.splice(0).map((one) => one.stop()));
   });
   afterAll(async () => {
-    await Promise.all([plane?.stop(), first?.stop(), second?.stop()]);
+    await Promise.all([first?.stop(), second?.stop()]);
   });
 
   async function relayTo(server: DevServer): Promise<Relay> {
@@ -49,7 +45,7 @@ describe.skipIf(skip)('two signers on one cluster', () => {
   async function race(prefix: string, users: readonly string[], ...cas: readonly string[]): Promise<readonly number[]> {
     const burst = await createClientRequests(plane, prefix, count);
     const names = burst.map(({ name }) => name);
-    await approveBurst(plane, burst);
+    await approve(plane, ...names);
     const issued = [...(await settled(plane, names)).values()].map(
       (object) => new X509Certificate(certificatePemOf(object)),
     );
@@ -110,4 +106,4 @@ describe.skipIf(skip)('two signers on one cluster', () => {
     expect(shares.reduce((sum, share) => sum + share, 0)).toBe(count);
     await isAtRest(relay);
   });
-});
+}
