@@ -1,11 +1,11 @@
-/** What the two AWS emulators have in common for the tests that run on them. */
+/** What the AWS emulators have in common for the tests that run on them. */
 import { rmSync } from 'node:fs';
 import { startOnFreePort, type Launch } from '../kubernetes/control-plane-servers.ts';
 import { temporaryFolder, type RunningProcess } from '../processes/processes.ts';
 
 /** An AWS of this machine, empty when started by us. */
 export interface Emulator {
-  readonly name: 'localstack' | 'ministack';
+  readonly name: 'localstack' | 'ministack' | 'dynamodb-local';
   readonly url: string;
   readonly port: number;
   /** For the SDK's clients. These credentials may do everything, also where permissions are enforced. */
@@ -21,7 +21,7 @@ export interface Emulator {
 }
 
 export const emulatedRegion = 'eu-central-1';
-/** Both take twelve digits of the access key for the account, and this for 000000000000. */
+/** LocalStack and MiniStack take twelve digits of the access key for the account, and this for 000000000000. */
 const rootKey = 'test';
 
 export function describeEmulator(

@@ -1,7 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { requireTools, toolPath } from '../../tools/tools.ts';
+import { systemJava } from './dynamodb-local.ts';
 import { describeEmulator, emulatorEnvironment, startEmulator, type Emulator } from './emulator.ts';
 import { startProcess, waitUntilReady } from '../processes/processes.ts';
 
@@ -32,6 +32,7 @@ export async function startLocalStack(
 
   const python = await toolPath('localstack');
   const jars = await toolPath('dynamodb-local');
+  // Before LocalStack puts its own first on PATH.
   const java = systemJava();
   const runtime = options.lambdaRuntime ?? [process.execPath, join(tools, 'localstack/executor/runtime.mjs')];
   return startEmulator('localstack', async (folder, port) => {
@@ -75,11 +76,4 @@ function placeDynamoDbLocal(root: string, jars: string): void {
   copyFileSync(join(tools, 'dynamodb-local/java.sh'), join(java, 'java'));
   writeFileSync(join(dynamodb, 'DynamoDBLocal.jar'), ''); // looked for, never read
   symlinkSync(jars, join(dynamodb, 'DynamoDBLocal_lib'));
-}
-
-/** Before LocalStack puts its own first on PATH. */
-function systemJava(): string {
-  const found = spawnSync('sh', ['-c', 'command -v java'], { encoding: 'utf8' }).stdout.trim();
-  if (found === '') throw new Error('LocalStack’s DynamoDB needs Java 17 or newer (Debian: default-jre-headless)');
-  return found;
 }

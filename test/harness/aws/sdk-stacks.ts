@@ -85,16 +85,26 @@ function filesOf(folder: string): ReadonlyMap<string, Buffer> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Once for each emulator, before stacks: the part of `cdk bootstrap` and of publishing that templates rely on. */
-export async function publishAssets({ client }: Emulator, { assets, bucket }: Assembly): Promise<void> {
+/** Once for each emulator, before stacks: the part of `cdk bootstrap` that templates and `cdk deploy` rely on. */
+export async function leaveBootstrap({ client }: Emulator, bucket: string): Promise<void> {
   const [s3, ssm] = [new S3Client({ ...client, forcePathStyle: true }), new SSMClient(client)];
   try {
     await ssm.send(new PutParameterCommand({ Name: bootstrapVersion, Value: '32', Type: 'String', Overwrite: true }));
     await s3.send(new CreateBucketCommand({ Bucket: bucket }));
-    for (const [key, body] of assets) await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
   } finally {
     s3.destroy();
     ssm.destroy();
+  }
+}
+
+/** The same, and the part of publishing that `cdk deploy` does. */
+export async function publishAssets(emulator: Emulator, { assets, bucket }: Assembly): Promise<void> {
+  await leaveBootstrap(emulator, bucket);
+  const s3 = new S3Client({ ...emulator.client, forcePathStyle: true });
+  try {
+    for (const [key, body] of assets) await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
+  } finally {
+    s3.destroy();
   }
 }
 

@@ -5,12 +5,12 @@ import { dynamoDbAttestationAdmin } from '../../../../adapters/dynamodb/attestat
 import { raceKinds, raceMany } from '../../../contract/attestation-races.ts';
 import type { StoreUnderTest } from '../../../contract/attestation-scene.ts';
 import { dynamoDbUnderTest } from '../../../contract/dynamodb-attestations.ts';
-import { describeOnEmulators, patience } from './emulators.ts';
+import { bothEmulators, describeOnEmulators, patience } from './emulators.ts';
 
 /** Of each kind. What first use rests on is raced the most. */
 const roundsOf = { 'node name': 1_000, machine: 1_000, proof: 250, address: 250 } as const;
 
-describeOnEmulators((_, emulator) => {
+describeOnEmulators(bothEmulators, (_, emulator) => {
   let made: StoreUnderTest | undefined;
   beforeAll(async () => {
     const config = { ...emulator().client, ...ledgerClientConfig, requestHandler: patience };

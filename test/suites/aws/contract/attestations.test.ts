@@ -14,13 +14,13 @@ import { startAwsProxy } from '../../../harness/aws/proxy.ts';
 import type { AwsCall, AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
 import { createAttestationsTable } from '../../../harness/aws/tables.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
-import { describeOnEmulators, patience } from './emulators.ts';
+import { bothEmulators, describeOnEmulators, patience } from './emulators.ts';
 
 const adapter = { dynamoDbAttestations, dynamoDbAttestationAdmin };
 
-describeOnEmulators((name, emulator) => {
+describeOnEmulators(byTier({ default: ['DynamoDB Local'], deep: bothEmulators }), (name, emulator) => {
   const config = () => ({ ...emulator().client, ...ledgerClientConfig, requestHandler: patience });
-  attestationStoreContract(`DynamoDB of ${name}`, () => dynamoDbUnderTest(adapter, config()));
+  attestationStoreContract(`DynamoDB (${name})`, () => dynamoDbUnderTest(adapter, config()));
 
   describe('between it and the SDK', () => {
     let proxy: AwsProxy;
@@ -125,10 +125,10 @@ describeOnEmulators((name, emulator) => {
       ],
     ];
 
-    // In the default tier on one emulator, a write of the store and one of its administration: what is tested is the SDK's
-    // repetition, the same for all writes and on both emulators.
+    // In the default tier a write of the store and one of its administration: what is tested is the SDK's repetition, the same
+    // for all writes.
     const essential = writes.filter(([write]) => write === 'a first use' || write === 'a lock');
-    const planned = byTier({ default: name === 'LocalStack' ? essential : [], deep: writes });
+    const planned = byTier({ default: essential, deep: writes });
     describe.each(planned)('%s', (_, prepare, left) => {
       test.each<readonly [string, readonly AwsFault[]]>([
         ['a call that never arrived is made again', ['lost']],

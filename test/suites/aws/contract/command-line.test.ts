@@ -12,9 +12,10 @@ import { bundleCluster } from '../../../../core/configuration/bundled-configurat
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import { createCertificatesTable } from '../../../harness/aws/tables.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { zip } from '../../../harness/lambda/zip.ts';
 import { run } from '../../../unit/cli/run.ts';
-import { describeOnEmulators } from './emulators.ts';
+import { bothEmulators, describeOnEmulators } from './emulators.ts';
 
 const parsed = parseConfiguration(
   `version: 1
@@ -36,7 +37,7 @@ const { files } = bundle({
   constants: { __COUNTERSIGN_CLUSTER__: bundleCluster(cluster), __COUNTERSIGN_EMULATED_AWS__: 'by a test' },
 });
 
-describeOnEmulators((name, emulator) => {
+describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (name, emulator) => {
   const roleOf = async (iam: IAMClient, Service: string, actions: readonly string[]): Promise<string> => {
     const RoleName = `role-${randomUUID()}`;
     const trust = { Effect: 'Allow', Action: 'sts:AssumeRole', Principal: Service === '' ? { AWS: '*' } : { Service } };

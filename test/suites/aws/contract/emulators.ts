@@ -1,22 +1,30 @@
-/** The two AWS emulators: what holds for one adapter holds on both. */
+/** The two AWS emulators, and DynamoDB by itself: what holds for one adapter holds on each. */
 import { afterAll, beforeAll, describe } from 'vitest';
+import { startDynamoDbLocal } from '../../../harness/aws/dynamodb-local.ts';
 import type { Emulator } from '../../../harness/aws/emulator.ts';
 import { requireLocalStack, startLocalStack } from '../../../harness/aws/localstack.ts';
 import { startMiniStack } from '../../../harness/aws/ministack.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
-const emulators = [
-  { name: 'LocalStack', start: () => startLocalStack(), ...(await requireLocalStack()) },
-  { name: 'MiniStack', start: () => startMiniStack({ auth: true }), ...(await requireTools('ministack')) },
-];
+const emulators = {
+  LocalStack: { start: () => startLocalStack(), ...(await requireLocalStack()) },
+  'DynamoDB Local': { start: startDynamoDbLocal, ...(await requireTools('dynamodb-local')) },
+  MiniStack: { start: () => startMiniStack({ auth: true }), ...(await requireTools('ministack')) },
+};
+type Name = keyof typeof emulators;
+
+export const bothEmulators: readonly Name[] = ['LocalStack', 'MiniStack'];
 
 /** Starts each one around the tests that `define` makes; these may ask for it once they run. */
-export function describeOnEmulators(define: (name: string, emulator: () => Emulator) => void): void {
-  for (const { name, start, skip } of emulators)
-    describe.skipIf(skip)(`on ${name}`, () => {
+export function describeOnEmulators(
+  names: readonly Name[],
+  define: (name: Name, emulator: () => Emulator) => void,
+): void {
+  for (const name of names)
+    describe.skipIf(emulators[name].skip)(`on ${name}`, () => {
       let started: Emulator | undefined;
       beforeAll(async () => {
-        started = await start();
+        started = await emulators[name].start();
       });
       afterAll(() => started?.stop());
       define(name, () => {

@@ -14,11 +14,12 @@ import { dynamoDbAttestations } from '../../../../adapters/dynamodb/attestations
 import { dynamoDbAttestationAdmin } from '../../../../adapters/dynamodb/attestation-admin.ts';
 import { attestationsTable } from '../../../../adapters/dynamodb/table.ts';
 import type { AttestationAdmin, AttestationStore } from '../../../../core/ports/attestation-store.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { judged, machine, recordOf, used, verdictOf } from '../../../unit/cli/register.ts';
 import { now, run } from '../../../unit/cli/run.ts';
-import { describeOnEmulators, patience } from './emulators.ts';
+import { bothEmulators, describeOnEmulators, patience } from './emulators.ts';
 
-describeOnEmulators((name, emulator) => {
+describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (name, emulator) => {
   const cluster = `cli-${randomUUID().slice(0, 8)}`;
   let tableName: string;
   let made: { readonly store: AttestationStore; readonly register: AttestationAdmin; readonly close: () => void };

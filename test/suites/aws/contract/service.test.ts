@@ -26,9 +26,10 @@ import type { CallLogEntry } from '../../../../adapters/lambda/log.ts';
 import { createSignService } from '../../../../lambdas/sign/service.ts';
 import { startAwsProxy } from '../../../harness/aws/proxy.ts';
 import type { AwsProxy } from '../../../harness/aws/proxy.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { createAttestationsTable, createCertificatesTable } from '../../../harness/aws/tables.ts';
 import { csrFixture, eventFixture } from '../../../unit/lambdas/sign/stack.ts';
-import { describeOnEmulators, patience } from './emulators.ts';
+import { bothEmulators, describeOnEmulators, patience } from './emulators.ts';
 
 const cluster = clusterOf('{subject: {commonName: prod}}');
 
@@ -41,7 +42,7 @@ function clusterOf(ca: string): ClusterConfiguration {
   return parsed.value.configuration.clusters.get('prod')!;
 }
 
-describeOnEmulators((_, emulator) => {
+describeOnEmulators(byTier({ default: ['LocalStack'], deep: bothEmulators }), (_, emulator) => {
   let proxy: AwsProxy;
   let dynamodb: DynamoDBClient;
   let kms: KMSClient;

@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { checks } from '../../../conformance/checks.ts';
 import { runConformance } from '../../../conformance/conformance.ts';
-import { deployOnLocalStack, type Deployment } from '../../../harness/aws/deployment.ts';
 import { signOperation } from '../../../harness/aws/kms-counter.ts';
 import { requireLocalStack } from '../../../harness/aws/localstack.ts';
 import { clusterPath } from '../../../harness/stack/stack.ts';
@@ -17,27 +16,28 @@ import {
   settled,
   type CsrObject,
 } from '../../../harness/stack/requests.ts';
+import { compileCache } from '../../../harness/processes/processes.ts';
+import { onlyDeep } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
-import {
-  defineCounting,
-  jsonOf,
-  postAgain,
-  readTrustBundle,
-  type CountedSigner,
-} from '../../control-plane/end-to-end/kms-counting.ts';
+import { defineCounting, jsonOf, postAgain } from '../../control-plane/end-to-end/kms-counting.ts';
 import { describeSigning, type SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
+import { startAttestedSigner, type AttestedSigner } from './attested-signer.ts';
+import { defineMachines, installApprover } from './machines.ts';
 
 const commandLine = join(import.meta.dirname, '../../../../cli/countersign.ts');
 const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
 /** Whoever else's LocalStack it is, it runs functions where they do not meet our proxy. */
 const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
 
+/** One deployment for all of it, with attestation; a deployment without it is in aws/ministack. */
 describeSigning({
   by: 'what cdk deploy made in LocalStack',
   skip: notOurs || missing.some(({ skip }) => skip),
-  start: startSigner,
+  start: startAttestedSigner,
   // Each call at once is a process of its own here.
   relayArgs: ['--concurrency', '4'],
+  judgedOnArrival: ['kube-apiserver-client-kubelet'],
+  install: installApprover,
   more(world) {
     describe('the deployment', () => {
       defineDeployment(world);
@@ -45,7 +45,11 @@ describeSigning({
     describe('KMS', () => {
       defineCounting(world);
     });
-    test('passes the conformance checks, each of them', async () => {
+    describe('machines', () => {
+      defineMachines(world);
+    });
+    // The default tier asks the stacks in MiniStack, which check permissions (aws/ministack/front-door).
+    test.each(onlyDeep)('passes the conformance checks, each of them', async () => {
       const { signer } = world();
       const base = `${signer.url}${clusterPath}`;
       const results = await runConformance({ base, fetch: signer.fetch, concurrent: 4 });
@@ -59,20 +63,13 @@ describeSigning({
   },
 });
 
-type AwsSigner = CountedSigner & Deployment;
-
-async function startSigner(): Promise<AwsSigner> {
-  const deployment = await deployOnLocalStack();
-  return { ...deployment, caPem: () => readTrustBundle(deployment) };
-}
-
-type World = () => SigningWorld & { readonly signer: AwsSigner };
+type World = () => SigningWorld & { readonly signer: AttestedSigner };
 
 function defineDeployment(world: World): void {
   /** As an operator types it, logged in to this AWS. */
   async function countersign(...args: readonly string[]): Promise<{ status: unknown; out: string }> {
     const { emulator } = world().signer;
-    const env = { ...emulator.environment, PATH: process.env['PATH'] };
+    const env = { ...emulator.environment, ...compileCache(), PATH: process.env['PATH'] };
     try {
       const { stdout } = await promisify(execFile)(process.execPath, [commandLine, ...args], { env, timeout: 60_000 });
       return { status: 0, out: stdout };

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { ConformanceFetch, ConformanceResponse } from '../../../conformance/http-client.ts';
 import { digestIn, signedDigests, signOperation } from '../../../harness/aws/kms-counter.ts';
 import type { AwsFault, AwsProxy } from '../../../harness/aws/proxy.ts';
+import { byTier } from '../../../harness/determinism/tier.ts';
 import { clusterPath } from '../../../harness/stack/stack.ts';
 import { tbsOf } from '../../../harness/stack/key.ts';
 import {
@@ -23,6 +24,15 @@ export interface CountedSigner extends SignerUnderTest {
   readonly fetch: ConformanceFetch;
 }
 
+/** A fault, and how often a digest meets it. */
+type PlannedFault = readonly [fault: AwsFault, times: number];
+const everyFault: readonly PlannedFault[] = [
+  ['throttled', 2],
+  ['answerLost', 1],
+  ['lost', 1],
+  ['failed', 1],
+];
+
 /** How often the key was asked, at the key's door: whatever the function believes, this is what KMS bills. */
 export function defineCounting(world: () => SigningWorld & { readonly signer: CountedSigner }): void {
   /** By digest, what was answered with a fault. */
@@ -40,17 +50,19 @@ export function defineCounting(world: () => SigningWorld & { readonly signer: Co
     expect(Object.fromEntries(signedDigests(world().signer.kms))).toEqual(Object.fromEntries(expected));
   }
 
-  /** The first `times` asked for each digest. */
-  function inject(fault: AwsFault, times: number): void {
-    const met = new Map<string, number>();
+  /** The first digest that is asked for meets the first of these, the second the second, and so on in turns. */
+  function inject(planned: readonly PlannedFault[]): void {
+    const met = new Map<string, { readonly fault: AwsFault; left: number }>();
     world().signer.kms.inject = (call) => {
       const digest = digestIn(call);
       if (digest === undefined) return undefined;
-      const before = met.get(digest) ?? 0;
-      if (before >= times) return undefined;
-      met.set(digest, before + 1);
+      const [fault, times] = planned[met.size % planned.length]!;
+      const plan = met.get(digest) ?? { fault, left: times };
+      met.set(digest, plan);
+      if (plan.left === 0) return undefined;
+      plan.left -= 1;
       faults.set(digest, (faults.get(digest) ?? 0) + 1);
-      return fault;
+      return plan.fault;
     };
   }
 
@@ -85,17 +97,15 @@ export function defineCounting(world: () => SigningWorld & { readonly signer: Co
     expect(signer.kms.count(signOperation)).toBe(calls);
   });
 
-  test.each<[AwsFault, number]>([
-    ['throttled', 2],
-    ['answerLost', 1],
-    ['lost', 1],
-    ['failed', 1],
-  ])('is asked once more for each time it was %s', async (fault, times) => {
-    const count = 5;
+  test.each(
+    byTier({ default: [everyFault], deep: everyFault.map((each) => [each]) }).map((planned) => [planned] as const),
+  )('is asked once more for each fault that it met: %j', async (planned) => {
+    const rounds = byTier({ default: 1, deep: 5 });
     const before = [...faults.values()].reduce((sum, each) => sum + each, 0);
-    inject(fault, times);
-    await issueBurst(fault.toLowerCase(), count);
-    expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(count * times);
+    inject(planned);
+    await issueBurst(planned.map(([fault]) => fault.toLowerCase()).join('-'), planned.length * rounds);
+    const times = planned.reduce((sum, [, each]) => sum + each, 0);
+    expect([...faults.values()].reduce((sum, each) => sum + each, 0) - before).toBe(times * rounds);
     await expectOneEach();
   });
 }

@@ -1,108 +1,25 @@
-/**
- * A cluster with attestation as `cdk deploy` makes it: deployed functions, their own tables, the relay as approver on a
- * real API server; machines, STS and EC2 are the strict fakes, reached by the addresses in the functions' environment,
- * and their region's certificate is one that the operator supplies.
- */
+/** Machines that prove themselves to deployed functions, with the relay as approver on a real API server. */
 import { X509Certificate } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ApiClient } from '../../../harness/kubernetes/api-client.ts';
+import type { ControlPlane } from '../../../harness/kubernetes/control-plane.ts';
 import { postNodeRequest, stateOf } from '../../../harness/stack/approval.ts';
-import { prove, requestFor, startAwsPlatform } from '../../../harness/attestation/attested-site.ts';
-import type { AwsPlatform, Proved } from '../../../harness/attestation/attested-site.ts';
-import { deployOnLocalStack, type Deployment } from '../../../harness/aws/deployment.ts';
-import { startFakeEc2 } from '../../../harness/fake-aws/ec2.ts';
+import { prove, requestFor } from '../../../harness/attestation/attested-site.ts';
+import type { Proved } from '../../../harness/attestation/attested-site.ts';
 import type { FakeInstance } from '../../../harness/fake-aws/machine/instance.ts';
 import type { NodeEvidence } from '../../../harness/fake-aws/machine/node-evidence.ts';
-import { regionCa } from '../../../harness/fake-aws/machine/region-ca.ts';
-import { requireLocalStack } from '../../../harness/aws/localstack.ts';
 import { approverManifest, clusterPath, installRelay, type RelayIdentity } from '../../../harness/stack/stack.ts';
 import { certificatePemOf, conditionOf, eventually, readRequest } from '../../../harness/stack/requests.ts';
-import { requireTools } from '../../../tools/tools.ts';
-import { jsonOf, readTrustBundle, type CountedSigner } from '../../control-plane/end-to-end/kms-counting.ts';
-import { describeSigning, type SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
+import { jsonOf } from '../../control-plane/end-to-end/kms-counting.ts';
+import type { SigningWorld } from '../../control-plane/end-to-end/signing-suite.ts';
+import { account, region, servingName, signerName, type AttestedSigner } from './attested-signer.ts';
 
-const missing = [await requireTools('etcd', 'kube-apiserver', 'kubectl'), await requireLocalStack()];
-const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
-
-const [account, region] = ['000000000000', 'eu-central-1'];
-const signerName = 'cluster.x-k8s.io/kube-apiserver-client-kubelet-aws';
-const servingName = 'cluster.x-k8s.io/kubelet-serving-aws';
-/** The signers of Kubernetes itself demand nothing yet, so that what is held to be true of them is held here too. */
-const withAttestation = (configuration: string): string =>
-  configuration
-    .replace(
-      'kubernetes.io/kube-apiserver-client-kubelet: { ca: ca, maxTtl: 1d }',
-      `kubernetes.io/kube-apiserver-client-kubelet: { ca: ca, maxTtl: 1d, attestation: { providers: [aws], mode: audit } }
-      ${signerName}: { ca: ca, maxTtl: 1d }
-      ${servingName}: { ca: ca, maxTtl: 1d }`,
-    )
-    .replace(
-      '    frontDoor:',
-      `    approval: { ${signerName}: approve, ${servingName}: approve }
-    attestation:
-      aws:
-        accounts: { '${account}': {} }
-        regions: [${region}]
-        tags: { kubernetes.io/cluster/demo: owned }
-        nodeName: ['tag:Name']
-        certificates: { ${region}: [${JSON.stringify(regionCa(region).certificatePem)}] }
-    frontDoor:`,
-    );
-
-type AttestedSigner = CountedSigner & Deployment & { readonly platform: AwsPlatform };
-
-async function startSigner(): Promise<AttestedSigner> {
-  const platform = await startAwsPlatform();
-  // The functions' own account, whose role is let see instances; LocalStack asks nobody who he is.
-  const { accessKeyId, secretAccessKey } = platform.aws.createUser(account, 'functions', ['ec2:DescribeInstances']);
-  const ec2 = await startFakeEc2({ aws: platform.aws });
-  try {
-    const deployment = await deployOnLocalStack({
-      change: withAttestation,
-      functions: {
-        AWS_ENDPOINT_URL_STS: platform.sts.url,
-        AWS_ENDPOINT_URL_EC2: ec2.url,
-        AWS_ACCESS_KEY_ID: accessKeyId,
-        AWS_SECRET_ACCESS_KEY: secretAccessKey,
-        AWS_SESSION_TOKEN: '',
-      },
-    });
-    return {
-      ...deployment,
-      platform,
-      relayArgs: ['--config', deployment.configurationFile, '--attest-url', deployment.attestUrl],
-      caPem: () => readTrustBundle(deployment),
-      async stop() {
-        await deployment.stop();
-        await ec2.close();
-        await platform.close();
-      },
-    };
-  } catch (error) {
-    await ec2.close();
-    await platform.close();
-    throw error;
-  }
+/** The relay as approver, also of the two signers that demand a proof. */
+export async function installApprover(plane: ControlPlane): Promise<RelayIdentity> {
+  const identity = await installRelay(plane, approverManifest);
+  await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(rightsFor(identity)) });
+  return identity;
 }
-
-describeSigning({
-  by: 'what cdk deploy made in LocalStack, where machines prove themselves',
-  skip: notOurs || missing.some(({ skip }) => skip),
-  start: startSigner,
-  // Each call at once is a process of its own here.
-  relayArgs: ['--concurrency', '4'],
-  judgedOnArrival: ['kube-apiserver-client-kubelet'],
-  async install(plane) {
-    const identity = await installRelay(plane, approverManifest);
-    await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(rightsFor(identity)) });
-    return identity;
-  },
-  more(world) {
-    describe('machines', () => {
-      defineMachines(world);
-    });
-  },
-});
 
 const bootstrapToken = {
   apiVersion: 'v1',
@@ -143,7 +60,7 @@ function rightsFor({ name, namespace }: RelayIdentity): object {
   };
 }
 
-function defineMachines(world: () => SigningWorld & { readonly signer: AttestedSigner }): void {
+export function defineMachines(world: () => SigningWorld & { readonly signer: AttestedSigner }): void {
   const launch = (node: string): FakeInstance =>
     world().signer.platform.launch(node, {
       account,
