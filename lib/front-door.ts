@@ -51,15 +51,20 @@ export interface HttpApiOptions {
   readonly logRetention: RetentionDays;
 }
 
+export interface LoggedApi {
+  readonly api: HttpApi;
+  readonly accessLog: LogGroup;
+}
+
 /** For callers that sign with AWS credentials (SigV4). */
-export function createIamApi(stack: Stack, options: HttpApiOptions): HttpApi {
+export function createIamApi(stack: Stack, options: HttpApiOptions): LoggedApi {
   return createHttpApi(stack, 'IamApi', new HttpIamAuthorizer(), options, {
     caller: '$context.identity.userArn',
   });
 }
 
 /** For callers with a service account token. */
-export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: HttpApiOptions): HttpApi {
+export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: HttpApiOptions): LoggedApi {
   const tokenAuthorizer = new HttpLambdaAuthorizer('JwtAuthorizer', authorizer, {
     authorizerName: `countersign-${options.cluster.name}`,
     responseTypes: [HttpLambdaResponseType.SIMPLE],
@@ -80,7 +85,7 @@ function createHttpApi(
   authorizer: IHttpRouteAuthorizer,
   { cluster, sign, attest, throttle, logRetention }: HttpApiOptions,
   logged: Readonly<Record<string, string>>,
-): HttpApi {
+): LoggedApi {
   const api = new HttpApi(stack, id, {
     apiName: `countersign-${cluster.name}-${id === 'IamApi' ? 'iam' : 'jwt'}`,
     description: `Signs certificates of cluster ${cluster.name}`,
@@ -127,7 +132,7 @@ function createHttpApi(
       ),
     },
   });
-  return api;
+  return { api, accessLog };
 }
 
 /**

@@ -3,8 +3,6 @@ import { CfnOutput, CustomResource, Duration, RemovalPolicy, Stack } from 'aws-c
 import type { App, StackProps } from 'aws-cdk-lib';
 import { Rule, RuleTargetInput, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction as LambdaTarget } from 'aws-cdk-lib/aws-events-targets';
-import type { IMetric } from 'aws-cdk-lib/aws-cloudwatch';
-import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuration/bundled-configuration.ts';
@@ -12,11 +10,14 @@ import type { CallersAllowed } from '../core/configuration/bundled-configuration
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
 import { environmentNames } from '../adapters/lambda/environment.ts';
-import { caStatusInterval, createAlarms, period } from './alarms.ts';
 import { createAttest, createOperatorPolicy } from './attest.ts';
 import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
+import type { LoggedApi } from './front-door.ts';
 import { createFunction } from './functions.ts';
-import type { ServiceFunction, Site } from './functions.ts';
+import type { Service, ServiceFunction, Site } from './functions.ts';
+import { caStatusInterval, createAlarms } from './observability/alarms.ts';
+import { createDashboard } from './observability/dashboard.ts';
+import { countLines } from './observability/log-metrics.ts';
 import type { ClusterState } from './state-stack.ts';
 import { allowItems } from './table-rights.ts';
 
@@ -34,22 +35,24 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   const attest = attestation && createAttest(stack, options, attestation, callersOf(options));
   const sign = createSign(stack, options, attest);
   const ca = createCa(stack, options);
-  const { authorizer, serverErrors } = createFrontDoor(stack, { sign, attest }, options);
-  const logFilters = createAlarms(stack, {
-    cluster,
-    alarms: deployment.alarms,
-    sign,
-    ca,
-    ...(attest === undefined ? {} : { attest }),
-    ...(authorizer === undefined ? {} : { authorizer }),
-    serverErrors,
-  });
-  createCas(stack, ca, cluster).node.addDependency(...logFilters);
+  const { authorizer, apis } = createFrontDoor(stack, { sign, attest }, options);
+  const functions = new Map<Service, ServiceFunction>([
+    ['sign', sign],
+    ...(attest === undefined ? [] : [['attest', attest] as const]),
+    ...(authorizer === undefined ? [] : [['authorizer', authorizer] as const]),
+    ['ca', ca],
+  ]);
+  const watched = { functions, apis, functionUrls: deployment.frontDoor === 'functionUrl' };
+  // The ca function logs the days left when the stack is deployed. The filters exist by then.
+  createCas(stack, ca, cluster).node.addDependency(...countLines(stack, cluster, watched));
+  const alarms = createAlarms(stack, { cluster, alarms: deployment.alarms, ...watched });
+  const { table, attestations } = options.state;
+  const tables = { certificates: table.tableName, attestations: attestations.tableName };
+  if (deployment.dashboard) createDashboard(stack, { cluster: cluster.name, alarms, tables, ...watched });
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
-  output('CertificatesTable', options.state.table.tableName, 'The ledger, and the CA certificates');
+  output('CertificatesTable', table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
   output('CaFunction', ca.function.functionName, 'Makes CA certificates; countersign ca init calls it');
-  const { attestations } = options.state;
   const policy = createOperatorPolicy(stack, cluster, attestations);
   output('AttestationsTable', attestations.tableName, 'Locks, and which machine a node name belongs to');
   output('OperatorPolicyArn', policy.managedPolicyArn, 'For operators who run countersign lock, tofu and machines');
@@ -151,7 +154,7 @@ function createCas(stack: Stack, ca: ServiceFunction, { cas }: ClusterConfigurat
 
 interface FrontDoor {
   readonly authorizer?: ServiceFunction;
-  readonly serverErrors: ReadonlyMap<string, IMetric>;
+  readonly apis: ReadonlyMap<'iam' | 'jwt', LoggedApi>;
 }
 
 function createFrontDoor(
@@ -165,41 +168,29 @@ function createFrontDoor(
   const { access, frontDoor, limits } = deployment;
   const base = `v1/clusters/${cluster.name}`;
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
-  const serverErrors = new Map<string, IMetric>();
+  const apis = new Map<'iam' | 'jwt', LoggedApi>();
   const role = access.iam === undefined ? undefined : createCallerRole(stack, cluster, access.iam.principals);
   if (role !== undefined) output('CallerRoleArn', role.roleArn, "The relay's COUNTERSIGN_CALLER_ROLE");
 
   if (frontDoor === 'functionUrl') {
     if (access.jwt !== undefined) throw new Error(`${cluster.name}: a function URL cannot check tokens`);
     if (role !== undefined) allowUrls(stack, role, attest === undefined ? [sign] : [sign, attest]);
-    const addUrl = (id: string, of: LambdaFunction, name: string): string => {
-      serverErrors.set(
-        name,
-        new Metric({
-          namespace: 'AWS/Lambda',
-          metricName: 'Url5xxCount',
-          dimensionsMap: { FunctionName: of.functionName },
-          statistic: 'Sum',
-          period,
-        }),
-      );
-      return `${createFunctionUrl(stack, id, of).url}${base}`;
-    };
-    output('SignUrl', addUrl('FunctionUrl', sign, 'function-url'), "The relay's COUNTERSIGN_URL");
+    const addUrl = (id: string, of: LambdaFunction): string => `${createFunctionUrl(stack, id, of).url}${base}`;
+    output('SignUrl', addUrl('FunctionUrl', sign), "The relay's COUNTERSIGN_URL");
     if (attest !== undefined)
-      output('AttestUrl', addUrl('AttestFunctionUrl', attest, 'attest-url'), "The relay's COUNTERSIGN_ATTEST_URL");
-    return { serverErrors };
+      output('AttestUrl', addUrl('AttestFunctionUrl', attest), "The relay's COUNTERSIGN_ATTEST_URL");
+    return { apis };
   }
 
   if (limits.throttle === undefined) throw new Error(`${cluster.name}: an HTTP API needs a throttle`);
   const api = { cluster, sign, attest, throttle: limits.throttle, logRetention: deployment.logRetentionDays };
   if (role !== undefined) {
     const iamApi = createIamApi(stack, api);
-    allowApi(stack, role, iamApi, cluster);
-    output('SignUrl', `${iamApi.apiEndpoint}/${base}`, "The relay's COUNTERSIGN_URL");
-    serverErrors.set('iam', iamApi.metricServerError({ period, statistic: 'Sum' }));
+    allowApi(stack, role, iamApi.api, cluster);
+    output('SignUrl', `${iamApi.api.apiEndpoint}/${base}`, "The relay's COUNTERSIGN_URL");
+    apis.set('iam', iamApi);
   }
-  if (access.jwt === undefined) return { serverErrors };
+  if (access.jwt === undefined) return { apis };
   const description = `Checks the tokens of callers of cluster ${cluster.name}`;
   const authorizer = createFunction(stack, 'authorizer', site, {
     description,
@@ -211,9 +202,9 @@ function createFrontDoor(
   const jwtApi = createJwtApi(stack, authorizer.function, api);
   output(
     'JwtSignUrl',
-    `${jwtApi.apiEndpoint}/${base}`,
+    `${jwtApi.api.apiEndpoint}/${base}`,
     'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
   );
-  serverErrors.set('jwt', jwtApi.metricServerError({ period, statistic: 'Sum' }));
-  return { authorizer, serverErrors };
+  apis.set('jwt', jwtApi);
+  return { authorizer, apis };
 }

@@ -1,6 +1,8 @@
 /** The log line of a call: names and codes, never a request's content, a certificate, a token or evidence. */
 import { CertificateUnreadableError } from '../../core/x509/read-certificate.ts';
 import type { BusyWhy, IgnoredWhy, RefusalCode, SignOutcome } from '../../core/outcome/outcome.ts';
+import { named } from '../../core/outcome/trouble.ts';
+import type { NamedTrouble, Trouble } from '../../core/outcome/trouble.ts';
 import { CertificateDefectError, LaterError, MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { HttpAnswer } from './http.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
@@ -13,7 +15,7 @@ export function readLogLevel(text: string | undefined): LogLevel | undefined {
   return text === undefined || text === '' ? 'info' : logLevels.find((known) => known === text);
 }
 
-/** One JSON line each, as pino writes them: alarms filter on `level`, `why`, `outcome` and `codes`. */
+/** One JSON line each, as pino writes them: the metric filters of the alarms read `alarm`. */
 export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
   return (entry) => {
     if (logLevels.indexOf(entry.level) < logLevels.indexOf(lowest)) return;
@@ -24,7 +26,7 @@ export function writeLog(lowest: LogLevel): (entry: CallLogEntry) => void {
 /** An answer, and what the log says about it. */
 export type Answered = readonly [HttpAnswer, Partial<CallLogEntry>];
 
-export interface CallLogEntry {
+export interface CallLogEntry extends Partial<NamedTrouble> {
   /** `error` is for faults that an operator must correct. A refusal is `info`. */
   readonly level: LogLevel;
   readonly outcome: string;
@@ -50,13 +52,14 @@ export interface CallLogEntry {
   readonly repeat?: boolean;
   /** A refused caller: the ARN of the session or user, or the service account. */
   readonly caller?: string;
-  /** The same without the session name: an alarm counts by it. */
+  /** The same without the session name, to count by. */
   readonly callerPrincipal?: string;
   readonly error?: unknown;
 }
 
 export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more: Partial<CallLogEntry>): CallLogEntry {
   const { error, ...rest } = more;
+  const trouble = troubleOf(more);
   return {
     level:
       more.why === 'Internal' ? 'error' : more.why === 'Unavailable' || more.caller !== undefined ? 'warn' : 'info',
@@ -64,9 +67,24 @@ export function logEntry(answer: HttpAnswer, durationMilliseconds: number, more:
     status: answer.statusCode,
     durationMilliseconds,
     ...rest,
+    ...(trouble === undefined ? {} : named(trouble)),
     ...(error === undefined ? {} : { error: describe(error, more.why === 'Internal') }),
   };
 }
+
+/** The first code is the reason of a refusal (core/outcome/outcome.ts). */
+function troubleOf({ caller, codes, why }: Partial<CallLogEntry>): Trouble | undefined {
+  if (caller !== undefined) return 'callers-refused';
+  const [code] = codes ?? [];
+  if (code !== undefined) return `refused-${code}`;
+  return why === undefined ? undefined : troublesWhy[why];
+}
+
+const troublesWhy: Readonly<Partial<Record<IgnoredWhy | BusyWhy, Trouble>>> = {
+  Internal: 'internal',
+  Unavailable: 'unavailable',
+  Throttled: 'throttled',
+};
 
 /** Text of adapters and libraries is bounded: an SDK's message may be a page long. */
 function describe(error: unknown, withStack: boolean): object {

@@ -66,7 +66,7 @@ export const uidReused = violation(
 /** The request is not for this endpoint, or is in another state; the relay writes nothing. */
 export type IgnoredWhy = 'UnknownSigner' | 'NotApproved' | 'Denied' | 'Failed' | 'AlreadyIssued';
 
-/** Temporary: the client tries again later. Only `Internal` raises an alarm. */
+/** Temporary: the client tries again later. `Internal`, `Throttled` and `Unavailable` are troubles (trouble.ts). */
 export type BusyWhy =
   | 'InProgress' // another delivery of the same request is being answered
   | 'SecondLook' // a change needs a second observation, minutes after the first (core/attestation/second-look.ts)

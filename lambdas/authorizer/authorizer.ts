@@ -11,6 +11,8 @@ import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
 import type { BundledAccess } from '../../core/configuration/bundled-configuration.ts';
 import type { Instant } from '../../core/ports/instant.ts';
+import { named } from '../../core/outcome/trouble.ts';
+import type { NamedTrouble } from '../../core/outcome/trouble.ts';
 import { clusterOf } from './call-path.ts';
 import { createKeySource } from './key-source.ts';
 import type { FetchJwks } from './key-source.ts';
@@ -41,7 +43,7 @@ export type Refusal =
   | 'OtherCluster' // a path of a cluster that this authorizer is not for
   | 'Internal'; // an error of this function
 
-export interface AuthorizerLogEntry {
+export interface AuthorizerLogEntry extends Partial<NamedTrouble> {
   /** `error`: the operator must act. `warn`: the issuer cannot be reached. A refused caller is `info`. */
   readonly level: 'info' | 'warn' | 'error';
   readonly authorized: boolean;
@@ -89,7 +91,7 @@ export function createAuthorizer(access: BundledAccess | undefined, ports: Autho
       decision = failure({ reason: 'Internal', detail: error instanceof Error ? error.name : typeof error });
     }
     ports.log({
-      level: decision.ok ? 'info' : levelOf(decision.problem.reason),
+      ...(decision.ok ? { level: 'info' } : severityOf(decision.problem.reason)),
       authorized: decision.ok,
       ...(access === undefined ? {} : { cluster: access.cluster }),
       ...(decision.ok ? { subject: decision.value.subject } : decision.problem),
@@ -105,9 +107,10 @@ type Decision = Result<
   { readonly reason: Refusal; readonly subject?: string; readonly detail?: string }
 >;
 
-function levelOf(reason: Refusal): AuthorizerLogEntry['level'] {
-  if (reason === 'KeysUnreachable') return 'warn';
-  return operatorMustAct.has(reason) ? 'error' : 'info';
+/** The level, and the trouble if it is one. */
+export function severityOf(reason: Refusal): Pick<AuthorizerLogEntry, 'level' | 'trouble' | 'alarm'> {
+  if (reason === 'KeysUnreachable') return { level: 'warn', ...named('authorizer-keys') };
+  return operatorMustAct.has(reason) ? { level: 'error', ...named('authorizer-faults') } : { level: 'info' };
 }
 
 /** Every call is refused until the operator corrects these. */

@@ -14,6 +14,8 @@ import { toPem } from '../../core/encoding/pem.ts';
 import type { CaConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import { objectOf } from '../../core/encoding/json-object.ts';
+import { named } from '../../core/outcome/trouble.ts';
+import type { NamedTrouble } from '../../core/outcome/trouble.ts';
 
 export interface CaPorts {
   readonly cluster: string;
@@ -55,7 +57,7 @@ export type CaAnswer =
     }
   | { readonly ok: false; readonly name: string; readonly why: CaFault | 'UnknownCa'; readonly message: string };
 
-export interface CaLogEntry {
+export interface CaLogEntry extends Partial<NamedTrouble> {
   readonly level: 'info' | 'error';
   readonly action: string;
   readonly cluster?: string;
@@ -165,6 +167,8 @@ function caAnswer(name: string, loaded: LoadedCa & { readonly created: boolean }
   };
 }
 
+const faulty = { level: 'error', ...named('ca-faults') } as const;
+
 async function logged(
   action: string,
   { connect, log }: CaHandlerPorts,
@@ -172,13 +176,13 @@ async function logged(
 ): Promise<OperatorAnswer> {
   try {
     const { cluster, cas } = await work();
-    const level = cas.every(({ ok }) => ok) ? 'info' : 'error';
+    const severity = cas.every(({ ok }) => ok) ? ({ level: 'info' } as const) : faulty;
     const states = cas.map((ca) => [ca.name, ca.ok ? (ca.created ? 'made' : 'there') : ca.why] as const);
     const daysLeft = cas.flatMap((ca) => (ca.ok ? [[ca.name, daysUntil(ca, connect().origin().now)] as const] : []));
-    log({ level, action, cluster, cas: Object.fromEntries(states), daysLeft: Object.fromEntries(daysLeft) });
+    log({ ...severity, action, cluster, cas: Object.fromEntries(states), daysLeft: Object.fromEntries(daysLeft) });
     return { cluster, cas };
   } catch (error) {
-    log({ level: 'error', action, error: describe(error) });
+    log({ ...faulty, action, error: describe(error) });
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { DeploymentInput } from '../schema/deployment.ts';
 
 /** How one cluster runs on AWS. The keys of countersign.yaml are described in the schema. */
-export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoor' | 'alarms' | 'keys'> {
+export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoor' | 'alarms' | 'dashboard' | 'keys'> {
   readonly account?: string;
   readonly region?: string;
   readonly access: { readonly iam?: { readonly principals: readonly string[] }; readonly jwt?: JwtAccess };

@@ -12,7 +12,16 @@ import type { DeploymentInput, JwtInput } from '../schema/deployment.ts';
 
 /** `at`: the cluster. */
 export function resolveDeployment(
-  { frontDoor, access: { iam, jwt }, limits: { throttle, ...limits }, alarms, keys, logs, aws }: DeploymentInput,
+  {
+    frontDoor,
+    access: { iam, jwt },
+    limits: { throttle, ...limits },
+    alarms,
+    dashboard,
+    keys,
+    logs,
+    aws,
+  }: DeploymentInput,
   at: Place,
 ): DeploymentConfiguration {
   if (frontDoor === 'functionUrl') {
@@ -38,6 +47,7 @@ export function resolveDeployment(
     },
     limits: { ...limits, ...(frontDoor === 'functionUrl' ? {} : { throttle: throttle ?? throttleShape.parse({}) }) },
     alarms,
+    dashboard,
     keys,
     logRetentionDays: logs.retentionDays,
   };

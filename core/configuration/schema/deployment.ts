@@ -97,7 +97,7 @@ const alarms = z.strictObject({
   refusals: count(1, 1_000_000)
     .default(20)
     .describe(
-      'Alarm at so many refusals for one reason in five minutes. Reasons that tell of an attack: at the first.',
+      'Alarm at so many refusals in five minutes, of all reasons together. Reasons that tell of an attack: at the first.',
     ),
 });
 
@@ -136,6 +136,12 @@ export const deploymentShape = {
   access: access.prefault({}).describe('Who may call. Deployed clusters need at least one way in.'),
   limits: limits.prefault({}).describe('How much the cluster may use.'),
   alarms: alarms.prefault({}).describe('When alarms are raised, and where they are sent.'),
+  dashboard: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the stack has a CloudWatch dashboard. An account has three for nothing; a further one costs more than the rest of an idle cluster.',
+    ),
   keys: keys.prefault({}).describe('Who administers the CA keys. None of these principals can sign with them.'),
   logs: logs.prefault({}).describe('Logs of functions and front door.'),
   aws: aws.prefault({}).describe('Where the stacks are.'),

@@ -72,12 +72,6 @@ export function withoutKmsConditions<T>(part: T): T {
   return Object.fromEntries(entries) as T;
 }
 
-/** MiniStack makes alarms on one metric only. The one on a query is left out; the filter that it watches stays. */
-export function withoutQueryAlarms(template: Template): Template {
-  const kept = Object.entries(template.Resources).filter(([, { Properties }]) => Properties?.['Metrics'] === undefined);
-  return { ...template, Resources: Object.fromEntries(kept) };
-}
-
 /** Each cluster's stacks, after `change`; throws CloudFormation's reasons when one is not made. */
 export async function deployOnMiniStack(
   assembly: Assembly,
@@ -96,11 +90,7 @@ export async function deployOnMiniStack(
     for (const cluster of clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
     const outputs: Record<string, Readonly<Record<string, string>>> = {};
     for (const [name, template] of assembly.templates)
-      outputs[name] = await createStack(
-        emulator,
-        name,
-        change(withoutQueryAlarms(withoutKmsConditions(template)), name),
-      );
+      outputs[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
 
     const arns = new Map<string, string>();
     const session = async (...asked: Parameters<typeof assumeSession>): Promise<SessionCredentials> => {

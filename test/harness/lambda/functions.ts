@@ -22,7 +22,6 @@ import type { TokenSpec } from '../../unit/lambdas/authorizer/tokens.ts';
 import { csrFixture, eventFixture } from '../../unit/lambdas/sign/stack.ts';
 import { calledBy, iamAuthorizer, sessionArn } from './callers.ts';
 import { startAwsProxy, type AwsProxy } from '../aws/proxy.ts';
-import { withoutQueryAlarms } from '../aws/ministack-deployment.ts';
 import { createStack, publishAssets, synthesise } from '../aws/sdk-stacks.ts';
 import type { Template } from '../aws/sdk-stacks.ts';
 import { emulatedRegion } from '../aws/emulator.ts';
@@ -129,8 +128,7 @@ export async function deployFunctions(): Promise<DeployedFunctions> {
   };
   try {
     await publishAssets(emulator, assembly);
-    for (const [name, template] of assembly.templates)
-      await createStack(emulator, name, withoutQueryAlarms(withoutCas(template)));
+    for (const [name, template] of assembly.templates) await createStack(emulator, name, withoutCas(template));
     const proxy = (aws = await startAwsProxy(emulator.url));
     machines = await startMachines(emulator.client.credentials);
     const elsewhere = machines.environment;

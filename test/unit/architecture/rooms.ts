@@ -71,6 +71,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli/runtime', purpose: 'input and output as arguments; exit codes' },
 
   { path: 'lib', purpose: 'the infrastructure: CDK' },
+  { path: 'lib/observability', purpose: 'alarms, metrics of log lines, dashboards' },
 
   { path: 'dev', purpose: 'the demo and the development server' },
   { path: 'dev/demo/scenarios', purpose: 'one file for each demo' },

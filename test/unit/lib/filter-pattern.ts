@@ -1,6 +1,6 @@
 /**
  * The part of CloudWatch Logs' filter patterns that ours use, to hold them against lines of log: `{ selector = "text" }`,
- * `{ selector = * }` and both joined by `&&`.
+ * `{ selector = "begin*" }`, `{ selector = * }` and several joined by `&&`.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
  */
 export function matches(pattern: string, line: string): boolean {
@@ -8,10 +8,13 @@ export function matches(pattern: string, line: string): boolean {
   if (inner === undefined) throw new Error(`not a JSON pattern: ${pattern}`);
   const json: unknown = JSON.parse(line);
   return inner.split(' && ').every((term) => {
-    const [, selector, expected] = /^\$((?:\.[\w-]+|\[\d+\])+) = (\*|"[^"]*")$/.exec(term) ?? [];
+    const [, selector, expected] = /^\$((?:\.[\w-]+|\[\d+\])+) = (\*|"[^"*]*\*?")$/.exec(term) ?? [];
     if (selector === undefined || expected === undefined) throw new Error(`a term this does not know: ${term}`);
     const found = select(json, selector);
-    return expected === '*' ? found !== undefined : found === expected.slice(1, -1);
+    if (expected === '*') return found !== undefined;
+    const text = expected.slice(1, -1);
+    if (text.endsWith('*')) return typeof found === 'string' && found.startsWith(text.slice(0, -1));
+    return found === text;
   });
 }
 

@@ -26,7 +26,7 @@ describe('with the keys given', () => {
     expect(answer).toEqual(
       reason === undefined ? { isAuthorized: true, context: { cluster, subject: who } } : { isAuthorized: false },
     );
-    const said = ['level', 'authorized', 'cluster', 'reason', 'subject', 'requestId', 'detail'];
+    const said = ['level', 'authorized', 'cluster', 'reason', 'subject', 'requestId', 'detail', 'trouble', 'alarm'];
     expect(said).toEqual(expect.arrayContaining(Object.keys(log[0] ?? {})));
     const told = JSON.stringify(log);
     const header = event.headers?.['authorization'];

@@ -46,6 +46,8 @@ describe('finding 2: sign, called through a front door that admits every princip
         cluster: 'demo',
         caller: 'arn:aws:sts::111122223333:assumed-role/deployer/alice',
         callerPrincipal: 'arn:aws:sts::111122223333:assumed-role/deployer',
+        trouble: 'callers-refused',
+        alarm: 'unexpected-refusals',
       },
     ]);
     // Brought by the relay, the same request is issued: nothing was spent.

@@ -49,6 +49,7 @@ describe('what holds', () => {
       access: { iam: { principals: [role] } },
       limits: { reservedConcurrency: 40, throttle: { rate: 200, burst: 400 }, inFlightPerRequester: 24 },
       alarms: { topics: [], caDaysLeft: 90, refusals: 20 },
+      dashboard: false,
       keys: { deleters: [] },
       logRetentionDays: 365,
     });
@@ -66,6 +67,7 @@ access:
     jwks: '${key}'
 limits: {reservedConcurrency: 5, throttle: {rate: 10, burst: 20}, inFlightPerRequester: 3}
 alarms: {topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 30, refusals: 3}
+dashboard: true
 keys: {administrators: ['arn:aws:iam::111122223333:role/path/admin'], deleters: ['arn:aws:iam::111122223333:user/bob@x']}
 logs: {retentionDays: 30}
 aws: {account: '012345678901', region: us-gov-west-1}`),
@@ -84,6 +86,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
       },
       limits: { reservedConcurrency: 5, throttle: { rate: 10, burst: 20 }, inFlightPerRequester: 3 },
       alarms: { topics: ['arn:aws:sns:eu-central-1:111122223333:alerts'], caDaysLeft: 30, refusals: 3 },
+      dashboard: true,
       keys: {
         administrators: ['arn:aws:iam::111122223333:role/path/admin'],
         deleters: ['arn:aws:iam::111122223333:user/bob@x'],

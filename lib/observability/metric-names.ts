@@ -1,0 +1,15 @@
+/** The metrics that are counted from log lines. */
+import type { LogAlarm } from '../../core/outcome/trouble.ts';
+
+export const metricNames: Readonly<Record<LogAlarm, string>> = {
+  faults: 'Faults',
+  'unexpected-refusals': 'UnexpectedRefusals',
+  'many-refusals': 'Refusals',
+  interruptions: 'Interruptions',
+};
+export const caDaysLeft = 'CaDaysLeft';
+export const wouldRefuse = 'WouldRefuse';
+
+export function namespaceOf(cluster: string): string {
+  return `Countersign/${cluster}`;
+}
