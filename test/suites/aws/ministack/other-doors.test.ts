@@ -9,6 +9,7 @@ import {
   type MiniStackDeployment,
 } from '../../../harness/aws/ministack-deployment.ts';
 import type { Template } from '../../../harness/aws/sdk-stacks.ts';
+import { onlyDeep } from '../../../harness/determinism/tier.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { askAtDoor, askBehind, byToken, doors } from './doors.ts';
 import { logOf } from './function-logs.ts';
@@ -51,8 +52,11 @@ describe.skipIf(skip)('a Function URL', () => {
   });
 
   /** What comes this way says itself who it is from. */
-  test('is the only way to the function for the caller role, by the condition of its permission', async () => {
+  test('is the only way to the function for the caller role', async () => {
     await expect(invoke(deployment)).rejects.toThrow('not authorized to perform: lambda:InvokeFunction ');
+  });
+
+  test.each(onlyDeep)('is so by the condition of its permission', async () => {
     const careless = await deployOnMiniStack(synthesiseClusters({ demo: door.settings }), {
       change: withoutCondition('OnlyByUrl'),
     });
