@@ -42,7 +42,7 @@ function clusterOf(ca: string): ClusterConfiguration {
   return parsed.value.configuration.clusters.get('prod')!;
 }
 
-describeOnEmulators(byTier({ default: ['LocalStack'], deep: bothEmulators }), (_, emulator) => {
+describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_, emulator) => {
   let proxy: AwsProxy;
   let dynamodb: DynamoDBClient;
   let kms: KMSClient;
