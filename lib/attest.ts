@@ -12,6 +12,7 @@ import type { AwsAttestation } from '../core/configuration/model/attestation.ts'
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
+import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import { environmentNames } from '../adapters/lambda/environment.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Site } from './functions.ts';
@@ -110,7 +111,8 @@ export function createOperatorPolicy(
   { name, attestation }: ClusterConfiguration,
   table: Table,
 ): ManagedPolicy {
-  const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${name}/*` });
+  const { service } = stackNames(name);
+  const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${service}/*` });
   const policy = new ManagedPolicy(stack, 'OperatorPolicy', {
     description: `Operates locks and attestation of cluster ${name}`,
     statements: [
@@ -133,7 +135,7 @@ export function createOperatorPolicy(
   const { partition, region, account } = stack;
   const place = `${nagText(region, 'Region')}:${nagText(account, 'AccountId')}`;
   Validations.of(policy).acknowledge({
-    id: `AwsSolutions-IAM5[Resource::arn:${nagText(partition, 'Partition')}:cloudformation:${place}:stack/${name}/*]`,
+    id: `AwsSolutions-IAM5[Resource::arn:${nagText(partition, 'Partition')}:cloudformation:${place}:stack/${service}/*]`,
     reason: 'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it',
   });
   return policy;

@@ -8,7 +8,7 @@ import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { bundleAccess, bundleCallers, bundleCluster } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
-import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
+import { callerRoleName, stackNames } from '../core/configuration/resolve/deployment.ts';
 import { environmentNames } from '../adapters/lambda/environment.ts';
 import { createAttest, createOperatorPolicy } from './attest.ts';
 import { allowApi, allowUrls, createCallerRole, createFunctionUrl, createIamApi, createJwtApi } from './front-door.ts';
@@ -27,7 +27,7 @@ interface ServiceOptions extends Site {
 
 export function createServiceStack(app: App, options: ServiceOptions, props: StackProps): Stack {
   const { cluster, deployment } = options;
-  const stack = new Stack(app, cluster.name, {
+  const stack = new Stack(app, stackNames(cluster.name).service, {
     ...props,
     description: `Countersign, cluster ${cluster.name}: signs certificates`,
   });

@@ -10,6 +10,7 @@ import { Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
 import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
+import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import { caKeyPolicy } from './key-policy.ts';
 
 export interface ClusterState {
@@ -38,7 +39,7 @@ export function createStateStack(
   deployment: DeploymentConfiguration,
   props: StackProps,
 ): ClusterState {
-  const stack = new Stack(app, `${cluster.name}-state`, {
+  const stack = new Stack(app, stackNames(cluster.name).state, {
     ...props,
     description: `Countersign, cluster ${cluster.name}: CA keys and tables`,
     terminationProtection: true,

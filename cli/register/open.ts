@@ -7,6 +7,7 @@ import { attestationsFileIn } from '../../adapters/embedded/data.ts';
 import { callerArn, stackOutputs } from '../aws/account.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister, RegisterPlace } from '../runtime/io.ts';
+import { stackNames } from '../../core/configuration/resolve/deployment.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 
 export function openRegister(place: RegisterPlace, io: Io): Promise<OpenRegister> {
@@ -59,14 +60,15 @@ async function tableOf(cluster: string, where: { readonly region?: string }): Pr
   const hint = 'npx cdk deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE select another one';
   const permissionHint =
     'without cloudformation:DescribeStacks, --table or COUNTERSIGN_ATTESTATIONS_TABLE names the table';
-  const outputs = await stackOutputs(cluster, where, permissionHint);
+  const stack = stackNames(cluster).service;
+  const outputs = await stackOutputs(stack, where, permissionHint);
   if (outputs === undefined)
-    throw new CommandFailure(exitCodes.notFound, `there is no stack ${cluster} in this account and region`, hint);
+    throw new CommandFailure(exitCodes.notFound, `there is no stack ${stack} in this account and region`, hint);
   const table = outputs['AttestationsTable'] ?? '';
   if (table !== '') return table;
   throw new CommandFailure(
     exitCodes.notFound,
-    `stack ${cluster} has no output AttestationsTable: an earlier version deployed it`,
+    `stack ${stack} has no output AttestationsTable: an earlier version deployed it`,
     hint,
   );
 }

@@ -88,6 +88,11 @@ function readJwks(json: string): Result<NonNullable<JwtAccess['jwks']>, string> 
   return success({ keys: keys as readonly Readonly<Record<string, unknown>>[] });
 }
 
+/** The prefix keeps a deployment from updating a stack of another owner: CDK updates any stack that has the name. */
+export function stackNames(cluster: string): { readonly service: string; readonly state: string } {
+  return { service: `countersign-${cluster}`, state: `countersign-${cluster}-state` };
+}
+
 /** The name is fixed, so that the command line can call the function without asking CloudFormation. */
 export function functionName(cluster: string, service: 'sign' | 'attest' | 'ca' | 'authorizer'): string {
   return `countersign-${cluster}-${service}`;
@@ -110,12 +115,11 @@ export function checkDeployments(
   checkKmsQuota(clusters, deployments, at);
   for (const [name, { access }] of deployments) {
     const here = at(name);
-    if (!/^[a-z]/.test(name)) here.error('must begin with a letter: it names CloudFormation stacks');
     if (name.length > maxNameLength)
       here.error(`must be at most ${maxNameLength} characters: it becomes part of role names`);
     // Otherwise the state stack of that cluster and the service stack of this one would have the same name.
-    if (name.endsWith('-state') && deployments.has(name.slice(0, -'-state'.length)))
-      here.error(`is the name of the state stack of cluster ${name.slice(0, -'-state'.length)}`);
+    const owner = [...deployments.keys()].find((other) => stackNames(other).state === stackNames(name).service);
+    if (owner !== undefined) here.error(`gives its stack the name of the state stack of cluster ${owner}`);
     if (access.iam === undefined && access.jwt === undefined)
       here('access').error('is required to deploy: name callers under access.iam or access.jwt');
   }

@@ -67,7 +67,7 @@ export async function deployOnLocalStack(
     const bucket = `cdk-hnb659fds-assets-000000000000-${counted.emulator.client.region}`;
     // The default tier makes what the command leaves: the command takes ten seconds.
     await byTier({ default: () => leaveBootstrap(counted.emulator, bucket), deep: () => cdk.bootstrap() })();
-    const { demo: outputs = {} } = await cdk.deploy();
+    const { 'countersign-demo': outputs = {} } = await cdk.deploy();
     const front = (urls = await startFunctionUrls(counted.emulator, 'demo'));
     const client = httpClient({
       connect: { host: '127.0.0.1', port: front.port },
@@ -84,7 +84,7 @@ export async function deployOnLocalStack(
       configurationFile: file,
       async deployAgain(change) {
         writeFileSync(file, change(first(configuration)));
-        return (await cdk.deploy())['demo'] ?? {};
+        return (await cdk.deploy())['countersign-demo'] ?? {};
       },
       async stop() {
         client.close();

@@ -1,6 +1,7 @@
 /** This project's stacks in a MiniStack that checks signatures and permissions, called as in production: by a role that a relay assumes. */
 import { CreateRoleCommand, IAMClient, PutRolePolicyCommand } from '@aws-sdk/client-iam';
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
+import { stackNames } from '../../../core/configuration/resolve/deployment.ts';
 import { createStack, publishAssets, synthesise } from './sdk-stacks.ts';
 import type { Assembly, Template } from './sdk-stacks.ts';
 import { emulatedRegion, type Emulator } from './emulator.ts';
@@ -83,14 +84,16 @@ export async function deployOnMiniStack(
 ): Promise<MiniStackDeployment> {
   const { change = (template) => template, emulator = await startMiniStack({ auth: true }) } = options;
   const { client } = emulator;
-  const clusters = [...assembly.templates.keys()].filter((name) => !name.endsWith('-state'));
   try {
     await publishAssets(emulator, assembly);
     // As a cluster gives its relay's pods one. It may assume whatever lets it: who is let in is the other side's to say.
-    for (const cluster of clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
-    const outputs: Record<string, Readonly<Record<string, string>>> = {};
+    for (const cluster of assembly.clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
+    const made: Record<string, Readonly<Record<string, string>>> = {};
     for (const [name, template] of assembly.templates)
-      outputs[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
+      made[name] = await createStack(emulator, name, change(withoutKmsConditions(template), name));
+    const outputs = Object.fromEntries(
+      assembly.clusters.map((cluster) => [cluster, made[stackNames(cluster).service] ?? {}]),
+    );
 
     const arns = new Map<string, string>();
     const session = async (...asked: Parameters<typeof assumeSession>): Promise<SessionCredentials> => {

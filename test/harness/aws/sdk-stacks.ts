@@ -13,6 +13,7 @@ import {
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { PutParameterCommand, SSMClient } from '@aws-sdk/client-ssm';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
+import { stackNames } from '../../../core/configuration/resolve/deployment.ts';
 import { createApplication, entries } from '../../../lib/application.ts';
 import type { Emulator } from './emulator.ts';
 import { temporaryFolder } from '../processes/processes.ts';
@@ -33,6 +34,7 @@ export interface TemplateResource {
 }
 
 export interface Assembly {
+  readonly clusters: readonly string[];
   /** By stack name, in the order in which they are made. */
   readonly templates: ReadonlyMap<string, Template>;
   /** By object key, as zip archives. */
@@ -63,7 +65,8 @@ export function synthesise(configuration: string): Assembly {
     const sources = { root, entries, sourceMaps: false, emulatedAws: true } as const;
     createApplication({ configuration: parsed.value.configuration, sources, outdir: folder.path }).synth();
     const read = (name: string): unknown => JSON.parse(readFileSync(join(folder.path, name), 'utf8'));
-    const names = [...parsed.value.configuration.clusters.keys()].flatMap((name) => [`${name}-state`, name]);
+    const clusters = [...parsed.value.configuration.clusters.keys()];
+    const names = clusters.flatMap((name) => [stackNames(name).state, stackNames(name).service]);
     const templates = new Map(names.map((name) => [name, read(`${name}.template.json`) as Template]));
     const code = new Map<string, ReadonlyMap<string, Buffer>>();
     let bucket = '';
@@ -75,7 +78,7 @@ export function synthesise(configuration: string): Assembly {
           bucket = bucketName;
         }
     const assets = new Map([...code].map(([key, files]) => [key, zip(files)]));
-    return { templates, assets, code, bucket };
+    return { clusters, templates, assets, code, bucket };
   } finally {
     folder.remove();
   }

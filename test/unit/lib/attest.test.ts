@@ -24,7 +24,7 @@ import {
 } from './synthesis.ts';
 
 const synthesis = synthesise(clusters);
-const [proof, first] = [template(synthesis, 'proof'), template(synthesis, 'first')];
+const [proof, first] = [template(synthesis, 'countersign-proof'), template(synthesis, 'countersign-first')];
 const show = (value: unknown): unknown => plain(value, synthesis);
 
 describe('the attest function', () => {
@@ -40,12 +40,12 @@ describe('the attest function', () => {
       FunctionName: 'countersign-proof-attest',
       Description: 'Proves the machines of cluster proof',
       ReservedConcurrentExecutions: 9,
-      Role: 'proof-state<AttestRole.Arn>',
+      Role: 'countersign-proof-state<AttestRole.Arn>',
       LoggingConfig: { LogGroup: '<AttestLog>' },
       Environment: {
         Variables: {
           COUNTERSIGN_CLUSTER: 'proof',
-          COUNTERSIGN_ATTESTATIONS_TABLE: 'proof-state<Attestations>',
+          COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-proof-state<Attestations>',
           COUNTERSIGN_LOG_LEVEL: 'info',
         },
       },
@@ -69,13 +69,13 @@ describe('the attest function', () => {
       return Environment.Variables;
     };
     expect(readAttestSettings(variables('Attest'), cluster)).toEqual({
-      attestationsTable: 'proof-state<Attestations>',
+      attestationsTable: 'countersign-proof-state<Attestations>',
       logLevel: 'info',
     });
     const sign = variables('Sign');
     const arn = 'arn:aws:kms:eu-central-1:111122223333:key/0-0';
     expect(readSignSettings({ ...sign, COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }) }, cluster)).toMatchObject({
-      attestationsTable: 'proof-state<Attestations>',
+      attestationsTable: 'countersign-proof-state<Attestations>',
       attestFunction: '<Attest>',
     });
   });
@@ -86,9 +86,9 @@ describe('the attest function', () => {
     };
     expect(Environment.Variables).toEqual({
       COUNTERSIGN_CLUSTER: 'proof',
-      COUNTERSIGN_CERTIFICATES_TABLE: 'proof-state<Certificates>',
-      COUNTERSIGN_CA_KEYS: '{"ca":"proof-state<CaKeyca.Arn>"}',
-      COUNTERSIGN_ATTESTATIONS_TABLE: 'proof-state<Attestations>',
+      COUNTERSIGN_CERTIFICATES_TABLE: 'countersign-proof-state<Certificates>',
+      COUNTERSIGN_CA_KEYS: '{"ca":"countersign-proof-state<CaKeyca.Arn>"}',
+      COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-proof-state<Attestations>',
       COUNTERSIGN_ATTEST_FUNCTION: '<Attest>',
       COUNTERSIGN_LOG_LEVEL: 'info',
     });
@@ -96,8 +96,8 @@ describe('the attest function', () => {
 });
 
 describe('what each role may', () => {
-  const table = 'proof-state<Attestations.Arn>';
-  const certificates = 'proof-state<Certificates.Arn>';
+  const table = 'countersign-proof-state<Attestations.Arn>';
+  const certificates = 'countersign-proof-state<Certificates.Arn>';
   const on = (Sid: string, action: string, ...prefixes: string[]) => ({
     Sid,
     Effect: 'Allow',
@@ -138,7 +138,7 @@ describe('what each role may', () => {
   test('attest: what it remembers, and a look at instances; no key', () => {
     const [, policy] = resource(proof, 'AWS::IAM::Policy', 'AttestPolicy');
     expect(show(statementsOf(policy))).toEqual([log, ...remember, ...look]);
-    expect(show(policy.Properties['Roles'])).toEqual(['proof-state<AttestRole>']);
+    expect(show(policy.Properties['Roles'])).toEqual(['countersign-proof-state<AttestRole>']);
   });
 
   test('attest where nothing but first use counts: it asks nobody', () => {
@@ -163,7 +163,7 @@ describe('what each role may', () => {
         .replace('-kubelet-aws: {freshKeys: true}', '-kubelet-aws: {attestation: {mode: audit}}')
         .replace('{providers: [aws]}', '{providers: [aws], mode: audit}'),
     );
-    const of = template(audited, 'proof');
+    const of = template(audited, 'countersign-proof');
     expect(statementsOf(resource(of, 'AWS::IAM::Policy', 'SignPolicy')[1]).map(({ Sid }) => Sid)).toEqual([
       'WriteOwnLog',
       'ReadRequestsAndCas',
@@ -189,7 +189,7 @@ describe('what each role may', () => {
         Sid: 'FindRegister',
         Effect: 'Allow',
         Action: 'cloudformation:DescribeStacks',
-        Resource: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/proof/*',
+        Resource: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/countersign-proof/*',
       },
     ]);
     // Attached to nobody: that is for the account to decide.
@@ -200,7 +200,7 @@ describe('what each role may', () => {
   test('instances of other accounts alone: no look at one’s own', () => {
     const elsewhere = clustersNamed('proof').replace("          '111122223333': {}\n", '');
     const of = synthesise(elsewhere);
-    const sids = statementsOf(resource(template(of, 'proof'), 'AWS::IAM::Policy', 'AttestPolicy')[1]);
+    const sids = statementsOf(resource(template(of, 'countersign-proof'), 'AWS::IAM::Policy', 'AttestPolicy')[1]);
     expect(sids.map(({ Sid }) => Sid)).not.toContain('LookAtInstances');
     expect(of.acknowledged.filter((rule) => rule.includes('Resource::*'))).toEqual([]);
   });
@@ -289,8 +289,8 @@ describe('the ways in', () => {
       AttestFunction: '<Attest>',
       CaFunction: '<Ca>',
       AuthorizerFunction: '<Authorizer>',
-      CertificatesTable: 'proof-state<Certificates>',
-      AttestationsTable: 'proof-state<Attestations>',
+      CertificatesTable: 'countersign-proof-state<Certificates>',
+      AttestationsTable: 'countersign-proof-state<Attestations>',
       OperatorPolicyArn: '<OperatorPolicy>',
       CallerRoleArn: '<CallerRole.Arn>',
       SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/proof',
@@ -305,11 +305,11 @@ describe('the ways in', () => {
 
 describe('what is in the bundle', () => {
   /** The stand-in's handler gives back the constants that it was bundled with. */
-  async function bundled(stack: string, id: string, written = clustersNamed(stack)): Promise<Constants> {
+  async function bundled(cluster: string, id: string, written = clustersNamed(cluster)): Promise<Constants> {
     const outdir = mkdtempSync(join(tmpdir(), 'countersign-attest-'));
     try {
       createApplication({ configuration: configuration(written), sources: smallSources, outdir }).synth();
-      const text = readFileSync(join(outdir, `${stack}.template.json`), 'utf8');
+      const text = readFileSync(join(outdir, `countersign-${cluster}.template.json`), 'utf8');
       const of = JSON.parse(text) as Parameters<typeof resource>[0];
       const { S3Key: key } = resource(of, 'AWS::Lambda::Function', id)[1].Properties['Code'] as { S3Key: string };
       const file = join(outdir, `asset.${key.replace(/\.zip$/, '')}`, 'index.js');

@@ -36,7 +36,7 @@ const { templates } = synthesise(
   ].join('')}\n`,
 );
 const found = (name: string, type: string) =>
-  [name, `${name}-state`].flatMap((stack) => ofType(templates.get(stack)!, type));
+  [`countersign-${name}`, `countersign-${name}-state`].flatMap((stack) => ofType(templates.get(stack)!, type));
 const count = (name: string, type: string): number => found(name, type).length;
 
 /** A metric alarm costs once for each metric that it references. */
@@ -205,7 +205,9 @@ function unitsOf(path: string, kind: RegExp): number {
 
 test('tables are paid by use, and no function waits for money', () => {
   expect(
-    ofType(templates.get('iam-state')!, 'AWS::DynamoDB::Table').map(([, of]) => of.Properties['BillingMode']),
+    ofType(templates.get('countersign-iam-state')!, 'AWS::DynamoDB::Table').map(
+      ([, of]) => of.Properties['BillingMode'],
+    ),
   ).toEqual(['PAY_PER_REQUEST', 'PAY_PER_REQUEST']);
-  expect(JSON.stringify(templates.get('both'))).not.toContain('ProvisionedConcurren');
+  expect(JSON.stringify(templates.get('countersign-both'))).not.toContain('ProvisionedConcurren');
 });

@@ -83,7 +83,7 @@ describe('finding 2: who may invoke the functions, by any template', () => {
   test('are, by the functions’ own policies, our APIs route by route and the schedule of the ca function', () => {
     const broad: string[] = [];
     for (const [stack, of] of synthesis.templates) {
-      const cluster = configured.clusters.get(stack.replace(/-state$/, ''))!;
+      const cluster = configured.clusters.get(/^countersign-(.+?)(-state)?$/.exec(stack)?.[1] ?? '')!;
       const paths = routesOf(cluster).map(({ path }) => path);
       for (const [id, { Properties }] of ofType(of, 'AWS::Lambda::Permission')) {
         const { Principal, SourceArn, FunctionUrlAuthType } = plain(Properties, synthesis) as Record<string, unknown>;

@@ -11,7 +11,7 @@ import type { Statement } from './synthesis.ts';
 
 const synthesis = synthesise(clusters);
 const names = ['api', 'url', 'tokens', 'proof', 'first'];
-const ownerOf = (stack: string): string => stack.replace(/-state$/, '');
+const ownerOf = (stack: string): string => /^countersign-(.+?)(-state)?$/.exec(stack)?.[1] ?? '';
 
 /** Every object in a tree of JSON. */
 function* objects(node: unknown): Generator<Readonly<Record<string, unknown>>> {
@@ -23,7 +23,7 @@ function* objects(node: unknown): Generator<Readonly<Record<string, unknown>>> {
 test('each cluster is two stacks, the service after its own state', () => {
   const { artifacts } = synthesis.manifest;
   const stacks = Object.entries(artifacts).filter(([, { type }]) => type === 'aws:cloudformation:stack');
-  expect(stacks.map(([name]) => name)).toEqual(names.flatMap((name) => [`${name}-state`, name]));
+  expect(stacks.map(([name]) => name)).toEqual(names.flatMap((name) => [`countersign-${name}-state`, `countersign-${name}`]));
   for (const [name, { dependencies = [] }] of stacks)
     expect(dependencies.filter((other) => !other.endsWith('.assets'))).toEqual(
       name.endsWith('-state') ? [] : [`${name}-state`],
@@ -54,9 +54,9 @@ test('a service imports from its own state only, and nobody imports from a servi
 test('no template names another cluster', () => {
   for (const [stack, text] of synthesis.texts)
     for (const other of names.filter((name) => name !== ownerOf(stack)))
-      // Names stand between marks: `countersign-url-…`, `/clusters/url/`, `url-state:`.
+      // Names stand between marks: `countersign-url-…`, `/clusters/url/`, `countersign-url-state:`.
       expect(text).not.toMatch(
-        new RegExp(`countersign-${other}[-"]|/${other}[/"]|"${other}(-state)?[":]|cluster ${other}\\b`),
+        new RegExp(`countersign-${other}[-":/]|/${other}[/"]|"${other}[":]|cluster ${other}\\b`),
       );
 });
 
@@ -82,7 +82,7 @@ describe('what statements are about', () => {
   /** Of this stack, of its own state, or an API made of a Ref of this stack. */
   const own = (stack: string) =>
     new RegExp(
-      `^(${stack}-state<\\w+\\.Arn>|<\\w+\\.Arn>|arn:[^:]+:execute-api:[^:]+:[^:]+:<\\w+>/\\$default/(GET|POST)/v1/clusters/${stack}/[a-z/-]+)$`,
+      `^(${stack}-state<\\w+\\.Arn>|<\\w+\\.Arn>|arn:[^:]+:execute-api:[^:]+:[^:]+:<\\w+>/\\$default/(GET|POST)/v1/clusters/${ownerOf(stack)}/[a-z/-]+)$`,
     );
   /** What is nobody's own: instances, which IAM knows all together only, and the roles that the file names. */
   const foreign: Readonly<Record<string, (statement: Statement, stack: string) => void>> = {
@@ -156,21 +156,21 @@ describe('cdk-nag, AwsSolutions', () => {
     const stackReason =
       'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it';
     const finds = (place: string, cluster: string) => ({
-      [`Annotation::AwsSolutions-IAM5[Resource::arn:${place}:stack/${cluster}/*]`]: stackReason,
+      [`Annotation::AwsSolutions-IAM5[Resource::arn:${place}:stack/countersign-${cluster}/*]`]: stackReason,
     });
     const looks = { 'Annotation::AwsSolutions-IAM5[Resource::*]': reason };
     expect(synthesis.acknowledged).toEqual(
       [
-        { path: 'api/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'api') },
+        { path: 'countersign-api/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'api') },
         ...['url', 'tokens'].map((name) => ({
-          path: `${name}/OperatorPolicy`,
+          path: `countersign-${name}/OperatorPolicy`,
           rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', name),
         })),
-        { path: 'proof/AttestPolicy', rules: looks },
-        { path: 'proof/OperatorPolicy', rules: looks },
-        { path: 'proof/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'proof') },
+        { path: 'countersign-proof/AttestPolicy', rules: looks },
+        { path: 'countersign-proof/OperatorPolicy', rules: looks },
+        { path: 'countersign-proof/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'proof') },
         {
-          path: 'first/OperatorPolicy',
+          path: 'countersign-first/OperatorPolicy',
           rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', 'first'),
         },
       ].map(({ path, rules }) => `${path}: ${JSON.stringify(rules)}`),
@@ -184,7 +184,7 @@ describe('cdk-nag, AwsSolutions', () => {
 
   test('would find it', () => {
     const app = createApplication({ configuration: configuration(clustersNamed('api')), sources: smallSources });
-    const stack = Stack.of(app.node.findChild('api').node.findChild('Sign'));
+    const stack = Stack.of(app.node.findChild('countersign-api').node.findChild('Sign'));
     void new Bucket(stack, 'Planted');
     void new Policy(stack, 'PlantedPolicy', {
       roles: [new Role(stack, 'PlantedRole', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') })],

@@ -12,7 +12,7 @@ import { noLocks } from '../../harness/kubernetes/no-locks.ts';
 
 const synthesis = synthesise(clusters);
 const { clusters: configured } = configuration(clusters);
-const [api, url, tokens] = ['api', 'url', 'tokens'].map((name) => template(synthesis, name)) as [
+const [api, url, tokens] = ['api', 'url', 'tokens'].map((name) => template(synthesis, `countersign-${name}`)) as [
   ReturnType<typeof template>,
   ReturnType<typeof template>,
   ReturnType<typeof template>,
@@ -78,15 +78,15 @@ describe('the functions', () => {
   };
   const environment = {
     COUNTERSIGN_CLUSTER: 'api',
-    COUNTERSIGN_CERTIFICATES_TABLE: 'api-state<Certificates>',
-    COUNTERSIGN_CA_KEYS: '{"nodes":"api-state<CaKeynodes.Arn>","web":"api-state<CaKeyweb.Arn>"}',
+    COUNTERSIGN_CERTIFICATES_TABLE: 'countersign-api-state<Certificates>',
+    COUNTERSIGN_CA_KEYS: '{"nodes":"countersign-api-state<CaKeynodes.Arn>","web":"countersign-api-state<CaKeyweb.Arn>"}',
     COUNTERSIGN_LOG_LEVEL: 'info',
   };
-  const signs = { ...environment, COUNTERSIGN_ATTESTATIONS_TABLE: 'api-state<Attestations>' };
+  const signs = { ...environment, COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-api-state<Attestations>' };
 
   test.each([
-    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'api-state<SignRole.Arn>', signs],
-    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', 1, 'api-state<CaRole.Arn>', environment],
+    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'countersign-api-state<SignRole.Arn>', signs],
+    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', 1, 'countersign-api-state<CaRole.Arn>', environment],
     [
       'Authorizer',
       'countersign-api-authorizer',
@@ -123,7 +123,7 @@ describe('the functions', () => {
       const variables = Object.fromEntries(
         Object.entries(given.Variables).map(([name, value]) => [
           name,
-          value.replaceAll(/api-state<CaKey\w+\.Arn>/g, arn),
+          value.replaceAll(/countersign-api-state<CaKey\w+\.Arn>/g, arn),
         ]),
       );
       const keys = new Map([
@@ -132,14 +132,14 @@ describe('the functions', () => {
       ]);
       if (id === 'Sign')
         expect(readSignSettings(variables, cluster)).toEqual({
-          certificatesTable: 'api-state<Certificates>',
-          attestationsTable: 'api-state<Attestations>',
+          certificatesTable: 'countersign-api-state<Certificates>',
+          attestationsTable: 'countersign-api-state<Attestations>',
           caKeys: keys,
           logLevel: 'info',
         });
       else
         expect(readSettings(variables, cluster)).toEqual({
-          certificatesTable: 'api-state<Certificates>',
+          certificatesTable: 'countersign-api-state<Certificates>',
           caKeys: keys,
         });
     }
@@ -156,7 +156,7 @@ describe('the functions', () => {
 });
 
 describe('what each role may', () => {
-  const table = 'api-state<Certificates.Arn>';
+  const table = 'countersign-api-state<Certificates.Arn>';
   const leading = (...prefixes: string[]) => ({
     'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': prefixes.map((prefix) => `${prefix}#*`) },
   });
@@ -170,7 +170,7 @@ describe('what each role may', () => {
   test.each([
     [
       'Sign',
-      'api-state<SignRole>',
+      'countersign-api-state<SignRole>',
       [
         log('Sign'),
         {
@@ -191,14 +191,14 @@ describe('what each role may', () => {
           Sid: 'ReadLocks',
           Effect: 'Allow',
           Action: 'dynamodb:GetItem',
-          Resource: 'api-state<Attestations.Arn>',
+          Resource: 'countersign-api-state<Attestations.Arn>',
           Condition: leading('lock'),
         },
       ],
     ],
     [
       'Ca',
-      'api-state<CaRole>',
+      'countersign-api-state<CaRole>',
       [
         log('Ca'),
         {
@@ -497,14 +497,14 @@ test('the outputs are what a relay and an operator need', () => {
   const outputs = (of: typeof api): unknown =>
     show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
   const operating = (name: string) => ({
-    AttestationsTable: `${name}-state<Attestations>`,
+    AttestationsTable: `countersign-${name}-state<Attestations>`,
     OperatorPolicyArn: '<OperatorPolicy>',
   });
   const functions = { SignFunction: '<Sign>', CaFunction: '<Ca>' };
   expect(outputs(api)).toEqual({
     ...functions,
     AuthorizerFunction: '<Authorizer>',
-    CertificatesTable: 'api-state<Certificates>',
+    CertificatesTable: 'countersign-api-state<Certificates>',
     ...operating('api'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<IamApi.ApiEndpoint>/v1/clusters/api',
@@ -512,7 +512,7 @@ test('the outputs are what a relay and an operator need', () => {
   });
   expect(outputs(url)).toEqual({
     ...functions,
-    CertificatesTable: 'url-state<Certificates>',
+    CertificatesTable: 'countersign-url-state<Certificates>',
     ...operating('url'),
     CallerRoleArn: '<CallerRole.Arn>',
     SignUrl: '<FunctionUrl.FunctionUrl>v1/clusters/url',
@@ -520,7 +520,7 @@ test('the outputs are what a relay and an operator need', () => {
   expect(outputs(tokens)).toEqual({
     ...functions,
     AuthorizerFunction: '<Authorizer>',
-    CertificatesTable: 'tokens-state<Certificates>',
+    CertificatesTable: 'countersign-tokens-state<Certificates>',
     ...operating('tokens'),
     JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/tokens',
   });

@@ -5,19 +5,19 @@ import { ofType, plain, resource, statementsOf, synthesise, template } from './s
 import type { Resource, Statement } from './synthesis.ts';
 
 const synthesis = synthesise(clusters);
-const api = template(synthesis, 'api-state');
+const api = template(synthesis, 'countersign-api-state');
 
 test('each cluster has keys, two tables and the two roles that the keys trust, and nothing else', () => {
   const types = (stack: string): string[] =>
     Object.values(template(synthesis, stack).Resources).map(({ Type }) => Type);
   const [key, role, table] = ['AWS::KMS::Key', 'AWS::IAM::Role', 'AWS::DynamoDB::Table'];
-  expect(types('api-state').sort()).toEqual([table, table, role, role, key, key]);
-  expect(types('url-state').sort()).toEqual([table, table, role, role, key]);
-  expect(types('tokens-state').sort()).toEqual([table, table, role, role, key]);
+  expect(types('countersign-api-state').sort()).toEqual([table, table, role, role, key, key]);
+  expect(types('countersign-url-state').sort()).toEqual([table, table, role, role, key]);
+  expect(types('countersign-tokens-state').sort()).toEqual([table, table, role, role, key]);
 });
 
 test('where machines prove themselves it remembers them, by a role that no key trusts', () => {
-  for (const stack of ['proof-state', 'first-state']) {
+  for (const stack of ['countersign-proof-state', 'countersign-first-state']) {
     const of = template(synthesis, stack);
     const types = Object.values(of.Resources).map(({ Type }): string => Type.split('::').at(-1) ?? '');
     expect(types.sort()).toEqual(['Key', 'Role', 'Role', 'Role', 'Table', 'Table']);
@@ -32,17 +32,17 @@ test('state cannot be deleted by accident, services can', () => {
   );
   expect(stacks.map(([name, { properties }]) => [name, properties?.['terminationProtection'] ?? false])).toEqual(
     ['api', 'url', 'tokens', 'proof', 'first'].flatMap((name) => [
-      [`${name}-state`, true],
-      [name, false],
+      [`countersign-${name}-state`, true],
+      [`countersign-${name}`, false],
     ]),
   );
 });
 
 test('the stacks are where the file says, or where the credentials are', () => {
   const { artifacts } = synthesis.manifest;
-  expect(artifacts['api']?.environment).toBe('aws://111122223333/eu-central-1');
-  expect(artifacts['api-state']?.environment).toBe('aws://111122223333/eu-central-1');
-  expect(artifacts['url']?.environment).toBe('aws://unknown-account/unknown-region');
+  expect(artifacts['countersign-api']?.environment).toBe('aws://111122223333/eu-central-1');
+  expect(artifacts['countersign-api-state']?.environment).toBe('aws://111122223333/eu-central-1');
+  expect(artifacts['countersign-url']?.environment).toBe('aws://unknown-account/unknown-region');
 });
 
 describe('the certificates table', () => {
@@ -84,7 +84,7 @@ describe('the certificates table', () => {
 });
 
 test('the attestations table likewise, and forgets what has expired', () => {
-  const [, table] = resource(template(synthesis, 'proof-state'), 'AWS::DynamoDB::Table', 'Attestations');
+  const [, table] = resource(template(synthesis, 'countersign-proof-state'), 'AWS::DynamoDB::Table', 'Attestations');
   expect(table).toEqual({
     Type: 'AWS::DynamoDB::Table',
     Properties: {
@@ -102,9 +102,9 @@ test('the attestations table likewise, and forgets what has expired', () => {
 
 describe('the roles', () => {
   test.each([
-    ['api-state', 'SignRole', 'Signs certificates of cluster api'],
-    ['api-state', 'CaRole', 'Makes the CA certificates of cluster api'],
-    ['proof-state', 'AttestRole', 'Proves the machines of cluster proof'],
+    ['countersign-api-state', 'SignRole', 'Signs certificates of cluster api'],
+    ['countersign-api-state', 'CaRole', 'Makes the CA certificates of cluster api'],
+    ['countersign-proof-state', 'AttestRole', 'Proves the machines of cluster proof'],
   ])(
     '%s %s is Lambda’s to take, has no name that could be taken over, and no permission yet',
     (stack, id, description) => {
@@ -157,9 +157,9 @@ describe('the CA keys', () => {
   const key = (stack: string, id: string): Resource => resource(template(synthesis, stack), 'AWS::KMS::Key', id)[1];
 
   test.each([
-    ['api-state', 'CaKeynodes', 'CA nodes of cluster api', 'ECC_NIST_P256'],
-    ['api-state', 'CaKeyweb', 'CA web of cluster api', 'RSA_3072'],
-    ['url-state', 'CaKeyca', 'CA ca of cluster url', 'ECC_NIST_P256'],
+    ['countersign-api-state', 'CaKeynodes', 'CA nodes of cluster api', 'ECC_NIST_P256'],
+    ['countersign-api-state', 'CaKeyweb', 'CA web of cluster api', 'RSA_3072'],
+    ['countersign-url-state', 'CaKeyca', 'CA ca of cluster url', 'ECC_NIST_P256'],
   ])('%s %s can only sign, and outlives its stack', (stack, id, description, spec) => {
     const {
       Properties: { KeyPolicy: _, ...properties },
@@ -173,7 +173,7 @@ describe('the CA keys', () => {
     ['CaKeynodes', 'ECDSA_SHA_256'],
     ['CaKeyweb', 'RSASSA_PSS_SHA_384'],
   ])('%s: administration, use and deletion are three parties, as the file names them', (id, algorithm) => {
-    expect(plain(statementsOf(key('api-state', id), 'KeyPolicy'), synthesis)).toEqual([
+    expect(plain(statementsOf(key('countersign-api-state', id), 'KeyPolicy'), synthesis)).toEqual([
       {
         Sid: 'Administration',
         Effect: 'Allow',
@@ -201,7 +201,7 @@ describe('the CA keys', () => {
   });
 
   test('left to themselves: IAM of the account hands out administration, and nobody deletes', () => {
-    expect(plain(statementsOf(key('url-state', 'CaKeyca'), 'KeyPolicy'), synthesis)).toEqual([
+    expect(plain(statementsOf(key('countersign-url-state', 'CaKeyca'), 'KeyPolicy'), synthesis)).toEqual([
       {
         Sid: 'Administration',
         Effect: 'Allow',

@@ -46,12 +46,13 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
       },
     };
     const TemplateBody = JSON.stringify(template);
-    await formation.send(new CreateStackCommand({ StackName: cluster, TemplateBody }));
+    const StackName = `countersign-${cluster}`;
+    await formation.send(new CreateStackCommand({ StackName, TemplateBody }));
     await waitUntilStackCreateComplete(
       { client: formation, maxWaitTime: 120, minDelay: 1, maxDelay: 2 },
-      { StackName: cluster },
+      { StackName },
     );
-    const { Stacks: [stack] = [] } = await formation.send(new DescribeStacksCommand({ StackName: cluster }));
+    const { Stacks: [stack] = [] } = await formation.send(new DescribeStacksCommand({ StackName }));
     tableName = stack?.Outputs?.find(({ OutputKey }) => OutputKey === 'AttestationsTable')?.OutputValue ?? '';
     const dynamoDb = new DynamoDBClient({ ...client, requestHandler: patience });
     const options = { client: dynamoDb, tableName, randomBytes };

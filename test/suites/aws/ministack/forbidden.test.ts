@@ -133,8 +133,8 @@ const forbidden: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
 
 /** How the names of the roles begin. */
 const roleNames: Readonly<Record<Who, string>> = {
-  sign: 'demo-state-SignRole',
-  ca: 'demo-state-CaRole',
+  sign: 'countersign-demo-state-SignRole',
+  ca: 'countersign-demo-state-CaRole',
   caller: 'countersign-demo-caller',
   administrator: 'administrator',
 };

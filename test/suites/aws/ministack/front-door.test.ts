@@ -198,7 +198,7 @@ describe.skipIf(skip)('the stacks in MiniStack, with signatures and permissions 
           alarm: 'unexpected-refusals',
         },
       ]);
-      const filters = Object.entries(assembly.templates.get('demo')!.Resources).flatMap(([id, { Type, Properties }]) =>
+      const filters = Object.entries(assembly.templates.get('countersign-demo')!.Resources).flatMap(([id, { Type, Properties }]) =>
         Type === 'AWS::Logs::MetricFilter' && id.startsWith('Filtersign')
           ? [String(Properties?.['FilterPattern'])]
           : [],

@@ -56,7 +56,7 @@ describe.skipIf(skip)('MiniStack', () => {
   }
 
   test('does not evaluate kms: conditions: with them, nobody may sign what they permit', async () => {
-    const template = synthesiseClusters({ demo: {} }).templates.get('demo-state')!;
+    const template = synthesiseClusters({ demo: {} }).templates.get('countersign-demo-state')!;
     const sign = (KeyId: string) => (kms: KMSClient) =>
       kms.send(
         new SignCommand({
@@ -96,7 +96,7 @@ describe.skipIf(skip)('MiniStack', () => {
     const { emulator } = deployment;
     const role = await createRole(emulator, 'custodian');
     const settings = { keys: { deleters: [role] } };
-    const template = withoutKmsConditions(synthesiseClusters({ demo: settings }).templates.get('demo-state')!);
+    const template = withoutKmsConditions(synthesiseClusters({ demo: settings }).templates.get('countersign-demo-state')!);
     const { key: KeyId } = await createState('deletable', template);
     await expect(by(role, (kms) => kms.send(new DescribeKeyCommand({ KeyId })))).resolves.toBeDefined();
     await expect(by(role, (kms) => kms.send(new ScheduleKeyDeletionCommand({ KeyId })))).rejects.toThrow(

@@ -94,7 +94,7 @@ describe.skipIf(skip)('a key policy', () => {
   describe.each(ways)('$name', ({ settings, administrator, deleter }) => {
     const template = skip
       ? { Resources: {} }
-      : withoutKmsConditions(synthesiseClusters({ demo: settings }).templates.get('demo-state')!);
+      : withoutKmsConditions(synthesiseClusters({ demo: settings }).templates.get('countersign-demo-state')!);
     const adminPermission = (action: string) => `CaKeyca Administration ${action} ${administrator.named}`;
     const deletePermission = (action: string) => `CaKeyca Deletion ${action} ${deleter?.named}`;
 

@@ -90,7 +90,7 @@ describe.skipIf(skipped)('npm run synth', () => {
     expect([code, err.match(/error|warning|notice/gi)]).toEqual([0, null]);
     const templates = [...assembly(out).keys()].filter((name) => name.endsWith('.template.json'));
     expect(templates).toEqual(
-      ['prod-state', 'prod', 'staging-state', 'staging'].map((name) => `${name}.template.json`),
+      ['prod-state', 'prod', 'staging-state', 'staging'].map((name) => `countersign-${name}.template.json`),
     );
   });
 
@@ -143,7 +143,7 @@ describe.skipIf(skipped)('the app by itself', () => {
     const files = [...assembly(outdir)];
     const templates = files.filter(([name]) => name.endsWith('.template.json'));
     expect(templates.map(([name]) => name)).toEqual(
-      ['legacy-state', 'legacy', 'prod-state', 'prod'].map((name) => `${name}.template.json`),
+      ['legacy-state', 'legacy', 'prod-state', 'prod'].map((name) => `countersign-${name}.template.json`),
     );
     expect(templates.filter(([, text]) => text.includes('ENDPOINT_URL')).map(([name]) => name)).toEqual([]);
     // Of eu-central-1, in the one attest function of each cluster and nowhere else.

@@ -138,7 +138,7 @@ describe('the attest function', () => {
     PATH: '',
     AWS_REGION: 'eu-central-1',
     COUNTERSIGN_CLUSTER: 'demo',
-    COUNTERSIGN_ATTESTATIONS_TABLE: 'demo-state-Attestations-ABC',
+    COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-demo-state-Attestations-ABC',
   };
 
   test('starts, with what it was made with and told, and answers what needs nobody else', () => {

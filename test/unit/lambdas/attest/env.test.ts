@@ -7,11 +7,11 @@ const cluster = {
   ...defaultCluster('prod', { maxTtlSeconds: 3_600 }),
   attestation: { audience: 'a', addressRanges: [] },
 };
-const good = { COUNTERSIGN_CLUSTER: 'prod', COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC' };
+const good = { COUNTERSIGN_CLUSTER: 'prod', COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-prod-state-Attestations-ABC' };
 
 test('what the infrastructure sets is read, and nothing else is', () => {
   expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'error', COUNTERSIGN_CA_KEYS: 'x' }, cluster)).toEqual({
-    attestationsTable: 'prod-state-Attestations-ABC',
+    attestationsTable: 'countersign-prod-state-Attestations-ABC',
     logLevel: 'error',
   });
   expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: '' }, cluster)).toMatchObject({ logLevel: 'info' });

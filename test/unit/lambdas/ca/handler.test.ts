@@ -110,7 +110,7 @@ function start(world: World, faults: Faults = createFaults(), change: Partial<Ca
 const event = (RequestType: string, more: object = {}) => ({
   RequestType,
   ResponseURL: 'https://bucket.example/secret',
-  StackId: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/prod/1',
+  StackId: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/countersign-prod/1',
   RequestId: 'r-1',
   LogicalResourceId: 'Cas',
   ResourceType: 'Custom::CountersignCas',
@@ -252,7 +252,7 @@ describe('CloudFormation', () => {
     const told = {
       Status: 'SUCCESS',
       PhysicalResourceId: 'countersign-cas',
-      StackId: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/prod/1',
+      StackId: 'arn:aws:cloudformation:eu-central-1:111122223333:stack/countersign-prod/1',
       RequestId: 'r-1',
       LogicalResourceId: 'Cas',
       Data: { nodes: fingerprint('nodes'), web: fingerprint('web') },

@@ -7,15 +7,15 @@ const cluster = defaultCluster('prod', { maxTtlSeconds: 3_600 });
 const arn = 'arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const good = {
   COUNTERSIGN_CLUSTER: 'prod',
-  COUNTERSIGN_CERTIFICATES_TABLE: 'prod-state-Certificates-ABC',
-  COUNTERSIGN_ATTESTATIONS_TABLE: 'prod-state-Attestations-ABC',
+  COUNTERSIGN_CERTIFICATES_TABLE: 'countersign-prod-state-Certificates-ABC',
+  COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-prod-state-Attestations-ABC',
   COUNTERSIGN_CA_KEYS: JSON.stringify({ ca: arn }),
 };
 
 test('what the infrastructure sets is read', () => {
   expect(readSettings({ ...good, COUNTERSIGN_LOG_LEVEL: 'warn' }, cluster)).toEqual({
-    certificatesTable: 'prod-state-Certificates-ABC',
-    attestationsTable: 'prod-state-Attestations-ABC',
+    certificatesTable: 'countersign-prod-state-Certificates-ABC',
+    attestationsTable: 'countersign-prod-state-Attestations-ABC',
     caKeys: new Map([['ca', arn]]),
     logLevel: 'warn',
   });

@@ -22,7 +22,9 @@ interface Filter {
   readonly MetricTransformations: readonly { MetricName: string; MetricNamespace: string; MetricValue: string }[];
 }
 const all = (stack: string, type: string): Properties[] =>
-  ofType(template(synthesis, stack), type).map(([, { Properties }]) => plain(Properties, synthesis) as Properties);
+  ofType(template(synthesis, `countersign-${stack}`), type).map(
+    ([, { Properties }]) => plain(Properties, synthesis) as Properties,
+  );
 const filtersOf = (stack: string): Filter[] => all(stack, 'AWS::Logs::MetricFilter') as unknown as Filter[];
 const alarmsOf = (stack: string): Properties[] => all(stack, 'AWS::CloudWatch::Alarm');
 const shortName = (stack: string, { AlarmName }: Properties): string =>
@@ -148,7 +150,7 @@ test('everything else raises no alarm', async () => {
 
 test('an HTTP API that answers 5xx, for whatever reason, is an interruption: throttled functions, integrations, authorizers', () => {
   for (const name of ['Iam', 'Jwt']) {
-    const [, stage] = resource(template(synthesis, 'api'), 'AWS::ApiGatewayV2::Stage', `${name}ApiStage`);
+    const [, stage] = resource(template(synthesis, 'countersign-api'), 'AWS::ApiGatewayV2::Stage', `${name}ApiStage`);
     const { Format, DestinationArn } = stage.Properties['AccessLogSettings'] as Record<string, unknown>;
     expect(JSON.stringify(DestinationArn)).toContain(`${name}ApiAccessLog`);
     const line = (status: string): object => JSON.parse(String(Format).replace('$context.status', status)) as object;
@@ -259,7 +261,9 @@ test('a first deployment, before any data, notifies of no trouble; later, missin
 
 describe('the runbook', () => {
   test('has a section for every alarm and every trouble, and for nothing else', () => {
-    const linked = [...synthesis.templates.keys()].flatMap((stack) => alarmsOf(stack).map(sectionOf));
+    const linked = [...synthesis.templates.keys()].flatMap((stack) =>
+      alarmsOf(stack.replace(/^countersign-/, '')).map(sectionOf),
+    );
     // Counted by `interruptions` with an HTTP API, and linked from there.
     expect([...sections.keys()].sort()).toEqual([...new Set([...linked.map(String), ...troubles])].sort());
   });

@@ -37,7 +37,7 @@ const publishedByAws: Readonly<Record<string, Readonly<Record<string, readonly s
 
 /** The names that the functions of the stack publish: by the filters of their logs. */
 function ownMetrics(stack: string): Set<string> {
-  const filters = ofType(template(synthesis, stack), 'AWS::Logs::MetricFilter');
+  const filters = ofType(template(synthesis, `countersign-${stack}`), 'AWS::Logs::MetricFilter');
   return new Set(
     filters.map(
       ([, { Properties }]) => (Properties['MetricTransformations'] as { MetricName: string }[])[0]!.MetricName,
@@ -55,7 +55,10 @@ interface Widget {
   };
 }
 function widgetsOf(stack: string): readonly Widget[] {
-  const [[, dashboard] = [], ...others] = ofType(template(synthesis, stack), 'AWS::CloudWatch::Dashboard');
+  const [[, dashboard] = [], ...others] = ofType(
+    template(synthesis, `countersign-${stack}`),
+    'AWS::CloudWatch::Dashboard',
+  );
   expect(others).toEqual([]);
   const { DashboardBody: body, DashboardName: name } = plain(dashboard?.Properties, synthesis) as Record<
     string,
@@ -97,7 +100,9 @@ describe.each(stacks)('the CloudWatch dashboard of %s', (stack) => {
       const resource = FunctionName ?? ApiId ?? TableName ?? '';
       if (TableName !== undefined) expect(resource).toMatch(/(Certificates|Attestations)/);
       else
-        expect(Object.keys(template(synthesis, stack).Resources).join(' ')).toContain(resource.replaceAll(/[<>]/g, ''));
+        expect(Object.keys(template(synthesis, `countersign-${stack}`).Resources).join(' ')).toContain(
+          resource.replaceAll(/[<>]/g, ''),
+        );
     }
     // Everything that the functions publish is shown.
     for (const metric of own) expect([...texts]).toContain(`Countersign/${stack} ${metric}`);
@@ -107,7 +112,9 @@ describe.each(stacks)('the CloudWatch dashboard of %s', (stack) => {
 
   test('shows each alarm', () => {
     const shown = widgets.find(({ type }) => type === 'alarm');
-    expect(shown?.properties.alarms).toHaveLength(ofType(template(synthesis, stack), 'AWS::CloudWatch::Alarm').length);
+    expect(shown?.properties.alarms).toHaveLength(
+      ofType(template(synthesis, `countersign-${stack}`), 'AWS::CloudWatch::Alarm').length,
+    );
   });
 
   test('asks the logs for fields that the functions write', () => {

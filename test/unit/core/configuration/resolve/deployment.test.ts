@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfiguration } from '../../../../../core/configuration/parse.ts';
 import type { ParsedConfiguration } from '../../../../../core/configuration/parse.ts';
+import { stackNames } from '../../../../../core/configuration/resolve/deployment.ts';
 import type { DeploymentConfiguration } from '../../../../../core/configuration/model/deployment.ts';
 
 const role = 'arn:aws:iam::111122223333:role/relay';
@@ -219,17 +220,21 @@ ${rest}`;
   });
 
   const iam = `access: {iam: {principals: ['${role}']}}`;
-  test.each([
-    ['a digit first', '1demo', 'must begin with a letter: it names CloudFormation stacks'],
-    ['a long one', 'a'.repeat(41), 'must be at most 40 characters: it becomes part of role names'],
-  ])('names that AWS does not take: %s', (_, name, message) => {
+  test('a name of more than 40 characters is too long for AWS; one may begin with a digit', () => {
+    const name = 'a'.repeat(41);
+    const message = 'must be at most 40 characters: it becomes part of role names';
     expect(problems(file(iam, { name }))).toEqual([`3 clusters.${name}: ${message}`]);
+    expect(problems(file(iam, { name: '1demo' }))).toEqual([]);
+  });
+
+  test('the stacks of a cluster have names that are not those of other software', () => {
+    expect(stackNames('demo')).toEqual({ service: 'countersign-demo', state: 'countersign-demo-state' });
   });
 
   test('the service stack of one cluster would be the state stack of another', () => {
     const more = `  demo-state: {cas: {ca: {subject: {commonName: CA}}}, profiles: {kubernetes.io/kubelet-serving: {}}, ${iam}}`;
     expect(problems(file(iam, { more }))).toEqual([
-      '7 clusters.demo-state: is the name of the state stack of cluster demo',
+      '7 clusters.demo-state: gives its stack the name of the state stack of cluster demo',
     ]);
     expect(problems(file(iam, { name: 'other', more }))).toEqual([]);
   });
