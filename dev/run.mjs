@@ -1,6 +1,7 @@
 // Runs one of the project's programs on the pinned version of Node, after installing what is missing.
 // Plain JavaScript for old Nodes: it is the first thing that runs on a fresh machine.
-//   node dev/run.mjs <file.ts|name of a tool in node_modules/.bin> [arguments…]
+//   node dev/run.mjs [--here] <file.ts|name of a tool in node_modules/.bin> [arguments…]
+// It runs in the checkout; with --here where the operator stands (npm names the folder in INIT_CWD).
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -42,13 +43,15 @@ function pinnedNode() {
   return fail(`Node 24 or newer is needed on ${process.platform}-${process.arch}; this is ${process.version}.`);
 }
 
-const [target, ...args] = process.argv.slice(2);
-if (target === undefined) fail('usage: node dev/run.mjs <file.ts|tool> [arguments…]');
+const words = process.argv.slice(2);
+const here = words[0] === '--here' && words.shift() !== undefined;
+const [target, ...args] = words;
+if (target === undefined) fail('usage: node dev/run.mjs [--here] <file.ts|tool> [arguments…]');
 install();
 const node = pinnedNode();
 const program = /\.[cm]?[jt]s$/.test(target) ? join(root, target) : join(root, 'node_modules', '.bin', target);
 const child = spawn(node, [program, ...args], {
-  cwd: root,
+  cwd: here ? (process.env.INIT_CWD ?? process.cwd()) : root,
   stdio: 'inherit',
   // Programs that it starts by name find the same Node and tools.
   env: { ...process.env, PATH: `${dirname(node)}:${join(root, 'node_modules', '.bin')}:${process.env.PATH ?? ''}` },

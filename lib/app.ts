@@ -1,5 +1,5 @@
-/** The program that `cdk` runs: it reads countersign.yaml and writes templates. It calls no service and needs no credentials. */
-import { existsSync, readFileSync } from 'node:fs';
+/** The program that `npm run cdk` runs: it reads countersign.yaml and writes templates. It calls no service and needs no credentials. */
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseConfiguration } from '../core/configuration/parse.ts';
 import type { Problem } from '../core/configuration/problem-list.ts';
@@ -7,15 +7,6 @@ import { createApplication, entries } from './application.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
 
 const root = resolve(import.meta.dirname, '..');
-
-/** `--or FILE` names the file to use if there is no countersign.yaml. Only `npm run synth` passes it, never a deployment. */
-function configurationFile(): string | undefined {
-  const named = process.env['COUNTERSIGN_CONFIG'];
-  if (named !== undefined && named !== '') return named;
-  if (existsSync('countersign.yaml')) return 'countersign.yaml';
-  const [flag, fallback] = process.argv.slice(2);
-  return flag === '--or' ? fallback : undefined;
-}
 
 /** In the format of compilers. */
 function problemText({ file, line, column, path, message }: Problem): string {
@@ -27,7 +18,7 @@ function fail(text: string): never {
   process.exit(3);
 }
 
-const file = configurationFile() ?? fail('there is no ./countersign.yaml; COUNTERSIGN_CONFIG names another file\n');
+const file = process.env['COUNTERSIGN_CONFIG'] || fail('COUNTERSIGN_CONFIG names no file; npm run cdk sets it\n');
 let text: string;
 try {
   text = readFileSync(file, 'utf8');

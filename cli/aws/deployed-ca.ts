@@ -61,7 +61,7 @@ function faultOf({ why, message }: JsonObject, { cluster, name }: DeployedFlags)
     return new CommandFailure(
       exitCodes.notFound,
       text,
-      `countersign ca init --cluster ${cluster} --name ${name} creates it, and so does npx cdk deploy`,
+      `countersign ca init --cluster ${cluster} --name ${name} creates it, and so does npm run cdk -- deploy`,
     );
   return new CommandFailure(why === 'UnknownCa' ? exitCodes.notFound : exitCodes.configuration, text);
 }

@@ -25,7 +25,7 @@ export async function callFunction({ functionName, region, request }: FunctionCa
       throw new CommandFailure(
         exitCodes.notFound,
         `there is no function ${functionName} in this account and region`,
-        'npx cdk deploy creates it; --region and --function select another one',
+        'npm run cdk -- deploy creates it; --region and --function select another one',
       );
     throw awsFailure(functionName, error);
   } finally {

@@ -57,7 +57,8 @@ async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
 
 /** The table has a generated name, so that a table which a deleted stack left behind does not block the next stack. */
 async function tableOf(cluster: string, where: { readonly region?: string }): Promise<string> {
-  const hint = 'npx cdk deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE select another one';
+  const hint =
+    'npm run cdk -- deploy creates it; --region, --table and COUNTERSIGN_ATTESTATIONS_TABLE select another one';
   const permissionHint =
     'without cloudformation:DescribeStacks, --table or COUNTERSIGN_ATTESTATIONS_TABLE names the table';
   const stack = stackNames(cluster).service;

@@ -1,16 +1,13 @@
 /**
- * `npm run synth` and the app that `cdk` runs: without a network, without credentials, without any environment at all.
- * https://man7.org/linux/man-pages/man1/unshare.1.html
+ * `npm run synth` and the app that `npm run cdk` runs: without a network, without credentials, without any environment at all.
  */
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { byTier, onlyDeep } from '../../../harness/determinism/tier.ts';
-import { compileCache } from '../../../harness/processes/processes.ts';
+import { alone, npm, root, skipped, type Ran } from './offline.ts';
 
-const root = resolve(import.meta.dirname, '../../../..');
 const app = join(root, 'lib/app.ts');
 const example = join(root, 'examples/countersign.yaml');
 
@@ -19,36 +16,6 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'countersign-synth-suite-'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Ran {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** Root may leave the network; others may where the kernel lets them be root of a namespace of their own. */
-const unshare = ['-n', '-rn'].find((flags) => spawnSync('unshare', [flags, 'true']).status === 0);
-// In CI a suite that cannot run has failed: without the skip every test here does.
-const skipped = unshare === undefined && process.env['CI'] === undefined;
-
-/**
- * In a network namespace of its own, in which not even loopback is up, and with these variables only, beside the folder
- * of Node's compile cache.
- */
-function alone(command: readonly string[], variables: Readonly<Record<string, string>>, cwd = root): Ran {
-  const settings = Object.entries({ ...compileCache(), ...variables }).map(([name, value]) => `${name}=${value}`);
-  const { status, stdout, stderr, error } = spawnSync(
-    'unshare',
-    [unshare ?? '-n', 'env', '-i', ...settings, ...command],
-    {
-      cwd,
-      encoding: 'utf8',
-      timeout: 100_000,
-    },
-  );
-  if (error !== undefined) throw error;
-  return { code: status, out: stdout, err: stderr };
-}
 
 /** What `cdk` starts, started as it does, but for what it would tell of the account. */
 function synthesise(configuration: string, outdir: string, cwd = folder): Ran {
@@ -82,8 +49,6 @@ test.skipIf(skipped)('what this suite means by no network', () => {
 });
 
 describe.skipIf(skipped)('npm run synth', () => {
-  const npm = { PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin` };
-
   test('makes templates of the example where there is no file of one’s own', () => {
     const out = join(folder, 'example');
     const { code, err } = alone(['npm', 'run', '-s', 'synth', '--', `--output=${out}`], npm);
@@ -108,18 +73,18 @@ describe.skipIf(skipped)('npm run synth', () => {
 describe.skipIf(skipped)('the app by itself', () => {
   const [one, two] = ['one', 'two'];
 
-  test('takes ./countersign.yaml, does not take an example for it, and leaves nothing behind', () => {
-    const [current, temporary] = [join(folder, 'current'), join(folder, 'temporary')];
-    for (const path of [current, temporary]) mkdirSync(path);
-    const variables = { CDK_OUTDIR: join(folder, one), TMPDIR: temporary };
-    const run = (): Ran => alone([process.execPath, app], variables, current);
-    expect(run()).toEqual({
+  test('looks for no file itself, and leaves nothing behind', () => {
+    const temporary = join(folder, 'temporary');
+    mkdirSync(temporary);
+    writeFileSync(join(folder, 'countersign.yaml'), readFileSync(example));
+    const run = (settings: Readonly<Record<string, string>>): Ran =>
+      alone([process.execPath, app], { CDK_OUTDIR: join(folder, one), TMPDIR: temporary, ...settings }, folder);
+    expect(run({})).toEqual({
       code: 3,
       out: '',
-      err: 'there is no ./countersign.yaml; COUNTERSIGN_CONFIG names another file\n',
+      err: 'COUNTERSIGN_CONFIG names no file; npm run cdk sets it\n',
     });
-    writeFileSync(join(current, 'countersign.yaml'), readFileSync(example));
-    expect(run()).toEqual({ code: 0, out: '', err: '' });
+    expect(run({ COUNTERSIGN_CONFIG: 'countersign.yaml' })).toEqual({ code: 0, out: '', err: '' });
     expect(readdirSync(temporary)).toEqual([]);
   });
 
