@@ -52,6 +52,7 @@ export function createAttest(
       __COUNTERSIGN_REGION_CERTIFICATES__: regionCertificates(aws),
       __COUNTERSIGN_CALLERS__: bundleCallers(callers),
     },
+    reserves: true,
   });
   acknowledgeDescribe(attest.policy, aws);
   return attest;

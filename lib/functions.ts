@@ -46,8 +46,8 @@ export interface FunctionOptions {
   readonly rules: string;
   /** Further constants of its code, as JavaScript text. */
   readonly constants?: Readonly<Record<string, string>>;
-  /** Default: the configured concurrency, since attest and the authorizer run as often as sign. */
-  readonly reservedConcurrency?: number;
+  /** Whether it runs as often as sign, and so reserves as much. */
+  readonly reserves: boolean;
 }
 
 export interface ServiceFunction {
@@ -62,7 +62,8 @@ const timeout = Duration.seconds(25);
 
 export function createFunction(stack: Stack, service: Service, site: Site, options: FunctionOptions): ServiceFunction {
   const { cluster, deployment, sources } = site;
-  const { description, role, environment, reservedConcurrency = deployment.limits.reservedConcurrency } = options;
+  const { description, role, environment } = options;
+  const { reservedConcurrency } = deployment.limits;
   const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
   const logGroup = new LogGroup(stack, `${id}Log`, {
     retention: deployment.logRetentionDays,
@@ -103,7 +104,7 @@ export function createFunction(stack: Stack, service: Service, site: Site, optio
         role,
         timeout,
         memorySize: 512,
-        reservedConcurrentExecutions: reservedConcurrency,
+        ...(options.reserves && reservedConcurrency !== 'none' ? { reservedConcurrentExecutions: reservedConcurrency } : {}),
         environment: { ...environment, ...(sources.sourceMaps ? { NODE_OPTIONS: '--enable-source-maps' } : {}) },
         logGroup,
       }),

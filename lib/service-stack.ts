@@ -116,6 +116,7 @@ function createSign(stack: Stack, options: ServiceOptions, attest: ServiceFuncti
     },
     rules: bundleCluster(cluster),
     constants: { __COUNTERSIGN_CALLERS__: bundleCallers(callersOf(options)) },
+    reserves: true,
   });
 }
 
@@ -128,8 +129,8 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
     statements: [allowItems('KeepCas', state.table, ['GetItem', 'PutItem'], ['ca'])],
     environment: environment(stack, options),
     rules: bundleCluster(cluster),
-    // One at a time. A second invocation then finds the CAs created.
-    reservedConcurrency: 1,
+    // Of invocations at the same time one creates a CA, by a conditional write (core/ca/create-authority.ts).
+    reserves: false,
   });
   new Rule(stack, 'CaStatus', {
     description: 'Has the ca function log the days that its CAs have left, for an alarm',
@@ -198,6 +199,7 @@ function createFrontDoor(
     statements: [],
     environment: {},
     rules: bundleAccess({ cluster: cluster.name, jwt: access.jwt }),
+    reserves: true,
   });
   const jwtApi = createJwtApi(stack, authorizer.function, api);
   output(

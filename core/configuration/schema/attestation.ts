@@ -45,21 +45,15 @@ const tagValue = z.string().max(256);
 const resourceId = (kind: 'vpc' | 'subnet') =>
   matching(new RegExp(`^${kind}-([0-9a-f]{8}|[0-9a-f]{17})$`), `must be the id of a ${kind}, such as ${kind}-0a1b2c3d`);
 
-/** An absent key means the default, so "no limit" has a word of its own: `any`. */
-const limit = (least: number, most: number) => {
-  const wanted = `must be a whole number from ${least} to ${most}, or any`;
-  return z.union([z.int().min(least, wanted).max(most, wanted), z.literal('any')], wanted);
-};
-
 const instance = z.strictObject({
   httpTokensRequired: flag(
     true,
     'Whether IMDSv1 must be off. With it on, whatever can make the node fetch a URL gets its identity document and credentials.',
   ),
-  maxHopLimit: limit(1, 64)
+  maxHopLimit: countOr('any', 1, 64)
     .default(1)
     .describe('Largest hop limit of the metadata service (HttpPutResponseHopLimit), or `any`. At 2 pods reach it too.'),
-  maxAttachSkewSeconds: limit(0, 86_400)
+  maxAttachSkewSeconds: countOr('any', 0, 86_400)
     .default(60)
     .describe(
       'How long after the first network interface the root volume may have been attached, or `any`. Later, the disk may have been swapped.',

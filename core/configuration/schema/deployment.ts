@@ -3,7 +3,7 @@
  * cluster.ts; how values must fit together is checked in core/configuration/resolve/deployment.ts.
  */
 import { z } from 'zod';
-import { accountId, matching, text } from './values.ts';
+import { accountId, countOr, matching, text } from './values.ts';
 
 const count = (least: number, most: number) => z.int().min(least).max(most);
 
@@ -73,10 +73,10 @@ export const throttle = z.strictObject({
 });
 
 const limits = z.strictObject({
-  reservedConcurrency: count(1, 1000)
+  reservedConcurrency: countOr('none', 1, 1000)
     .default(40)
     .describe(
-      'Signing functions at work at once, taken from what the account has. More than a relay’s `--concurrency`.',
+      'Signing functions at work at once, reserved in the account. More than a relay’s `--concurrency`. `none`: no reservation; the functions share the unreserved part with all others of the account.',
     ),
   throttle: throttle
     .exactOptional()

@@ -10,4 +10,10 @@ export const accountId = z.string().regex(/^[0-9]{12}$/, 'must be twelve digits,
 
 export const flag = (initial: boolean, description: string) => z.boolean().default(initial).describe(description);
 
+/** An absent key means the default, so "no limit" has a word of its own. */
+export const countOr = <Word extends string>(word: Word, least: number, most: number) => {
+  const wanted = `must be a whole number from ${least} to ${most}, or ${word}`;
+  return z.union([z.int().min(least, wanted).max(most, wanted), z.literal(word)], wanted);
+};
+
 export const matching = (pattern: RegExp, message: string) => z.string().regex(pattern, message);

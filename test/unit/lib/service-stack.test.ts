@@ -86,7 +86,7 @@ describe('the functions', () => {
 
   test.each([
     ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'countersign-api-state<SignRole.Arn>', signs],
-    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', 1, 'countersign-api-state<CaRole.Arn>', environment],
+    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', undefined, 'countersign-api-state<CaRole.Arn>', environment],
     [
       'Authorizer',
       'countersign-api-authorizer',
@@ -102,7 +102,7 @@ describe('the functions', () => {
       ...common,
       FunctionName: name,
       Description: description,
-      ReservedConcurrentExecutions: reserved,
+      ...(reserved === undefined ? {} : { ReservedConcurrentExecutions: reserved }),
       Role: role,
       LoggingConfig: { LogGroup: `<${id}Log>` },
       ...(variables === undefined ? {} : { Environment: { Variables: variables } }),
@@ -303,6 +303,16 @@ describe('what each role may', () => {
       Description: 'Checks the tokens of callers of cluster api',
     });
   });
+});
+
+/** AWS leaves 100 of an account's concurrent executions unreserved, and a new account has 10 to 50 in all. */
+test('without a reservation no function of the cluster reserves any', () => {
+  const none = synthesise(clusters.replaceAll(/reservedConcurrency: [0-9]+/g, 'reservedConcurrency: none'));
+  for (const name of ['countersign-api', 'countersign-proof']) {
+    const functions = ofType(template(none, name), 'AWS::Lambda::Function');
+    expect(functions.length).toBeGreaterThan(2);
+    for (const [, { Properties }] of functions) expect(Properties).not.toHaveProperty('ReservedConcurrentExecutions');
+  }
 });
 
 describe('the HTTP APIs', () => {

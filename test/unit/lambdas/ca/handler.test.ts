@@ -10,6 +10,7 @@ import type { CaAnswer, CaHandler, CaLogEntry, CaPorts, OperatorAnswer } from '.
 import { createFaults, visitEveryFault } from '../../../contract/faulty.ts';
 import type { Faults } from '../../../contract/faulty.ts';
 import { byTier } from '../../../harness/determinism/tier.ts';
+import { createBarrier } from '../../../harness/stack/barrier.ts';
 
 const parsed = parseConfiguration(
   `version: 1
@@ -180,6 +181,29 @@ describe('an operator', () => {
     await expect(start(world).handler(request)).rejects.toThrow(TypeError);
     expect(world.records.size).toBe(0);
   });
+});
+
+test('of invocations at the same time one creates the CA, and all return its certificate', async () => {
+  const world = newWorld();
+  const store = storeOf(world);
+  const everyoneSawNone = createBarrier(5);
+  const late: CaStore = {
+    find: async (name) => {
+      const found = await store.find(name);
+      if (found === undefined) await everyoneSawNone.pass();
+      return found;
+    },
+    add: (record) => store.add(record),
+  };
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      operator(start(world, createFaults(), { store: late }), { action: 'init', ca: 'nodes' }),
+    ),
+  );
+  const cas = answers.map(([ca]) => ca).filter((ca) => ca?.ok === true);
+  expect(cas.map(({ created }) => created).toSorted()).toEqual([false, false, false, false, true]);
+  expect(new Set(cas.map(({ certificatePem }) => certificatePem)).size).toBe(1);
+  expect(world.signatures).toBe(5);
 });
 
 describe('what is there is never replaced, and not used unless it fits', () => {

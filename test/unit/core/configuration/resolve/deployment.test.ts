@@ -101,6 +101,11 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
     expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40, inFlightPerRequester: 24 }]);
   });
 
+  test('an account with few concurrent executions reserves none', () => {
+    const { limits } = deployment(`access: {iam: {principals: ['${role}']}}\nlimits: {reservedConcurrency: none}`);
+    expect(limits.reservedConcurrency).toBe('none');
+  });
+
   test('without deploying, no way in is needed and any cluster name will do', () => {
     const text = file('{}', { name: '1-state' }).replace('    {}\n', '');
     expect(parseConfiguration(text, 'countersign.yaml').ok).toBe(true);
@@ -205,7 +210,7 @@ ${rest}`;
       'numbers out of range',
       `access: {iam: {principals: ['${role}']}}\nlimits: {reservedConcurrency: 0}\nlogs: {retentionDays: 8}\naws: {account: 111122223333}`,
       [
-        `7 ${at}.limits.reservedConcurrency: must be 1 or more`,
+        `7 ${at}.limits.reservedConcurrency: must be a whole number from 1 to 1000, or none`,
         `8 ${at}.logs.retentionDays: must be one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653`,
         `9 ${at}.aws.account: must be text`,
       ],
