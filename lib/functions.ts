@@ -46,6 +46,8 @@ export interface FunctionOptions {
   readonly rules: string;
   /** Further constants of its code, as JavaScript text. */
   readonly constants?: Readonly<Record<string, string>>;
+  /** Default: less than the lease of 30 s on a request, and less than API Gateway's limit of 29 s. */
+  readonly timeout?: Duration;
   /** Whether it runs as often as sign, and so reserves as much. */
   readonly reserves: boolean;
 }
@@ -57,12 +59,9 @@ export interface ServiceFunction {
   readonly policy: Policy;
 }
 
-/** Less than the lease of 30 s on a request, and less than API Gateway's limit of 29 s. */
-const timeout = Duration.seconds(25);
-
 export function createFunction(stack: Stack, service: Service, site: Site, options: FunctionOptions): ServiceFunction {
   const { cluster, deployment, sources } = site;
-  const { description, role, environment } = options;
+  const { description, role, environment, timeout = Duration.seconds(25) } = options;
   const { reservedConcurrency } = deployment.limits;
   const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
   const logGroup = new LogGroup(stack, `${id}Log`, {
@@ -104,7 +103,9 @@ export function createFunction(stack: Stack, service: Service, site: Site, optio
         role,
         timeout,
         memorySize: 512,
-        ...(options.reserves && reservedConcurrency !== 'none' ? { reservedConcurrentExecutions: reservedConcurrency } : {}),
+        ...(options.reserves && reservedConcurrency !== 'none'
+          ? { reservedConcurrentExecutions: reservedConcurrency }
+          : {}),
         environment: { ...environment, ...(sources.sourceMaps ? { NODE_OPTIONS: '--enable-source-maps' } : {}) },
         logGroup,
       }),

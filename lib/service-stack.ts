@@ -131,6 +131,8 @@ function createCa(stack: Stack, options: ServiceOptions): ServiceFunction {
     rules: bundleCluster(cluster),
     // Of invocations at the same time one creates a CA, by a conditional write (core/ca/create-authority.ts).
     reserves: false,
+    // Longer than its pauses while IAM does not know a new role everywhere (lambdas/ca/handler.ts).
+    timeout: Duration.minutes(2),
   });
   new Rule(stack, 'CaStatus', {
     description: 'Has the ca function log the days that its CAs have left, for an alarm',
@@ -145,7 +147,8 @@ function createCas(stack: Stack, ca: ServiceFunction, { cas }: ClusterConfigurat
   return new CustomResource(stack, 'Cas', {
     resourceType: 'Custom::CountersignCas',
     serviceToken: ca.function.functionArn,
-    serviceTimeout: Duration.minutes(5),
+    // Longer than Lambda's three tries of an asynchronous invocation, with its pauses of one and two minutes.
+    serviceTimeout: Duration.minutes(10),
     // Deleting the stack deletes no CA, so there is nothing to invoke.
     removalPolicy: RemovalPolicy.RETAIN,
     // Changes, and so invokes the function again, when a CA is added.

@@ -4,7 +4,7 @@ import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { awsFailure } from './aws-failure.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
-/** A little longer than the timeout of the functions. */
+/** Longer than a call of an operator takes. The ca function pauses only for CloudFormation. */
 const timeoutMilliseconds = 35_000;
 
 /** The result of the function. Throws only CommandFailure. */

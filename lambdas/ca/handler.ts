@@ -123,10 +123,12 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
   return respond({ Status: 'SUCCESS', PhysicalResourceId: id, Data: Object.fromEntries(fingerprints) });
 }
 
-/** Their sum leaves time for the calls within the function's timeout of 25 s. */
-const pausesMilliseconds = [1_000, 3_000, 6_000];
+/**
+ * IAM is eventually consistent: a role that has just been created may lack its permissions for half a minute, and CDK waits as long.
+ * The sum leaves more than a minute of the function's timeout (lib/service-stack.ts) for the calls.
+ */
+const pausesMilliseconds = [1_000, 2_000, 4_000, 8_000, 15_000, 20_000];
 
-/** IAM is eventually consistent: a role that has just been created may lack its permissions for some seconds. */
 async function initWithRetries(ports: CaHandlerPorts): Promise<OperatorAnswer> {
   for (const pause of pausesMilliseconds) {
     try {

@@ -102,6 +102,7 @@ describe('the functions', () => {
       ...common,
       FunctionName: name,
       Description: description,
+      Timeout: id === 'Ca' ? 120 : 25,
       ...(reserved === undefined ? {} : { ReservedConcurrentExecutions: reserved }),
       Role: role,
       LoggingConfig: { LogGroup: `<${id}Log>` },
@@ -494,7 +495,7 @@ describe('who may call which function', () => {
   test('CloudFormation has the CAs made, again when there are others, and never undone', () => {
     expect(show(resource(api, 'Custom::CountersignCas')[1])).toEqual({
       Type: 'Custom::CountersignCas',
-      Properties: { ServiceToken: '<Ca.Arn>', ServiceTimeout: '300', cas: ['nodes', 'web'] },
+      Properties: { ServiceToken: '<Ca.Arn>', ServiceTimeout: '600', cas: ['nodes', 'web'] },
       // The filters of the days left, so that the first line of the function is counted.
       DependsOn: [expect.stringMatching(/^Filtercadaysleftnodes/), expect.stringMatching(/^Filtercadaysleftweb/)],
       DeletionPolicy: 'Retain',

@@ -300,7 +300,7 @@ describe('CloudFormation', () => {
   test('waits while a new role is not known everywhere', async () => {
     const world = newWorld();
     const there = storeOf(world);
-    let denied = 3;
+    let denied = 6;
     const store: CaStore = {
       ...there,
       find: (name) => (denied-- > 0 ? Promise.reject(new MisconfigurationError('AccessDenied')) : there.find(name)),
@@ -308,7 +308,7 @@ describe('CloudFormation', () => {
     const run = start(world, createFaults(), { store });
     await run.handler(event('Create'));
     expect(run.responses).toMatchObject([{ Status: 'SUCCESS' }]);
-    expect(run.waited).toEqual([1_000, 3_000, 6_000]);
+    expect(run.waited).toEqual([1_000, 2_000, 4_000, 8_000, 15_000, 20_000]);
   });
 
   test('hears of a failure, with the reason, when it does not end', async () => {
