@@ -2,15 +2,15 @@
  * What a cluster must not lose: its CA keys, its certificates table, its attestation records, and the roles that other
  * policies name: AWS replaces such a name by the role's ID, so a role that is created again with that name has no rights.
  */
-import { CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { ArnFormat, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
-import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
 import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
-import { stackNames } from '../core/configuration/resolve/deployment.ts';
+import { functionName, stackNames } from '../core/configuration/resolve/deployment.ts';
 import { caKeyPolicy } from './key-policy.ts';
 
 export interface ClusterState {
@@ -44,22 +44,58 @@ export function createStateStack(
     description: `Countersign, cluster ${cluster.name}: CA keys and tables`,
     terminationProtection: true,
   });
-  const role = (id: string, description: string): Role =>
-    new Role(stack, id, { assumedBy: new ServicePrincipal('lambda.amazonaws.com'), description });
-  const signRole = role('SignRole', `Signs certificates of cluster ${cluster.name}`);
-  const caRole = role('CaRole', `Makes the CA certificates of cluster ${cluster.name}`);
+  const signRole = createRole(stack, cluster, 'sign', `Signs certificates of cluster ${cluster.name}`);
+  const caRole = createRole(stack, cluster, 'ca', `Makes the CA certificates of cluster ${cluster.name}`);
   const keys = new Map(
     [...cluster.cas.values()].map((ca) => [ca.name, createKey(stack, cluster, ca, { deployment, signRole, caRole })]),
   );
   const attestations = createAttestationsTable(stack);
   const state = { stack, table: createTable(stack), attestations, keys, signRole, caRole };
   if (cluster.attestation === undefined) return state;
-  const attestRole = role('AttestRole', `Proves the machines of cluster ${cluster.name}`);
+  const attestRole = createRole(stack, cluster, 'attest', `Proves the machines of cluster ${cluster.name}`);
   void new CfnOutput(stack, 'AttestRoleArn', {
     value: attestRole.roleArn,
     description: 'What the roles under accounts.<account>.assumeRole have to trust',
   });
   return { ...state, attestation: { table: attestations, attestRole } };
+}
+
+/**
+ * A principal with `iam:PassRole` can give the role to a function of its own. Lambda names the calling function in each request, so
+ * the role's own policy refuses the calls of all others; a key policy cannot ask for that name.
+ * https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+ *
+ * The policy is here and not in the service stack, so that it holds while there is no function.
+ */
+function createRole(
+  stack: Stack,
+  { name }: ClusterConfiguration,
+  service: 'sign' | 'ca' | 'attest',
+  description: string,
+): Role {
+  const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
+  const role = new Role(stack, `${id}Role`, { assumedBy: new ServicePrincipal('lambda.amazonaws.com'), description });
+  // By name, since the function is made later, with this role.
+  const ownFunction = stack.formatArn({
+    service: 'lambda',
+    resource: 'function',
+    resourceName: functionName(name, service),
+    arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+  });
+  void new Policy(stack, `${id}OnlyInItsFunction`, {
+    roles: [role],
+    statements: [
+      new PolicyStatement({
+        sid: 'OnlyInItsFunction',
+        effect: Effect.DENY,
+        // All that these roles may do, except to read public keys and to write logs.
+        actions: ['kms:Sign', 'dynamodb:*', 'lambda:InvokeFunction', 'ec2:DescribeInstances', 'sts:AssumeRole'],
+        resources: ['*'],
+        conditions: { ArnNotEquals: { 'lambda:SourceFunctionArn': ownFunction } },
+      }),
+    ],
+  });
+  return role;
 }
 
 /** KMS's names. Each curve has one digest, as in countersign.yaml. */

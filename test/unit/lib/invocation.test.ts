@@ -47,14 +47,14 @@ describe('finding 2: who may invoke the functions, by any template', () => {
       .map(({ stack, statement }) => plain({ stack, ...statement }, synthesis) as Record<string, unknown>);
     const sids = found.map(({ stack, Sid }) => `${String(stack)} ${String(Sid)}`).toSorted();
     expect(sids).toEqual([
-      'api CallOwnEndpoint',
-      'first AskAttest',
-      'first CallOwnUrl',
-      'first OnlyByUrl',
-      'proof AskAttest',
-      'proof CallOwnEndpoint',
-      'url CallOwnUrl',
-      'url OnlyByUrl',
+      'countersign-api CallOwnEndpoint',
+      'countersign-first AskAttest',
+      'countersign-first CallOwnUrl',
+      'countersign-first OnlyByUrl',
+      'countersign-proof AskAttest',
+      'countersign-proof CallOwnEndpoint',
+      'countersign-url CallOwnUrl',
+      'countersign-url OnlyByUrl',
     ]);
     for (const { Sid, Action, Resource, Condition } of found)
       switch (Sid) {

@@ -74,19 +74,33 @@ describe('the functions', () => {
     Handler: 'index.handler',
     MemorySize: 512,
     Runtime: 'nodejs24.x',
-    Timeout: 25,
   };
   const environment = {
     COUNTERSIGN_CLUSTER: 'api',
     COUNTERSIGN_CERTIFICATES_TABLE: 'countersign-api-state<Certificates>',
-    COUNTERSIGN_CA_KEYS: '{"nodes":"countersign-api-state<CaKeynodes.Arn>","web":"countersign-api-state<CaKeyweb.Arn>"}',
+    COUNTERSIGN_CA_KEYS:
+      '{"nodes":"countersign-api-state<CaKeynodes.Arn>","web":"countersign-api-state<CaKeyweb.Arn>"}',
     COUNTERSIGN_LOG_LEVEL: 'info',
   };
   const signs = { ...environment, COUNTERSIGN_ATTESTATIONS_TABLE: 'countersign-api-state<Attestations>' };
 
   test.each([
-    ['Sign', 'countersign-api-sign', 'Signs certificates of cluster api', 7, 'countersign-api-state<SignRole.Arn>', signs],
-    ['Ca', 'countersign-api-ca', 'Makes the CA certificates of cluster api', undefined, 'countersign-api-state<CaRole.Arn>', environment],
+    [
+      'Sign',
+      'countersign-api-sign',
+      'Signs certificates of cluster api',
+      7,
+      'countersign-api-state<SignRole.Arn>',
+      signs,
+    ],
+    [
+      'Ca',
+      'countersign-api-ca',
+      'Makes the CA certificates of cluster api',
+      undefined,
+      'countersign-api-state<CaRole.Arn>',
+      environment,
+    ],
     [
       'Authorizer',
       'countersign-api-authorizer',

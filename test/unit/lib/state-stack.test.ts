@@ -11,16 +11,17 @@ test('each cluster has keys, two tables and the two roles that the keys trust, a
   const types = (stack: string): string[] =>
     Object.values(template(synthesis, stack).Resources).map(({ Type }) => Type);
   const [key, role, table] = ['AWS::KMS::Key', 'AWS::IAM::Role', 'AWS::DynamoDB::Table'];
-  expect(types('countersign-api-state').sort()).toEqual([table, table, role, role, key, key]);
-  expect(types('countersign-url-state').sort()).toEqual([table, table, role, role, key]);
-  expect(types('countersign-tokens-state').sort()).toEqual([table, table, role, role, key]);
+  const roles = ['AWS::IAM::Policy', 'AWS::IAM::Policy', role, role];
+  expect(types('countersign-api-state').sort()).toEqual([table, table, ...roles, key, key]);
+  expect(types('countersign-url-state').sort()).toEqual([table, table, ...roles, key]);
+  expect(types('countersign-tokens-state').sort()).toEqual([table, table, ...roles, key]);
 });
 
 test('where machines prove themselves it remembers them, by a role that no key trusts', () => {
   for (const stack of ['countersign-proof-state', 'countersign-first-state']) {
     const of = template(synthesis, stack);
     const types = Object.values(of.Resources).map(({ Type }): string => Type.split('::').at(-1) ?? '');
-    expect(types.sort()).toEqual(['Key', 'Role', 'Role', 'Role', 'Table', 'Table']);
+    expect(types.sort()).toEqual(['Key', 'Policy', 'Policy', 'Policy', 'Role', 'Role', 'Role', 'Table', 'Table']);
     expect(JSON.stringify(ofType(of, 'AWS::KMS::Key'))).not.toContain('AttestRole');
     expect(plain(of.Outputs?.['AttestRoleArn'], synthesis)).toMatchObject({ Value: '<AttestRole.Arn>' });
   }
@@ -117,6 +118,38 @@ describe('the roles', () => {
       });
     },
   );
+});
+
+/** A principal with iam:PassRole may give a role to a function of its own. */
+test.each([
+  ['api', 'Sign', 'sign', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-api-sign'],
+  ['api', 'Ca', 'ca', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-api-ca'],
+  ['proof', 'Attest', 'attest', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-proof-attest'],
+  [
+    'url',
+    'Sign',
+    'sign',
+    'arn:<AWS::Partition>:lambda:<AWS::Region>:<AWS::AccountId>:function:countersign-url-sign',
+  ],
+])('%s: the %s role is of no use in another function than %s', (cluster, id, service, arn) => {
+  const state = template(synthesis, `countersign-${cluster}-state`);
+  const [, policy] = resource(state, 'AWS::IAM::Policy', `${id}OnlyInItsFunction`);
+  expect(plain(statementsOf(policy), synthesis)).toEqual([
+    {
+      Sid: 'OnlyInItsFunction',
+      Effect: 'Deny',
+      Action: ['kms:Sign', 'dynamodb:*', 'lambda:InvokeFunction', 'ec2:DescribeInstances', 'sts:AssumeRole'],
+      Resource: '*',
+      Condition: { ArnNotEquals: { 'lambda:SourceFunctionArn': arn } },
+    },
+  ]);
+  expect(plain(policy.Properties['Roles'], synthesis)).toEqual([`<${id}Role>`]);
+  // Every Allow of the role is of an action that this denies, or is about logs and public keys.
+  const services = template(synthesis, `countersign-${cluster}`);
+  const allowed = statementsOf(resource(services, 'AWS::IAM::Policy', `${id}Policy`)[1]).flatMap(({ Action }) => Action);
+  expect(allowed.filter((action) => !/^(dynamodb:|logs:|lambda:InvokeFunction$|ec2:DescribeInstances$|sts:AssumeRole$)/.test(action))).toEqual([]);
+  // The function has that name.
+  expect(resource(services, 'AWS::Lambda::Function', id)[1].Properties['FunctionName']).toBe(`countersign-${cluster}-${service}`);
 });
 
 const administration = [

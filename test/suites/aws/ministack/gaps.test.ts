@@ -10,7 +10,9 @@ import {
   assumeRole,
   createRole,
   deployOnMiniStack,
+  judgedByMiniStack,
   synthesiseClusters,
+  withoutFunctionDenials,
   withoutKmsConditions,
   type MiniStackDeployment,
 } from '../../../harness/aws/ministack-deployment.ts';
@@ -66,10 +68,17 @@ describe.skipIf(skip)('MiniStack', () => {
           SigningAlgorithm: 'ECDSA_SHA_256',
         }),
       );
-    const real = await createState('real', template);
+    const real = await createState('real', withoutFunctionDenials(template));
     await expect(by(real.role, sign(real.key))).rejects.toThrow('not authorized to perform: kms:Sign');
-    const stripped = await createState('stripped', withoutKmsConditions(template));
+    const stripped = await createState('stripped', judgedByMiniStack(template));
     await expect(by(stripped.role, sign(stripped.key))).resolves.toBeDefined();
+  });
+
+  test('does not evaluate lambda:SourceFunctionArn: with it, our own functions are refused as others are', async () => {
+    const judged = (template: Template) => withoutKmsConditions(template);
+    await expect(deployOnMiniStack(synthesiseClusters({ demo: {} }), { judged })).rejects.toThrow(
+      'not authorized to perform: dynamodb:GetItem',
+    );
   });
 
   test('does not evaluate dynamodb:LeadingKeys: the sign role can write a CA', async () => {
@@ -96,7 +105,9 @@ describe.skipIf(skip)('MiniStack', () => {
     const { emulator } = deployment;
     const role = await createRole(emulator, 'custodian');
     const settings = { keys: { deleters: [role] } };
-    const template = withoutKmsConditions(synthesiseClusters({ demo: settings }).templates.get('countersign-demo-state')!);
+    const template = withoutKmsConditions(
+      synthesiseClusters({ demo: settings }).templates.get('countersign-demo-state')!,
+    );
     const { key: KeyId } = await createState('deletable', template);
     await expect(by(role, (kms) => kms.send(new DescribeKeyCommand({ KeyId })))).resolves.toBeDefined();
     await expect(by(role, (kms) => kms.send(new ScheduleKeyDeletionCommand({ KeyId })))).rejects.toThrow(
