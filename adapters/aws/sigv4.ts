@@ -6,6 +6,7 @@
  */
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
+import { regionName } from '../../core/ports/region-name.ts';
 import { keepFresh } from './sigv4-freshness.ts';
 import type { RoleCredentials } from './sigv4-freshness.ts';
 
@@ -82,7 +83,7 @@ export function endpointOf(host: string): { readonly service: 'execute-api' | 'l
   const candidate = labels[index + 1] ?? '';
   return {
     service: labels[index] === 'lambda-url' ? 'lambda' : 'execute-api',
-    ...(index >= 0 && /^[a-z]{2}(-[a-z]+)+-\d$/.test(candidate) ? { region: candidate } : {}),
+    ...(index >= 0 && regionName.test(candidate) ? { region: candidate } : {}),
   };
 }
 

@@ -64,6 +64,8 @@ export function resolveCluster(name: string, input: ClusterInput, at: Place): Cl
   return { name, cas, profiles, approval, ...(attestation === undefined ? {} : { attestation }) };
 }
 
+const longestCaSeconds = 365_000 * 86_400;
+
 /** `at`: the CA. */
 export function resolveCa(name: string, { validity, ...input }: CaInput, at: Place): CaConfiguration {
   const algorithms: readonly SignatureAlgorithm[] = algorithmsOfKey[input.keySpec];
@@ -73,7 +75,10 @@ export function resolveCa(name: string, { validity, ...input }: CaInput, at: Pla
   // The issuer name cannot be changed later, and a default would be the same for two clusters.
   if (input.subject.commonName === undefined) at('subject', 'commonName').error('is required');
   const subject = { commonName: name, ...input.subject };
-  return { name, ...input, signatureAlgorithm, subject, validitySeconds: seconds(validity) };
+  const validitySeconds = seconds(validity);
+  if (validitySeconds > longestCaSeconds)
+    at('validity').error('must be at most 365000d, a thousand years: a certificate ends in the year 9999 at the latest');
+  return { name, ...input, signatureAlgorithm, subject, validitySeconds };
 }
 
 function resolveProfile(

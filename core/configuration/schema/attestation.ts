@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { providerNames } from '../../policy/signer-names.ts';
-import { accountId, flag, matching, text, texts } from './values.ts';
+import { accountId, countOr, flag, matching, region, text, texts } from './values.ts';
 
 /** The key `attestation` of a profile. */
 export const profileAttestation = z.strictObject({
@@ -30,8 +30,6 @@ export const profileAttestation = z.strictObject({
     'Whether the relay, where it approves, also sends a SubjectAccessReview to the API server (`countersign-nodeclient` …). Only with `approval: approve`.',
   ),
 });
-
-const region = matching(/^[a-z]{2,5}(-[a-z]+)+-[0-9]$/, 'must be a region such as eu-central-1');
 
 const role = matching(
   /^arn:aws(-[a-z]+)*:iam::[0-9]{12}:role\/[\w+=,.@/-]+$/,

@@ -3,7 +3,7 @@
  * cluster.ts; how values must fit together is checked in core/configuration/resolve/deployment.ts.
  */
 import { z } from 'zod';
-import { accountId, countOr, matching, text } from './values.ts';
+import { accountId, countOr, matching, region, text } from './values.ts';
 
 const count = (least: number, most: number) => z.int().min(least).max(most);
 
@@ -122,9 +122,7 @@ const logs = z.strictObject({
 
 const aws = z.strictObject({
   account: accountId.exactOptional().describe('Account, in quotes. Default: that of the credentials deployed with.'),
-  region: matching(/^[a-z]{2}(-[a-z]+)+-[0-9]$/, 'must be a region such as eu-central-1')
-    .exactOptional()
-    .describe('Region. Default: that of the credentials deployed with.'),
+  region: region.exactOptional().describe('Region. Default: that of the credentials deployed with.'),
 });
 
 /** The keys of a cluster that are about AWS. */

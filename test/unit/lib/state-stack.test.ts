@@ -152,6 +152,21 @@ test.each([
   expect(resource(services, 'AWS::Lambda::Function', id)[1].Properties['FunctionName']).toBe(`countersign-${cluster}-${service}`);
 });
 
+test('in another partition every ARN is of that partition', () => {
+  const sovereign = synthesise(`version: 1
+clusters:
+  eu:
+    cas: {ca: {subject: {commonName: eu}}}
+    profiles: {kubernetes.io/kubelet-serving: {}}
+    access: {iam: {principals: ['arn:aws-eusc:iam::444455556666:role/relay']}}
+    aws: {account: '111122223333', region: eusc-de-east-1}
+`);
+  for (const text of sovereign.texts.values()) expect(text).not.toMatch(/arn:aws:|amazonaws\.com"?[:/]/);
+  expect(JSON.stringify(plain(template(sovereign, 'countersign-eu-state'), sovereign))).toContain(
+    '"lambda:SourceFunctionArn":"arn:aws-eusc:lambda:eusc-de-east-1:111122223333:function:countersign-eu-sign"',
+  );
+});
+
 const administration = [
   'kms:DescribeKey',
   'kms:GetKeyPolicy',

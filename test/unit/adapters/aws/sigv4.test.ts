@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectSigner } from '../../../../adapters/signing-api/client.ts';
 import { createSigV4, endpointOf, sessionNameOf } from '../../../../adapters/aws/sigv4.ts';
+import { regionName } from '../../../../core/ports/region-name.ts';
 import { verifySigV4 } from '../../../harness/aws/sigv4-verifier.ts';
 import { projectedToken, startPodIdentityAgent } from '../../../harness/fake-aws/machine/pod-identity.ts';
 import type { PodIdentity } from '../../../harness/fake-aws/machine/pod-identity.ts';
@@ -209,11 +211,19 @@ test.each([
   ['abc123.execute-api.cn-north-1.amazonaws.com.cn', { service: 'execute-api', region: 'cn-north-1' }],
   ['vpce-1.execute-api.us-gov-east-1.vpce.amazonaws.com', { service: 'execute-api', region: 'us-gov-east-1' }],
   ['abc.lambda-url.ap-southeast-2.on.aws', { service: 'lambda', region: 'ap-southeast-2' }],
+  ['abc.execute-api.eusc-de-east-1.amazonaws.eu', { service: 'execute-api', region: 'eusc-de-east-1' }],
+  ['abc.lambda-url.eusc-de-east-1.on.amazonwebservices.eu', { service: 'lambda', region: 'eusc-de-east-1' }],
   ['abc.execute-api.localhost', { service: 'execute-api' }],
   ['sign.example.com', { service: 'execute-api' }],
   ['lambda.eu-central-1.example.com', { service: 'execute-api' }],
 ])('%s is %o', (host, expected) => {
   expect(endpointOf(host)).toEqual(expected);
+});
+
+test('the chart takes the Regions that the relay finds in host names', () => {
+  const schema = readFileSync(join(import.meta.dirname, '../../../../deploy/chart/values.schema.json'), 'utf8');
+  const source = regionName.source.replaceAll('\\', '\\\\');
+  expect(schema).toContain(`"pattern": "^$|${source}"`);
 });
 
 test('without a region nothing can be signed, and that is said at once', () => {

@@ -505,6 +505,16 @@ describe('what must fit together', () => {
     expect(problems(text)).toEqual([`${place} ${at('k8s.example.com/web', path)}: ${message}`]);
   });
 
+  test('a CA that would end after the year 9999', () => {
+    const cas = (validity: string) => `ca: {validity: ${validity}, subject: {commonName: CA}}`;
+    const profile = '{}';
+    const { text, place } = marked(file({ cas: cas('§365001d'), signer: client, profile }));
+    expect(problems(text)).toEqual([
+      `${place} clusters.demo.cas.ca.validity: must be at most 365000d, a thousand years: a certificate ends in the year 9999 at the latest`,
+    ]);
+    expect(warnings(file({ cas: cas('365000d'), signer: client, profile }))).toEqual([]);
+  });
+
   test('a mistake in the defaults is told once, where it stands', () => {
     const { text, place } = marked(`version: 1
 defaults:

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfiguration } from '../../../../../core/configuration/parse.ts';
 import type { ParsedConfiguration } from '../../../../../core/configuration/parse.ts';
+import { partitionOf } from '../../../../../core/attestation/aws/partition.ts';
 import { stackNames } from '../../../../../core/configuration/resolve/deployment.ts';
 import type { DeploymentConfiguration } from '../../../../../core/configuration/model/deployment.ts';
 
@@ -100,6 +101,15 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
     const { frontDoor, limits } = deployment(`frontDoor: functionUrl\naccess: {iam: {principals: ['${role}']}}`);
     expect([frontDoor, limits]).toEqual(['functionUrl', { reservedConcurrency: 40, inFlightPerRequester: 24 }]);
   });
+
+  test.each(['eu-central-1', 'cn-northwest-1', 'us-gov-west-1', 'eusc-de-east-1', 'ap-southeast-7'])(
+    'a Region of any partition that attestation knows: %s',
+    (region) => {
+      expect(partitionOf(region)).toBeDefined();
+      const written = `access: {iam: {principals: ['${role}']}}\naws: {account: '111122223333', region: ${region}}`;
+      expect(deployment(written).region).toBe(region);
+    },
+  );
 
   test('an account with few concurrent executions reserves none', () => {
     const { limits } = deployment(`access: {iam: {principals: ['${role}']}}\nlimits: {reservedConcurrency: none}`);
