@@ -38,7 +38,7 @@ const administration = [
 
 export function caKeyPolicy(
   ca: CaConfiguration,
-  { administrators, deleters }: DeploymentConfiguration['keys'],
+  { keys: { administrators, deleters }, caKeys }: DeploymentConfiguration,
   { signRole, caRole }: { readonly signRole: Role; readonly caRole: Role },
 ): PolicyDocument {
   const statement = (sid: string, principals: readonly IPrincipal[], actions: readonly string[], conditions = {}) =>
@@ -60,7 +60,8 @@ export function caKeyPolicy(
       statement(
         'Administration',
         administrators === undefined ? [new AccountRootPrincipal()] : arns(administrators),
-        administration,
+        // Who replicates a key writes the policy of the replica, as who may put a key policy does.
+        caKeys.get(ca.name) === 'multiRegion' ? [...administration, 'kms:ReplicateKey'] : administration,
       ),
       statement('SignCertificates', [signRole], ['kms:Sign'], caAlgorithmOnly),
       statement('SignCaCertificate', [caRole], ['kms:Sign'], caAlgorithmOnly),

@@ -75,9 +75,7 @@ function environment(stack: Stack, { cluster, state }: ServiceOptions): Record<s
   return {
     [environmentNames.cluster]: cluster.name,
     [environmentNames.certificatesTable]: state.table.tableName,
-    [environmentNames.caKeys]: stack.toJsonString(
-      Object.fromEntries([...state.keys].map(([name, key]) => [name, key.keyArn])),
-    ),
+    [environmentNames.caKeys]: stack.toJsonString(Object.fromEntries(state.keys)),
     [environmentNames.logLevel]: 'info',
   };
 }

@@ -6,7 +6,7 @@ import { ArnFormat, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { App, StackProps } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
+import { CfnReplicaKey, Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
 import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
@@ -16,8 +16,8 @@ import { caKeyPolicy } from './key-policy.ts';
 export interface ClusterState {
   readonly stack: Stack;
   readonly table: Table;
-  /** By CA name. */
-  readonly keys: ReadonlyMap<string, Key>;
+  /** ARNs by CA name. */
+  readonly keys: ReadonlyMap<string, string>;
   /** The roles that may use the keys. The service stack grants their other rights. */
   readonly signRole: Role;
   readonly caRole: Role;
@@ -113,15 +113,28 @@ function createKey(
   { name: cluster }: ClusterConfiguration,
   ca: CaConfiguration,
   { deployment, signRole, caRole }: { deployment: DeploymentConfiguration; signRole: Role; caRole: Role },
-): Key {
-  return new Key(stack, `CaKey-${ca.name}`, {
-    description: `CA ${ca.name} of cluster ${cluster}`,
-    keySpec: keySpecs[ca.keySpec],
+): string {
+  const id = `CaKey-${ca.name}`;
+  const description = `CA ${ca.name} of cluster ${cluster}`;
+  const policy = caKeyPolicy(ca, deployment, { signRole, caRole });
+  // Removing a CA from the configuration keeps its key, since clients may still trust its certificates.
+  const removalPolicy = RemovalPolicy.RETAIN;
+  const place = deployment.caKeys.get(ca.name);
+  if (typeof place === 'object') {
+    const replica = new CfnReplicaKey(stack, id, { description, primaryKeyArn: place.replicaOf, keyPolicy: policy });
+    replica.applyRemovalPolicy(removalPolicy);
+    return replica.attrArn;
+  }
+  const multiRegion = place === 'multiRegion' ? { multiRegion: true } : {};
+  const keySpec = keySpecs[ca.keySpec];
+  return new Key(stack, id, {
+    description,
+    keySpec,
     keyUsage: KeyUsage.SIGN_VERIFY,
-    policy: caKeyPolicy(ca, deployment.keys, { signRole, caRole }),
-    // Removing a CA from the configuration keeps its key, since clients may still trust its certificates.
-    removalPolicy: RemovalPolicy.RETAIN,
-  });
+    policy,
+    removalPolicy,
+    ...multiRegion,
+  }).keyArn;
 }
 
 const stringAttribute = (name: string) => ({ name, type: AttributeType.STRING });

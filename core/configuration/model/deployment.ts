@@ -8,7 +8,12 @@ export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoo
   /** `throttle` applies to each HTTP API; a function URL has no throttle. The relay enforces `inFlightPerRequester`, AWS the others. */
   readonly limits: DeploymentInput['limits'];
   readonly logRetentionDays: number;
+  /** By CA. */
+  readonly caKeys: ReadonlyMap<string, CaKeyPlace>;
 }
+
+/** How KMS has the key of a CA: in one Region, in several, or as a replica of a key of another Region. */
+export type CaKeyPlace = 'oneRegion' | 'multiRegion' | { readonly replicaOf: string };
 
 /** The service-account tokens that are accepted. All fields are compared exactly. */
 export interface JwtAccess {

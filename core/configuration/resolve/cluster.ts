@@ -67,18 +67,21 @@ export function resolveCluster(name: string, input: ClusterInput, at: Place): Cl
 const longestCaSeconds = 365_000 * 86_400;
 
 /** `at`: the CA. */
-export function resolveCa(name: string, { validity, ...input }: CaInput, at: Place): CaConfiguration {
-  const algorithms: readonly SignatureAlgorithm[] = algorithmsOfKey[input.keySpec];
-  const signatureAlgorithm = input.signatureAlgorithm ?? algorithmsOfKey[input.keySpec][0];
+export function resolveCa(name: string, input: CaInput, at: Place): CaConfiguration {
+  const { kind, keySpec, pathLen } = input;
+  const algorithms: readonly SignatureAlgorithm[] = algorithmsOfKey[keySpec];
+  const signatureAlgorithm = input.signatureAlgorithm ?? algorithmsOfKey[keySpec][0];
   if (!algorithms.includes(signatureAlgorithm))
-    at('signatureAlgorithm').error(`a ${input.keySpec} key signs with ${algorithms.join(', ')}`);
+    at('signatureAlgorithm').error(`a ${keySpec} key signs with ${algorithms.join(', ')}`);
   // The issuer name cannot be changed later, and a default would be the same for two clusters.
   if (input.subject.commonName === undefined) at('subject', 'commonName').error('is required');
   const subject = { commonName: name, ...input.subject };
-  const validitySeconds = seconds(validity);
+  const validitySeconds = seconds(input.validity);
   if (validitySeconds > longestCaSeconds)
-    at('validity').error('must be at most 365000d, a thousand years: a certificate ends in the year 9999 at the latest');
-  return { name, ...input, signatureAlgorithm, subject, validitySeconds };
+    at('validity').error(
+      'must be at most 365000d, a thousand years: a certificate ends in the year 9999 at the latest',
+    );
+  return { name, kind, keySpec, signatureAlgorithm, subject, validitySeconds, pathLen };
 }
 
 function resolveProfile(

@@ -4,26 +4,21 @@
  */
 import { failure, success } from '../../outcome/result.ts';
 import type { Result } from '../../outcome/result.ts';
-import type { DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
+import type { CaKeyPlace, DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
 import type { Place } from '../model/place.ts';
 import type { ClusterConfiguration } from '../model/cluster.ts';
 import { throttle as throttleShape } from '../schema/deployment.ts';
+import type { CaInput, ClusterInput } from '../schema/cluster.ts';
 import type { DeploymentInput, JwtInput } from '../schema/deployment.ts';
 
 /** `at`: the cluster. */
 export function resolveDeployment(
-  {
-    frontDoor,
-    access: { iam, jwt },
-    limits: { throttle, ...limits },
-    alarms,
-    dashboard,
-    keys,
-    logs,
-    aws,
-  }: DeploymentInput,
+  input: DeploymentInput & Pick<ClusterInput, 'cas'>,
   at: Place,
 ): DeploymentConfiguration {
+  const { frontDoor, alarms, dashboard, keys, logs, aws } = input;
+  const { iam, jwt } = input.access;
+  const { throttle, ...limits } = input.limits;
   if (frontDoor === 'functionUrl') {
     // A function URL has the auth types AWS_IAM and NONE, and NONE admits every caller.
     if (jwt !== undefined) at('access', 'jwt').error('a function URL cannot check tokens; use frontDoor: httpApi');
@@ -50,7 +45,19 @@ export function resolveDeployment(
     dashboard,
     keys,
     logRetentionDays: logs.retentionDays,
+    caKeys: new Map(
+      Object.entries(input.cas).map(([name, ca]) => [name, resolveKeyPlace(ca, aws.region, at('cas', name))]),
+    ),
   };
+}
+
+/** `at`: the CA. */
+function resolveKeyPlace({ multiRegion, replicaOf }: CaInput, region: string | undefined, at: Place): CaKeyPlace {
+  if (replicaOf === undefined) return multiRegion ? 'multiRegion' : 'oneRegion';
+  if (multiRegion) at('multiRegion').error('is said of the key that is replicated; a replica is one anyway');
+  if (replicaOf.split(':')[3] === region)
+    at('replicaOf').error('is in the Region of this cluster: a Region has a multi-Region key once');
+  return { replicaOf };
 }
 
 function resolveJwt({ issuer = '', audience = '', subjects, jwks }: JwtInput, at: Place): JwtAccess {

@@ -52,6 +52,18 @@ const ca = z.strictObject({
   subject: distinguishedName.prefault({}).describe('Name of the CA.'),
   validity: duration.default('3650d').describe('Lifetime of the CA certificate.'),
   pathLen: z.int().min(0).max(10).default(0).describe('How many CAs may stand between this one and a leaf.'),
+  multiRegion: flag(
+    false,
+    'Whether KMS makes a multi-Region key, of which another Region may have a replica. A key is made this way or the other, for ever.',
+  ),
+  replicaOf: matching(
+    /^arn:aws(-[a-z]+)*:kms:[a-z0-9-]+:[0-9]{12}:key\/mrk-[0-9a-f]{32}$/,
+    'must be the ARN of a multi-Region key, …:key/mrk-…',
+  )
+    .exactOptional()
+    .describe(
+      'The multi-Region key of another Region of which the key of this CA is a replica. Default: a key of its own.',
+    ),
 });
 
 const profile = z.strictObject({

@@ -125,12 +125,7 @@ test.each([
   ['api', 'Sign', 'sign', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-api-sign'],
   ['api', 'Ca', 'ca', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-api-ca'],
   ['proof', 'Attest', 'attest', 'arn:aws:lambda:eu-central-1:111122223333:function:countersign-proof-attest'],
-  [
-    'url',
-    'Sign',
-    'sign',
-    'arn:<AWS::Partition>:lambda:<AWS::Region>:<AWS::AccountId>:function:countersign-url-sign',
-  ],
+  ['url', 'Sign', 'sign', 'arn:<AWS::Partition>:lambda:<AWS::Region>:<AWS::AccountId>:function:countersign-url-sign'],
 ])('%s: the %s role is of no use in another function than %s', (cluster, id, service, arn) => {
   const state = template(synthesis, `countersign-${cluster}-state`);
   const [, policy] = resource(state, 'AWS::IAM::Policy', `${id}OnlyInItsFunction`);
@@ -146,10 +141,18 @@ test.each([
   expect(plain(policy.Properties['Roles'], synthesis)).toEqual([`<${id}Role>`]);
   // Every Allow of the role is of an action that this denies, or is about logs and public keys.
   const services = template(synthesis, `countersign-${cluster}`);
-  const allowed = statementsOf(resource(services, 'AWS::IAM::Policy', `${id}Policy`)[1]).flatMap(({ Action }) => Action);
-  expect(allowed.filter((action) => !/^(dynamodb:|logs:|lambda:InvokeFunction$|ec2:DescribeInstances$|sts:AssumeRole$)/.test(action))).toEqual([]);
+  const allowed = statementsOf(resource(services, 'AWS::IAM::Policy', `${id}Policy`)[1]).flatMap(
+    ({ Action }) => Action,
+  );
+  expect(
+    allowed.filter(
+      (action) => !/^(dynamodb:|logs:|lambda:InvokeFunction$|ec2:DescribeInstances$|sts:AssumeRole$)/.test(action),
+    ),
+  ).toEqual([]);
   // The function has that name.
-  expect(resource(services, 'AWS::Lambda::Function', id)[1].Properties['FunctionName']).toBe(`countersign-${cluster}-${service}`);
+  expect(resource(services, 'AWS::Lambda::Function', id)[1].Properties['FunctionName']).toBe(
+    `countersign-${cluster}-${service}`,
+  );
 });
 
 test('in another partition every ARN is of that partition', () => {
@@ -215,6 +218,44 @@ describe('the CA keys', () => {
     } = key(stack, id);
     expect(properties).toEqual({ Description: description, KeySpec: spec, KeyUsage: 'SIGN_VERIFY' });
     expect(rest).toEqual({ Type: 'AWS::KMS::Key', DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+  });
+
+  const primary = 'arn:aws:kms:eu-west-1:111122223333:key/mrk-0123456789abcdef0123456789abcdef';
+  const many = synthesise(
+    clusters
+      .replace('{subject: {commonName: nodes}}', '{subject: {commonName: nodes}, multiRegion: true}')
+      .replace('{subject: {commonName: web},', `{subject: {commonName: web}, replicaOf: '${primary}',`),
+  );
+
+  test('a multi-Region key is made as one, and its administrators may replicate it', () => {
+    const { Properties } = resource(template(many, 'countersign-api-state'), 'AWS::KMS::Key', 'CaKeynodes')[1];
+    const { KeyPolicy: _, ...properties } = Properties;
+    expect(properties).toEqual({
+      Description: 'CA nodes of cluster api',
+      KeySpec: 'ECC_NIST_P256',
+      KeyUsage: 'SIGN_VERIFY',
+      MultiRegion: true,
+    });
+    const [first, ...others] = statementsOf({ Properties } as Resource, 'KeyPolicy');
+    expect(first).toMatchObject({ Sid: 'Administration', Action: [...administration, 'kms:ReplicateKey'] });
+    expect(plain(others, many)).toEqual(
+      plain(statementsOf(key('countersign-api-state', 'CaKeynodes'), 'KeyPolicy').slice(1), synthesis),
+    );
+  });
+
+  // No emulator's CloudFormation knows this type.
+  test('a replica has the policy of a key of its own, outlives its stack, and is what the functions sign with', () => {
+    const [id, replica] = resource(template(many, 'countersign-api-state'), 'AWS::KMS::ReplicaKey');
+    const { KeyPolicy: _, ...properties } = replica.Properties;
+    expect(properties).toEqual({ Description: 'CA web of cluster api', PrimaryKeyArn: primary });
+    expect(plain(statementsOf(replica, 'KeyPolicy'), many)).toEqual(
+      plain(statementsOf(key('countersign-api-state', 'CaKeyweb'), 'KeyPolicy'), synthesis),
+    );
+    expect(replica).toMatchObject({ DeletionPolicy: 'Retain', UpdateReplacePolicy: 'Retain' });
+    const sign = resource(template(many, 'countersign-api'), 'AWS::Lambda::Function', 'Sign')[1];
+    expect(JSON.stringify(plain(sign.Properties['Environment'], many))).toContain(
+      `countersign-api-state<${id.replace(/[0-9A-F]{8}$/, '')}.Arn>`,
+    );
   });
 
   test.each([

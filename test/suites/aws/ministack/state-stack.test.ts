@@ -1,8 +1,19 @@
-/** The state stack by itself: what its roles may do outside their functions, tried with sessions of theirs. */
+/** The state stack by itself: what its roles may do outside their functions, and which keys another Region may have. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { DynamoDBClient, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { DeleteRolePolicyCommand, IAMClient, ListRolePoliciesCommand, PutRolePolicyCommand } from '@aws-sdk/client-iam';
-import { GetPublicKeyCommand, KMSClient, SignCommand } from '@aws-sdk/client-kms';
+import {
+  DescribeKeyCommand,
+  GetKeyPolicyCommand,
+  GetPublicKeyCommand,
+  KMSClient,
+  PutKeyPolicyCommand,
+  ReplicateKeyCommand,
+  ScheduleKeyDeletionCommand,
+  SignCommand,
+} from '@aws-sdk/client-kms';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,6 +26,7 @@ import {
 import type { Emulator } from '../../../harness/aws/emulator.ts';
 import { startMiniStack } from '../../../harness/aws/ministack.ts';
 import { createStack, publishAssets, type Template } from '../../../harness/aws/sdk-stacks.ts';
+import { stackNames } from '../../../../core/configuration/resolve/deployment.ts';
 import { requireTools } from '../../../tools/tools.ts';
 
 const { skip } = await requireTools('ministack');
@@ -114,7 +126,69 @@ describe.skipIf(skip)('a role of the state stack', () => {
   );
 });
 
-async function send<Client extends { destroy(): void }, T>(client: Client, act: (client: Client) => Promise<T>): Promise<T> {
+describe.skipIf(skip)('the key of a CA', () => {
+  let emulator: Emulator;
+  const keys = new Map<string, string>();
+  beforeAll(async () => {
+    emulator = await startMiniStack({ auth: true });
+    const ca = (more: object) => ({ cas: { ca: { subject: { commonName: 'ca' }, ...more } } });
+    const assembly = synthesiseClusters({ one: ca({}), many: ca({ multiRegion: true }) });
+    await publishAssets(emulator, assembly);
+    for (const cluster of assembly.clusters) {
+      const stack = stackNames(cluster).state;
+      const template = withoutKmsConditions(assembly.templates.get(stack)!);
+      keys.set(cluster, (await createStack(emulator, stack, withOutputs(template)))['Key'] ?? '');
+    }
+  });
+  afterAll(() => emulator?.stop());
+
+  const west = 'eu-west-1';
+  async function asOwner<T>(act: (kms: KMSClient) => Promise<T>, region = emulator.client.region): Promise<T> {
+    // IAM lets this role do everything, as many accounts have one.
+    const role = (owner ??= await createRole(emulator, 'owner', '*'));
+    const credentials = await assumeRole(emulator.client, role);
+    return send(new KMSClient({ ...emulator.client, credentials, region, maxAttempts: 1 }), act);
+  }
+  let owner: string | undefined;
+
+  test('is of one Region for ever, unless the file says otherwise: no one can replicate it', async () => {
+    const KeyId = keys.get('one') ?? '';
+    const { KeyMetadata: key } = await asOwner((kms) => kms.send(new DescribeKeyCommand({ KeyId })));
+    expect(key).toMatchObject({ MultiRegion: false });
+    const replicate = new ReplicateKeyCommand({ KeyId, ReplicaRegion: west });
+    await expect(asOwner((kms) => kms.send(replicate))).rejects.toThrow('not authorized to perform: kms:ReplicateKey');
+  });
+
+  test('with multiRegion has a replica elsewhere that signs as it does', async () => {
+    const KeyId = keys.get('many') ?? '';
+    expect(KeyId).toMatch(/^mrk-/);
+    const { Policy } = await asOwner((kms) => kms.send(new GetKeyPolicyCommand({ KeyId })));
+    await asOwner((kms) => kms.send(new ReplicateKeyCommand({ KeyId, ReplicaRegion: west, Policy })));
+    const publicKey = async (region?: string): Promise<string> => {
+      const answer = await asOwner((kms) => kms.send(new GetPublicKeyCommand({ KeyId })), region);
+      return Buffer.from(answer.PublicKey ?? []).toString('hex');
+    };
+    expect(await publicKey(west)).toBe(await publicKey());
+    expect(await publicKey(west)).not.toBe('');
+  });
+
+  test('that a failed deployment left is removed by the commands of docs/deploy.md, and not without them', async () => {
+    const KeyId = keys.get('one') ?? '';
+    const remove = () => asOwner((kms) => kms.send(new ScheduleKeyDeletionCommand({ KeyId, PendingWindowInDays: 7 })));
+    await expect(remove()).rejects.toThrow('not authorized to perform: kms:ScheduleKeyDeletion');
+    const page = readFileSync(join(import.meta.dirname, '../../../../docs/deploy.md'), 'utf8');
+    const [, policy = ''] =
+      /^aws kms put-key-policy --key-id KEY --policy-name default --policy '(.*)'$/m.exec(page) ?? [];
+    const Policy = policy.replace('999900001111', '000000000000');
+    await asOwner((kms) => kms.send(new PutKeyPolicyCommand({ KeyId, PolicyName: 'default', Policy })));
+    await expect(remove()).resolves.toMatchObject({ KeyState: 'PendingDeletion' });
+  });
+});
+
+async function send<Client extends { destroy(): void }, T>(
+  client: Client,
+  act: (client: Client) => Promise<T>,
+): Promise<T> {
   try {
     return await act(client);
   } finally {
@@ -123,14 +197,18 @@ async function send<Client extends { destroy(): void }, T>(client: Client, act: 
 }
 
 function withOutputs(template: Template): Template {
-  const idOf = (pattern: RegExp): string => Object.keys(template.Resources).find((id) => pattern.test(id)) ?? '';
-  const arn = (id: string) => ({ Value: { 'Fn::GetAtt': [id, 'Arn'] } });
-  const outputs = {
-    Key: { Value: { Ref: idOf(/^CaKey/) } },
-    Table: { Value: { Ref: idOf(/^Certificates/) } },
-    ...Object.fromEntries(['SignRole', 'CaRole', 'AttestRole'].map((role) => [role, arn(idOf(new RegExp(`^${role}`)))])),
-  };
-  return { ...template, Outputs: outputs } as Template;
+  const ids = Object.keys(template.Resources);
+  const outputs = [
+    ['Key', /^CaKey/, 'Ref'],
+    ['Table', /^Certificates/, 'Ref'],
+    ...['SignRole', 'CaRole', 'AttestRole'].map((role) => [role, new RegExp(`^${role}`), 'Arn'] as const),
+  ] as const;
+  const found = outputs.flatMap(([name, pattern, value]) => {
+    const id = ids.find((each) => pattern.test(each));
+    if (id === undefined) return [];
+    return [[name, { Value: value === 'Ref' ? { Ref: id } : { 'Fn::GetAtt': [id, 'Arn'] } }]];
+  });
+  return { ...template, Outputs: Object.fromEntries(found) as unknown } as Template;
 }
 
 function allowEverything(iam: IAMClient, name: string): Promise<unknown> {
@@ -146,6 +224,6 @@ function allowEverything(iam: IAMClient, name: string): Promise<unknown> {
 
 async function removeDenial(iam: IAMClient, name: string): Promise<void> {
   const { PolicyNames: names = [] } = await iam.send(new ListRolePoliciesCommand({ RoleName: name }));
-  const [denial] = names.filter((each) => each.includes('OnlyInItsFunction'));
+  const denial = names.find((each) => each.includes('OnlyInItsFunction'));
   await iam.send(new DeleteRolePolicyCommand({ RoleName: name, PolicyName: denial }));
 }

@@ -54,6 +54,7 @@ describe('what holds', () => {
       dashboard: false,
       keys: { deleters: [] },
       logRetentionDays: 365,
+      caKeys: new Map([['ca', 'oneRegion']]),
     });
   });
 
@@ -94,6 +95,7 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
         deleters: ['arn:aws:iam::111122223333:user/bob@x'],
       },
       logRetentionDays: 30,
+      caKeys: new Map([['ca', 'oneRegion']]),
     });
   });
 
@@ -114,6 +116,41 @@ aws: {account: '012345678901', region: us-gov-west-1}`),
   test('an account with few concurrent executions reserves none', () => {
     const { limits } = deployment(`access: {iam: {principals: ['${role}']}}\nlimits: {reservedConcurrency: none}`);
     expect(limits.reservedConcurrency).toBe('none');
+  });
+
+  const primary = 'arn:aws:kms:eu-central-1:111122223333:key/mrk-0123456789abcdef0123456789abcdef';
+  test('the key of a CA is in one Region, in several, or a replica', () => {
+    const cas = `ca: {subject: {commonName: CA}}, wide: {subject: {commonName: W}, multiRegion: true}, copy: {subject: {commonName: C}, replicaOf: '${primary}'}`;
+    const written = `access: {iam: {principals: ['${role}']}}\naws: {account: '111122223333', region: eu-west-1}`;
+    expect(deployment(written, { cas }).caKeys).toEqual(
+      new Map<string, unknown>([
+        ['ca', 'oneRegion'],
+        ['wide', 'multiRegion'],
+        ['copy', { replicaOf: primary }],
+      ]),
+    );
+  });
+
+  test.each([
+    [
+      `multiRegion: true, replicaOf: '${primary}'`,
+      'eu-west-1',
+      'multiRegion: is said of the key that is replicated; a replica is one anyway',
+    ],
+    [
+      `replicaOf: '${primary}'`,
+      'eu-central-1',
+      'replicaOf: is in the Region of this cluster: a Region has a multi-Region key once',
+    ],
+    [
+      `replicaOf: '${primary.replace('mrk-', '')}'`,
+      'eu-west-1',
+      'replicaOf: must be the ARN of a multi-Region key, …:key/mrk-…',
+    ],
+  ])('a replica that cannot be: %s in %s', (more, region, problem) => {
+    const cas = `ca: {subject: {commonName: CA}, ${more}}`;
+    const written = `access: {iam: {principals: ['${role}']}}\naws: {account: '111122223333', region: ${region}}`;
+    expect(problems(file(written, { cas }))).toEqual([`4 clusters.demo.cas.ca.${problem}`]);
   });
 
   test('without deploying, no way in is needed and any cluster name will do', () => {
