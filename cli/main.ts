@@ -1,5 +1,6 @@
 /** The command line as a function from arguments and Io to an exit code. */
 import { CommanderError } from 'commander';
+import { awsCommands } from './commands/aws.ts';
 import { caCommands } from './commands/ca.ts';
 import { configCommands } from './commands/config.ts';
 import { csrCommands } from './commands/csr.ts';
@@ -53,6 +54,7 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
   reportCommand(program, io);
   tokenCommands(program, io);
   clusterCommands(program, io);
+  awsCommands(program, io);
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return code;

@@ -27,6 +27,10 @@ export function processIo(): Io {
       const { ec2Endpoint, ec2Fleet } = await import('../adapters/aws/ec2.ts');
       return { ...ec2Endpoint(), ...ec2Fleet() };
     },
+    async connectAccount(region) {
+      const { connectAccount } = await import('./aws/connect-account.ts');
+      return connectAccount(region);
+    },
   };
 }
 

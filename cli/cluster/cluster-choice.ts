@@ -60,8 +60,12 @@ export async function chooseCluster(flags: ClusterFlags, io: Io): Promise<Chosen
 }
 
 /** Reads and checks the file. Warnings go to standard error, problems end the command. */
-export async function readConfiguration(file: string, io: Io): Promise<Configuration> {
-  const parsed = parseConfiguration(await readText(file, io), file);
+export async function readConfiguration(
+  file: string,
+  io: Io,
+  options: Parameters<typeof parseConfiguration>[2] = {},
+): Promise<Configuration> {
+  const parsed = parseConfiguration(await readText(file, io), file, options);
   if (!parsed.ok) throw new CommandFailure(exitCodes.configuration, parsed.problem.map(problemText).join('\n'));
   for (const warning of parsed.value.warnings) io.err(`warning: ${problemText(warning)}\n`);
   return parsed.value.configuration;

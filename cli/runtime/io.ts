@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { AccountView } from './account-view.ts';
 import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { Ec2Endpoint } from '../../core/attestation/aws/endpoints.ts';
@@ -48,6 +49,8 @@ export interface Io {
   openRegister(place: RegisterPlace): Promise<OpenRegister>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
+  /** The account of the operator's AWS login. `region`: default: as for the aws command line. */
+  connectAccount(region: string | undefined): Promise<AccountView>;
 }
 
 /** The API server accepts objects of up to 3 MiB. The bound is for devices and pipes, which may never end. */

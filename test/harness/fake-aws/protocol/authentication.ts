@@ -6,6 +6,9 @@ import { verifySigV4, type ReceivedRequest, type SigV4Refusal, type Verified } f
 import { partitionOf } from '../machine/instance.ts';
 import type { Credential, FakeAws } from '../world.ts';
 
+/** Those of the fakes, by the names that signatures are for. */
+export type FakeService = 'sts' | 'ec2' | 'servicequotas';
+
 export interface Caller {
   readonly credential: Credential;
   readonly verified: Verified;
@@ -26,7 +29,7 @@ export interface AwsError {
 export function authenticate(
   aws: FakeAws,
   request: ReceivedRequest,
-  service: 'sts' | 'ec2',
+  service: FakeService,
   port: number,
 ): Caller | AwsError {
   const host = request.headers['host'] ?? '';
@@ -51,7 +54,7 @@ export function authenticate(
 }
 
 /** Regional endpoints, FIPS and dual-stack ones among them; STS has a global one that is signed for us-east-1. */
-function regionOfHost(host: string, service: 'sts' | 'ec2'): string | undefined {
+function regionOfHost(host: string, service: FakeService): string | undefined {
   if (host === 'sts.amazonaws.com' && service === 'sts') return 'us-east-1';
   const [, name, region = '', domain] =
     /^(\w+)(?:-fips)?\.([a-z]{2,4}(?:-[a-z]+)+-\d+)\.(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws)$/.exec(
@@ -61,7 +64,7 @@ function regionOfHost(host: string, service: 'sts' | 'ec2'): string | undefined 
   return name === service && [usual, 'api.aws'].includes(domain ?? '') ? region : undefined;
 }
 
-export function hostOf(region: string, service: 'sts' | 'ec2' = 'sts'): string {
+export function hostOf(region: string, service: FakeService = 'sts'): string {
   const domain = { 'aws-cn': 'amazonaws.com.cn', 'aws-eusc': 'amazonaws.eu' }[partitionOf(region)] ?? 'amazonaws.com';
   return `${service}.${region}.${domain}`;
 }

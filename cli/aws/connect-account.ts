@@ -1,0 +1,114 @@
+/** AccountView with the SDK's clients and the operator's AWS login. */
+import { CloudFormationClient, DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
+import { GetRoleCommand, GetUserCommand, IAMClient } from '@aws-sdk/client-iam';
+import { GetAccountSettingsCommand, GetFunctionConcurrencyCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import {
+  GetAWSDefaultServiceQuotaCommand,
+  GetServiceQuotaCommand,
+  ServiceQuotasClient,
+} from '@aws-sdk/client-service-quotas';
+import { GetParametersCommand, SSMClient } from '@aws-sdk/client-ssm';
+import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import type { AccountView } from '../runtime/account-view.ts';
+
+export interface AccountLogin {
+  readonly endpoint?: string;
+  readonly credentials?: {
+    readonly accessKeyId: string;
+    readonly secretAccessKey: string;
+    readonly sessionToken?: string;
+  };
+}
+
+/** `region` and `login`: default: as for the aws command line. */
+export function connectAccount(region: string | undefined, { endpoint, credentials }: AccountLogin = {}): AccountView {
+  const options = {
+    maxAttempts: 3,
+    requestHandler: { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
+    ...(region === undefined ? {} : { region }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(credentials === undefined ? {} : { credentials }),
+  };
+  const sts = new STSClient(options);
+  const lambda = new LambdaClient(options);
+  const quotas = new ServiceQuotasClient(options);
+  const iam = new IAMClient(options);
+  const formation = new CloudFormationClient(options);
+  return {
+    region: () => sts.config.region(),
+
+    async callerArn() {
+      const { Arn: arn } = await sts.send(new GetCallerIdentityCommand());
+      return needed(arn, 'the ARN of the caller');
+    },
+
+    async parameters(names, where) {
+      const ssm = new SSMClient({ ...options, ...(where === undefined ? {} : { region: where }) });
+      try {
+        const { Parameters: found = [] } = await ssm.send(new GetParametersCommand({ Names: [...names] }));
+        return new Map(found.map(({ Name: name = '', Value: value = '' }) => [name, value]));
+      } finally {
+        ssm.destroy();
+      }
+    },
+
+    async concurrency() {
+      const { AccountLimit: limit } = await lambda.send(new GetAccountSettingsCommand());
+      return {
+        limit: needed(limit?.ConcurrentExecutions, 'ConcurrentExecutions'),
+        unreserved: needed(limit?.UnreservedConcurrentExecutions, 'UnreservedConcurrentExecutions'),
+      };
+    },
+
+    async reservedBy(functionName) {
+      const asked = lambda.send(new GetFunctionConcurrencyCommand({ FunctionName: functionName }));
+      const answer = await asked.catch(undefinedIf('ResourceNotFoundException'));
+      return answer?.ReservedConcurrentExecutions ?? 0;
+    },
+
+    async quota(service, code) {
+      const which = { ServiceCode: service, QuotaCode: code };
+      // A quota that was never changed may have no applied value.
+      const applied = await quotas
+        .send(new GetServiceQuotaCommand(which))
+        .catch(undefinedIf('NoSuchResourceException'));
+      const { Quota: quota } = applied ?? (await quotas.send(new GetAWSDefaultServiceQuotaCommand(which)));
+      return { name: needed(quota?.QuotaName, 'QuotaName'), value: needed(quota?.Value, 'Value') };
+    },
+
+    async principal(kind, name) {
+      if (kind === 'role') {
+        const role = iam.send(new GetRoleCommand({ RoleName: name }));
+        return (await role.catch(undefinedIf('NoSuchEntityException', 'NoSuchEntity')))?.Role?.Arn;
+      }
+      const user = iam.send(new GetUserCommand({ UserName: name }));
+      return (await user.catch(undefinedIf('NoSuchEntityException', 'NoSuchEntity')))?.User?.Arn;
+    },
+
+    async stack(name) {
+      const asked = formation.send(new DescribeStacksCommand({ StackName: name }));
+      // CloudFormation has no error code of its own for a stack that does not exist.
+      const answer = await asked.catch(undefinedIf('ValidationError'));
+      const stack = answer?.Stacks?.[0];
+      if (stack === undefined) return undefined;
+      const tags = new Map((stack.Tags ?? []).map(({ Key: key = '', Value: value = '' }) => [key, value]));
+      return { status: needed(stack.StackStatus, 'StackStatus'), tags };
+    },
+
+    close() {
+      for (const client of [sts, lambda, quotas, iam, formation]) client.destroy();
+    },
+  };
+}
+
+function undefinedIf(...names: readonly string[]): (error: unknown) => undefined {
+  return (error) => {
+    if (!(error instanceof Error) || !names.includes(error.name)) throw error;
+    return undefined;
+  };
+}
+
+function needed<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`the answer has no ${name}`);
+  return value;
+}
