@@ -56,8 +56,10 @@ const counting = {
 };
 
 const page = readFileSync(join(root, 'docs/runbook.md'), 'utf8');
+// Further sections of the page are about what CloudWatch does not see.
 const sections = new Map(
   page
+    .slice(0, page.indexOf('\n## Machines\n'))
     .split(/^### /m)
     .slice(1)
     .map((text) => [text.slice(0, text.indexOf('\n')), text] as const),
