@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-const folders = 'adapters|bench|cli|core|deploy|dev|docs|examples|kubelet-authenticator|lambdas|lib|test';
+const folders = 'acceptance|adapters|bench|cli|core|deploy|dev|docs|examples|kubelet-authenticator|lambdas|lib|test';
 const files = globSync(`{*,{.ci,.github,${folders.replaceAll('|', ',')}}/**/*}`, { cwd: root });
 const pages = files.filter((file) => file.endsWith('.md'));
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };

@@ -10,7 +10,7 @@ import { circles, filesImported, read, root, violations } from './imports.ts';
 import { mostFiles, rooms, tree } from './rooms.ts';
 import { mostTestFiles, testRoomTable, testRooms } from './test-rooms.ts';
 
-const files = globSync('{core,adapters,lambdas,lib,kubelet-authenticator,cli,dev}/**/*.ts', { cwd: root });
+const files = globSync('{core,adapters,lambdas,lib,kubelet-authenticator,cli,dev,acceptance}/**/*.ts', { cwd: root });
 const sources = files.map((file) => read(file, readFileSync(join(root, file), 'utf8')));
 
 test('every import points the way the architecture says', () => {
@@ -109,7 +109,7 @@ function toward(from: string, to: string): string {
 
 test('the tree holds no folder or file that the map does not know', () => {
   const known =
-    /^(core|adapters|lambdas|lib|kubelet-authenticator|cli|dev|deploy|docs|examples|bench|test|\.ci|\.github)\//;
+    /^(core|adapters|lambdas|lib|kubelet-authenticator|cli|dev|acceptance|deploy|docs|examples|bench|test|\.ci|\.github)\//;
   const entries = globSync('*/**/*', {
     cwd: root,
     exclude: (name) => ['node_modules', '.git', 'cdk.out', 'dist'].includes(name),

@@ -50,6 +50,11 @@ const rules: Readonly<Record<string, { own: readonly string[]; packages: readonl
     ],
     packages: ['node:', 'aws-cdk-lib', 'aws-cdk-lib/', 'constructs', 'cdk-nag', 'esbuild'],
   },
+  // An operator's tool, as the conformance checks are, which it runs.
+  acceptance: {
+    own: ['core/', 'adapters/', 'cli/', 'lib/', 'test/conformance/', 'test/harness/lambda/zip.ts'],
+    packages: ['node:', 'jose', '@aws-sdk/'],
+  },
   dev: {
     own: ['dev/', 'core/', 'adapters/', 'lambdas/', 'cli/'],
     packages: ['node:', 'pino', '@peculiar/x509', 'reflect-metadata'],

@@ -74,6 +74,11 @@ export const rooms: readonly Room[] = [
   { path: 'lib', purpose: 'the infrastructure: CDK' },
   { path: 'lib/observability', purpose: 'alarms, metrics of log lines, dashboards' },
 
+  { path: 'acceptance', purpose: 'the acceptance run on an AWS account: engine, plan, report' },
+  { path: 'acceptance/steps', purpose: 'one file for each step' },
+  { path: 'acceptance/probe', purpose: 'a throwaway function that tries calls with a role' },
+  { path: 'acceptance/world', purpose: 'what steps work with: clients, clusters, stacks, what has to be undone' },
+
   { path: 'dev', purpose: 'the demo and the development server' },
   { path: 'dev/demo/scenarios', purpose: 'one file for each demo' },
   { path: 'dev/demo', purpose: 'the parts that all demos use' },

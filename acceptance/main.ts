@@ -1,0 +1,103 @@
+/** `npm run acceptance`: see docs/acceptance.md. */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { partitionOf } from '../core/attestation/aws/partition.ts';
+import { failureText, runAcceptance } from './engine.ts';
+import { helpText, parseOptions } from './options.ts';
+import type { Options } from './options.ts';
+import { planText } from './plan.ts';
+import { leftText, page } from './report.ts';
+import { steps } from './steps/steps.ts';
+import { connect } from './world/clients.ts';
+import { planClusters } from './world/clusters.ts';
+import { emulatorAt, limitsOf } from './world/emulator.ts';
+import { loginOf } from './world/login.ts';
+import type { Emulated } from './world/step.ts';
+
+const exitCodes = { passed: 0, failed: 1, usage: 2, noLogin: 3 } as const;
+
+export async function main(
+  argv: readonly string[],
+  signal: AbortSignal,
+  write: (text: string) => void,
+): Promise<number> {
+  const parsed = parseOptions(argv);
+  if (parsed.kind === 'help') return (write(helpText), exitCodes.passed);
+  if (parsed.kind === 'wrong')
+    return (write(`acceptance: ${parsed.message}\n(--help shows the options)\n`), exitCodes.usage);
+  const { options } = parsed;
+  const partition = partitionOf(options.region)?.name;
+  if (partition === undefined) return (write(`acceptance: there is no region ${options.region}\n`), exitCodes.usage);
+  if (options.plan)
+    return (write(planText(steps, { partition, account: options.account, region: options.region })), exitCodes.passed);
+  return run(options, partition, signal, write);
+}
+
+async function run(
+  { region, endpoint, keep, report: folder }: Options,
+  partition: string,
+  signal: AbortSignal,
+  write: (text: string) => void,
+): Promise<number> {
+  const calls = new Map<string, number>();
+  const count = (call: string): void => void calls.set(call, (calls.get(call) ?? 0) + 1);
+  const aws = connect({ region, ...(endpoint === undefined ? {} : { endpoint }) }, count);
+  try {
+    const emulator = endpoint === undefined ? undefined : await emulated(endpoint);
+    const { account, principal } = await loginOf(aws);
+    const place = { partition, account, region };
+    const name = `accept-${randomBytes(4).toString('hex')}`;
+    write(`Acceptance run ${name}, account ${account}, region ${region}, as ${principal}\n\n`);
+    const report = await runAcceptance({
+      steps,
+      site: {
+        name,
+        place,
+        principal,
+        aws,
+        count,
+        plan: await planClusters(name, place, principal),
+        pollMilliseconds: emulator === undefined ? 5_000 : 200,
+        ...(emulator === undefined ? {} : { emulator }),
+      },
+      calls,
+      keep,
+      signal,
+      now: Date.now,
+      log: (line) => write(`${line}\n`),
+    });
+    mkdirSync(folder, { recursive: true });
+    for (const [end, text] of [
+      ['json', `${JSON.stringify(report, null, 2)}\n`],
+      ['md', page(report)],
+    ] as const)
+      writeFileSync(join(folder, `${name}.${end}`), text);
+    write(
+      `\nLeft behind:\n${leftText(report.left)}\nAbout $${report.cost.dollars.toFixed(2)}. Report: ${join(folder, name)}.md\n`,
+    );
+    write(report.passed ? 'Passed\n' : 'Failed\n');
+    return report.passed ? exitCodes.passed : exitCodes.failed;
+  } catch (error) {
+    write(failureText(error));
+    return exitCodes.noLogin;
+  } finally {
+    aws.close();
+  }
+}
+
+async function emulated(endpoint: string): Promise<Emulated> {
+  const name = await emulatorAt(endpoint);
+  return { name, endpoint, limits: limitsOf(name), adapt: (template) => template };
+}
+
+if (import.meta.main) {
+  const interrupt = new AbortController();
+  // A second signal ends nothing either: the removal has to come to its end.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => {
+      process.stdout.write('\nInterrupted: everything is removed, which takes some minutes\n');
+      interrupt.abort();
+    });
+  process.exitCode = await main(process.argv.slice(2), interrupt.signal, (text) => void process.stdout.write(text));
+}

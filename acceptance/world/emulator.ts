@@ -1,0 +1,43 @@
+/** What the emulators cannot show (docs/emulators.md), by the checks that ask for it. */
+
+const limits = {
+  localstack: {
+    permissions: 'LocalStack permits everything',
+    'leading-keys': 'LocalStack permits everything',
+    'kms-conditions': 'LocalStack permits everything',
+    'source-function': 'LocalStack permits everything',
+    'http-api': 'LocalStack’s HTTP APIs exist by name only',
+    'function-url': 'LocalStack does not name the caller to the function, which refuses the call',
+    'service-quotas': 'LocalStack has no Service Quotas for KMS',
+    'region-list': 'the list of services in LocalStack may be older than AWS’s',
+    concurrency: 'LocalStack does not limit concurrency',
+    'session-tags': 'LocalStack permits everything',
+  },
+  ministack: {
+    'leading-keys': 'MiniStack does not evaluate dynamodb:LeadingKeys',
+    'source-function': 'MiniStack does not evaluate lambda:SourceFunctionArn',
+    'kms-conditions': 'MiniStack does not evaluate kms: conditions',
+    'function-url': 'MiniStack does not name the caller to the function, which refuses the call',
+    'service-quotas': 'MiniStack has no Service Quotas',
+    'region-list': 'MiniStack has no list of AWS’s regions',
+    'principal-arn': 'MiniStack compares aws:PrincipalArn with the session, not with its role',
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+export type Limit = keyof (typeof limits)['localstack'] | keyof (typeof limits)['ministack'];
+export type EmulatorLimits = Readonly<Partial<Record<Limit, string>>>;
+export type EmulatorName = keyof typeof limits;
+
+export function limitsOf(name: EmulatorName): EmulatorLimits {
+  return limits[name];
+}
+
+/** Which emulator answers there. Throws if none does: `--endpoint` is for emulators only. */
+export async function emulatorAt(endpoint: string): Promise<EmulatorName> {
+  for (const name of Object.keys(limits) as EmulatorName[]) {
+    const signal = AbortSignal.timeout(10_000);
+    const answer = await fetch(`${endpoint}/_${name}/health`, { signal }).catch(() => undefined);
+    if (answer?.ok === true) return name;
+  }
+  throw new Error(`neither LocalStack nor MiniStack answers at ${endpoint}`);
+}

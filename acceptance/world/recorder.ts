@@ -1,0 +1,51 @@
+/** Records what a step finds. */
+import { errorMessage } from '../../core/outcome/error-message.ts';
+import type { EmulatorLimits, Limit } from './emulator.ts';
+
+export interface Finding {
+  /** What must hold, or what was looked at. */
+  readonly what: string;
+  /** `seen`: an observation without a judgement. `cannot`: this emulator cannot show it. */
+  readonly outcome: 'holds' | 'fails' | 'seen' | 'cannot';
+  readonly detail: string;
+}
+
+export interface CheckRecorder {
+  /**
+   * Runs the check, which returns what it saw or throws what is wrong. `limit`: if the emulator has this limit, a failure is
+   * `cannot`; if the emulator passes all the same, the check holds.
+   */
+  readonly check: (what: string, work: () => Promise<string>, limit?: Limit) => Promise<void>;
+  readonly seen: (what: string, detail: string) => void;
+}
+
+export function recorder(
+  limits: EmulatorLimits | undefined,
+): CheckRecorder & { readonly findings: readonly Finding[] } {
+  const findings: Finding[] = [];
+  return {
+    findings,
+    async check(what, work, limit) {
+      try {
+        findings.push({ what, outcome: 'holds', detail: await work() });
+      } catch (error) {
+        const why = limit === undefined ? undefined : limits?.[limit];
+        const detail = errorMessage(error).slice(0, 1_000);
+        findings.push(
+          why === undefined
+            ? { what, outcome: 'fails', detail }
+            : { what, outcome: 'cannot', detail: `${why} (${detail})` },
+        );
+      }
+    },
+    seen: (what, detail) => void findings.push({ what, outcome: 'seen', detail }),
+  };
+}
+
+/** Resolves with the refusal's name if AWS refuses; throws if it does not, or if it refuses for another reason. */
+export async function refusedBy(call: Promise<unknown>, pattern = /AccessDenied|NotAuthorized/): Promise<string> {
+  const answer: unknown = await call.catch((error: unknown) => error);
+  if (!(answer instanceof Error)) throw new Error('AWS permitted it');
+  if (pattern.test(answer.name)) return answer.name;
+  throw new Error(`${answer.name}: ${answer.message}`);
+}

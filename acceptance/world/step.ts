@@ -1,0 +1,56 @@
+/** A step of the acceptance run, what it finds, and what it works with. */
+import type { CheckRecorder } from './recorder.ts';
+import type { Clients } from './clients.ts';
+import type { EmulatorLimits } from './emulator.ts';
+import type { ClusterPlan } from './clusters.ts';
+import type { Place } from './names.ts';
+import type { Undo } from './undo.ts';
+
+/** One statement of the policy that the run needs. */
+export interface Statement {
+  readonly sid: string;
+  readonly actions: readonly string[];
+  readonly resources: readonly string[];
+}
+
+export interface Step {
+  readonly id: string;
+  readonly title: string;
+  /** After the start, on AWS. */
+  readonly minute: number;
+  /** What the reader knows after it. */
+  readonly shows: string;
+  /** Steps without whose success this one cannot run. */
+  readonly needs: readonly string[];
+  /** For the policy of `--plan`. The names of everything that the run makes begin with `accept-` or `countersign-accept-`. */
+  readonly statements: (place: Place) => readonly Statement[];
+  run(site: Site): Promise<void>;
+}
+
+export interface Site extends CheckRecorder {
+  /** `accept-` and eight hexadecimal digits. */
+  readonly name: string;
+  readonly place: Place;
+  /** ARN of the login's role or user, as policies name it. */
+  readonly principal: string;
+  readonly aws: Clients;
+  /** Counts a call that is none of the SDK's. */
+  readonly count: (call: string) => void;
+  /** Absent on AWS. */
+  readonly emulator?: Emulated;
+  readonly plan: ClusterPlan;
+  readonly undo: Undo;
+  /** Of the service stacks, by cluster; empty until they are deployed. */
+  readonly outputs: Map<string, Readonly<Record<string, string>>>;
+  /** Milliseconds between two looks at something that AWS is making. */
+  readonly pollMilliseconds: number;
+}
+
+export interface Emulated {
+  readonly name: string;
+  readonly endpoint: string;
+  /** What it cannot show, by limit. */
+  readonly limits: EmulatorLimits;
+  /** Changes that a template needs before the emulator can make it. */
+  readonly adapt: (template: object) => object;
+}
