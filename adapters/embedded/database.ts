@@ -37,6 +37,7 @@ export function openDatabase(
   const database = new DatabaseSync(fileOrMemory, { timeout: lockTimeoutMilliseconds });
   try {
     prepare(database, fileOrMemory, kind);
+    useWriteAheadLog(database, lockTimeoutMilliseconds);
     return database;
   } catch (error) {
     database.close();
@@ -59,7 +60,28 @@ function prepare(database: DatabaseSync, file: string, { name, applicationId, sc
     if (version !== schemaVersion)
       throw new Error(`${file} has ${name} schema ${version}; this program knows ${schemaVersion}`);
   });
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+}
+
+/**
+ * SQLite refuses to change the journal mode, without waiting for the lock, while another process writes: for example, when
+ * two processes open a new file at once. So this function waits. Exported for its test.
+ */
+export function useWriteAheadLog(database: DatabaseSync, lockTimeoutMilliseconds: number): void {
+  const pauseMilliseconds = 10;
+  for (let triesLeft = lockTimeoutMilliseconds / pauseMilliseconds; ; triesLeft -= 1) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+      return;
+    } catch (error) {
+      if (triesLeft < 1 || !isLocked(error)) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMilliseconds);
+    }
+  }
+}
+
+/** SQLITE_BUSY; its extended codes have the same low byte. https://www.sqlite.org/rescode.html#busy */
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && (Number(error.errcode) & 0xff) === 5;
 }
 
 function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {

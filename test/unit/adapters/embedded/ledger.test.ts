@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { useWriteAheadLog } from '../../../../adapters/embedded/database.ts';
 import { openEmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import type { EmbeddedLedger } from '../../../../adapters/embedded/ledger.ts';
 import {
@@ -263,6 +264,30 @@ describe('several processes on one file', () => {
       for (const i of uids) expect((await ledger.find(`uid-${i}`))?.tbs).toEqual(Uint8Array.of(index + 1));
     close();
   }, 30_000);
+
+  test('the journal mode of a new file is changed after another process has written', async () => {
+    const file = newFile();
+    const writer = spawn(
+      process.execPath,
+      [
+        '-e',
+        `const { DatabaseSync } = require('node:sqlite');
+         const database = new DatabaseSync(${JSON.stringify(file)});
+         database.exec('BEGIN IMMEDIATE; CREATE TABLE t (a)');
+         console.log('ready');
+         process.stdin.once('data', () => setTimeout(() => database.exec('ROLLBACK'), 100));`,
+      ],
+      { stdio: ['pipe', 'pipe', 'inherit'] },
+    );
+    children.push(writer);
+    await lines(writer);
+    const database = new DatabaseSync(file);
+    expect(() => useWriteAheadLog(database, 20)).toThrow('database is locked');
+    writer.stdin.write('go\n');
+    useWriteAheadLog(database, 10_000);
+    expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+    database.close();
+  });
 
   test('what a process was told is written is there after it is killed', async () => {
     const file = newFile();
