@@ -205,7 +205,10 @@ describe.skipIf(localStackMissing.skip)('npm run acceptance, on LocalStack', () 
       expect([code, out]).toEqual([0, expect.stringMatching(/Left behind:\n(- key [^\n]*\n){2}[^]*\nPassed\n$/)]);
       const [json = '', markdown = ''] = readdirSync(folder.path).toSorted();
       const report = JSON.parse(readFileSync(join(folder.path, json), 'utf8')) as Report;
-      expect(report.steps.map(({ id, outcome }) => `${id} ${outcome}`)).toEqual(steps.map(({ id }) => `${id} passed`));
+      // Its HTTP APIs exist by name only.
+      expect(report.steps.map(({ id, outcome }) => `${id} ${outcome}`)).toEqual(
+        steps.map(({ id }) => `${id} ${id === 'record' ? 'cannot' : 'passed'}`),
+      );
       expect(readFileSync(join(folder.path, markdown), 'utf8')).toContain('# Acceptance run accept-');
     } finally {
       vi.unstubAllEnvs();
