@@ -6,33 +6,25 @@ import type { Ec2Endpoint, InstancePlace } from '../../core/attestation/aws/endp
 import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { InstanceDescription } from '../../core/attestation/aws/instance.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
+import { idleConnections, retryOnce } from '../http/stale-connections.ts';
 
 /** One retry per call: the relay repeats the whole request anyway, and the function has 25 s in total. */
 export const ec2ClientConfig = {
   maxAttempts: 2,
-  requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
+  requestHandler: {
+    connectionTimeout: 1_000,
+    requestTimeout: 4_000,
+    throwOnRequestTimeout: true,
+    ...idleConnections(1),
+  },
 } as const satisfies EC2ClientConfig;
 
-type Retries = Extract<EC2ClientConfig['retryStrategy'], { acquireInitialRetryToken: unknown }>;
-const retryToken = (count: number) => ({
-  getRetryCount: () => count,
-  getRetryCost: () => 0,
-  getRetryDelay: () => (count === 0 ? 0 : 50),
-});
 /**
- * Retries a lost connection (one that was open while the function was frozen), but not a throttled call. The quota belongs
- * to the whole account, and the relay limits its own concurrency by counting throttled calls (concurrency-limiter.ts). A
- * hidden retry would double the calls that the relay counts.
+ * Retries a lost connection and an error of EC2, but not a throttled call. The quota belongs to the whole account, and the
+ * relay limits its own concurrency by counting throttled calls (concurrency-limiter.ts). A hidden retry would double the
+ * calls that the relay counts.
  */
-export const sharedRetries: Retries = {
-  acquireInitialRetryToken: async () => retryToken(0),
-  async refreshRetryTokenForRetry(before, { errorType }) {
-    if (errorType !== 'TRANSIENT' || before.getRetryCount() + 1 >= ec2ClientConfig.maxAttempts)
-      throw new Error('no retry is left');
-    return retryToken(before.getRetryCount() + 1);
-  },
-  recordSuccess() {},
-};
+export const sharedRetries = retryOnce(({ errorType }) => errorType === 'TRANSIENT');
 
 /** Creates a client for a region, with the credentials of a role if the instance belongs to another account. */
 export type ConnectEc2 = (where: Pick<InstancePlace, 'region' | 'assumeRole'>) => EC2Client;

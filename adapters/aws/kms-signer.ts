@@ -6,14 +6,21 @@ import type { CaKey, CaPublicKey } from '../../core/ca/authority.ts';
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import { signatureDigests } from '../../core/ports/signer.ts';
 import type { SignatureAlgorithm, Signer } from '../../core/ports/signer.ts';
+import { idleConnections, isReset, retryOnce } from '../http/stale-connections.ts';
 
 /**
- * Settings of the signer's client. No retries: each signature must belong to a recorded attempt, so only the
- * code that records attempts (core/issue.ts) may request another one.
+ * Settings of the signer's client. It repeats a call only if the connection was reset. Both signatures are then over the bytes
+ * of one recorded intent. After any other failure only the code that records attempts (core/issue.ts) requests another signature.
  */
 export const kmsClientConfig = {
-  maxAttempts: 1,
-  requestHandler: { connectionTimeout: 1_000, requestTimeout: 4_000, throwOnRequestTimeout: true },
+  maxAttempts: 2,
+  retryStrategy: retryOnce(isReset),
+  requestHandler: {
+    connectionTimeout: 1_000,
+    requestTimeout: 4_000,
+    throwOnRequestTimeout: true,
+    ...idleConnections(1),
+  },
 } as const satisfies KMSClientConfig;
 
 /** `keyArn`: an ARN, not an alias or a key ID. It is recorded with each certificate, and must always name the same key. */

@@ -16,6 +16,7 @@ import type {
   OpenResult,
 } from '../../core/ports/certificate-ledger.ts';
 import { issuingRecordFrom } from '../../core/issuing-record.ts';
+import { idleConnections } from '../http/stale-connections.ts';
 import { certificatesTable, expiryPartition, itemKey, mapTableErrors } from './table.ts';
 import { newToken, readItem, transactWrite } from './transactions.ts';
 import type { TransactionOptions } from './transactions.ts';
@@ -28,7 +29,12 @@ import type { Item } from './values.ts';
  */
 export const ledgerClientConfig = {
   maxAttempts: 3,
-  requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+  requestHandler: {
+    connectionTimeout: 1_000,
+    requestTimeout: 2_000,
+    throwOnRequestTimeout: true,
+    ...idleConnections(2),
+  },
 } as const satisfies DynamoDBClientConfig;
 
 export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {

@@ -6,13 +6,23 @@ import { InvokeCommand } from '@aws-sdk/client-lambda';
 import type { LambdaClient, LambdaClientConfig } from '@aws-sdk/client-lambda';
 import { LaterError, MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
+import { idleConnections, isReset, retryOnce } from '../http/stale-connections.ts';
 import { attestCall, readAttestCallAnswer } from './attest-call.ts';
 import type { AttestCallAnswer } from './attest-call.ts';
 
-/** Shorter than the sign function's own 25 s. A retry would only wait behind the first call. */
+/**
+ * Shorter than the sign function's own 25 s. It repeats a call only if the connection was reset: attest answers the same bytes with
+ * the stored verdict. After a timeout a second call would only wait behind the first one.
+ */
 export const invocationClientConfig = {
-  maxAttempts: 1,
-  requestHandler: { connectionTimeout: 1_000, requestTimeout: 18_000, throwOnRequestTimeout: true },
+  maxAttempts: 2,
+  retryStrategy: retryOnce(isReset),
+  requestHandler: {
+    connectionTimeout: 1_000,
+    requestTimeout: 18_000,
+    throwOnRequestTimeout: true,
+    ...idleConnections(1),
+  },
 } as const satisfies LambdaClientConfig;
 
 export interface AttestInvocation {

@@ -42,6 +42,8 @@ function interpret<T>(
     return { kind: 'busy', ...(outcome === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
   if (status === 401 || status === 403)
     return { kind: 'unauthorized', message: `HTTP ${status}${outcome === 'forbidden' ? `: ${unknownCaller}` : ''}` };
+  if (outcome === undefined && gatewayStatuses.has(status) && gatewayMessage(json))
+    return { kind: 'functionFailed', status };
   const unexpected = (message: string) => ({ kind: 'unexpected', status, message }) as const;
   if (outcome === undefined) return unexpected('not an answer of countersign');
   if (outcome === 'invalid' && status === 400) return { kind: 'invalid' };
@@ -52,6 +54,18 @@ function interpret<T>(
   }
   const found = decodeOwn(outcome, status, json);
   return typeof found === 'string' ? unexpected(found) : found;
+}
+
+/**
+ * API Gateway answers 500 if Lambda does not start the function, for instance because it throttles, and 502 or 504 if the
+ * function ends without an answer. Function URLs answer 502 and 504. The two cannot be told apart by the status.
+ * https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway-errors.html
+ */
+const gatewayStatuses: ReadonlySet<number> = new Set([500, 502, 504]);
+
+/** The body of API Gateway, or of a function URL. */
+function gatewayMessage({ message, Message: ofUrl }: JsonObject): boolean {
+  return typeof message === 'string' || typeof ofUrl === 'string';
 }
 
 /** The front door admitted the caller, and the function refused it. */

@@ -16,6 +16,8 @@ export interface SigningEndpoint {
 export type NoAnswer =
   /** `why` is absent if a proxy or load balancer throttles. */
   | { readonly kind: 'busy'; readonly why?: BusyWhy; readonly retryAfterSeconds?: number }
+  /** API Gateway or Lambda answered for the function: Lambda throttled it, or it ended without an answer. */
+  | { readonly kind: 'functionFailed'; readonly status: number }
   /** 401, 403, or no credentials: the request is not the reason. */
   | { readonly kind: 'unauthorized'; readonly message: string }
   /** An answer of a proxy, a load balancer or a newer version. */

@@ -34,7 +34,7 @@ Usage: npm run conformance -- URL [options]
 Examples:
   npm run dev -- --port 8443                      (in another terminal)
   npm run conformance -- http://127.0.0.1:8443/v1/clusters/demo
-  npm run conformance -- https://abc.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --role arn:aws:iam::111122223333:role/prod-caller
+  npm run conformance -- https://abc.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --role arn:aws:iam::111122223333:role/countersign-prod-caller
   npm run conformance -- https://def.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod --token-file ./token
   npm run conformance -- http://x.lambda-url.us-east-1.localhost:4566/v1/clusters/demo --connect 127.0.0.1:4566
 

@@ -96,6 +96,7 @@ function notes(violations: Violations): string {
 const delays: Readonly<Record<RetryCause, string>> = {
   EndpointBusy: 'the signing endpoint is busy',
   EndpointFailing: 'the signing endpoint cannot answer now',
+  EndpointFunctionFailed: 'the function of the signing endpoint gives no answer',
   EndpointUnreachable: 'the signing endpoint cannot be reached',
   EndpointUnauthorized: 'the signing endpoint does not accept the relay',
   EndpointUnexpected: 'the signing endpoint gives an unexpected answer',

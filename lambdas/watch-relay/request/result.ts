@@ -28,6 +28,8 @@ export type End =
 export const causes = {
   EndpointBusy: { alarm: 'never', others: 'throttled' }, // the endpoint, or a service that it depends on, throttles
   EndpointFailing: { alarm: 'never', others: 'failing' }, // the endpoint, or a service that it depends on, fails
+  // The front door has no answer of the function: Lambda throttled it (docs/scale.md), or it ended without an answer.
+  EndpointFunctionFailed: { alarm: 'lasting', others: 'throttled' },
   EndpointUnreachable: { alarm: 'never', others: 'failing' }, // no answer: connection or timeout
   EndpointUnauthorized: { alarm: 'first', others: 'failing' }, // 401, 403, or no credentials
   EndpointUnexpected: { alarm: 'first', others: 'failing' }, // not a valid answer of the endpoint
@@ -97,7 +99,8 @@ export async function askEndpoint<A extends { readonly kind: string }>(
 }
 
 function isNoAnswer(answer: { readonly kind: string }): answer is NoAnswer {
-  return answer.kind === 'busy' || answer.kind === 'unauthorized' || answer.kind === 'unexpected';
+  const { kind } = answer;
+  return kind === 'busy' || kind === 'functionFailed' || kind === 'unauthorized' || kind === 'unexpected';
 }
 
 function retryOf(answer: NoAnswer): Retry {
@@ -106,6 +109,8 @@ function retryOf(answer: NoAnswer): Retry {
       const { why = 'Throttled', retryAfterSeconds: afterSeconds } = answer;
       return { ...retry(busyCauses[why], why), ...(afterSeconds === undefined ? {} : { afterSeconds }) };
     }
+    case 'functionFailed':
+      return retry('EndpointFunctionFailed', `HTTP ${answer.status}`);
     case 'unauthorized':
       return retry('EndpointUnauthorized', answer.message);
     case 'unexpected':

@@ -63,7 +63,7 @@ export function parseCaller(
   if (tokenFile !== undefined) return { kind: 'tokenFile', path: tokenFile };
   if (arn === undefined || !/^arn:aws(-[a-z]+)*:iam::\d{12}:role\/[\w+=,.@/-]+$/.test(arn))
     throw new InvalidArgumentError(
-      `caller role ${arn}: not the ARN of a role, such as arn:aws:iam::111122223333:role/prod-caller`,
+      `caller role ${arn}: not the ARN of a role, such as arn:aws:iam::111122223333:role/countersign-prod-caller`,
     );
   const region = environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] || undefined;
   return { kind: 'role', arn, ...(region === undefined ? {} : { region }) };

@@ -125,6 +125,9 @@ function answerOf(answer: SignAnswer, posted: JsonObject, request: Uint8Array, k
       return errorAnswer(400, 'invalid', 'the endpoint cannot read the request');
     case 'busy':
       return busy(answer.retryAfterSeconds);
+    case 'functionFailed':
+      log.warn({ ...key, detail: `HTTP ${answer.status}` }, 'webhook: the function of the endpoint gives no answer');
+      return busy();
     case 'unauthorized':
       // The endpoint refuses the relay, not its client: a 401 would mislead the client's operator.
       log.error({ ...key, detail: answer.message }, 'webhook: the endpoint refuses the relay');

@@ -107,7 +107,8 @@ export async function deployOnMiniStack(
   try {
     await publishAssets(emulator, assembly);
     // As a cluster gives its relay's pods one. It may assume whatever lets it: who is let in is the other side's to say.
-    for (const cluster of assembly.clusters) await createRole(emulator, relayRole(cluster), 'sts:AssumeRole');
+    for (const cluster of assembly.clusters)
+      await createRole(emulator, relayRole(cluster), 'sts:AssumeRole', 'sts:TagSession');
     const made: Record<string, Readonly<Record<string, string>>> = {};
     for (const [name, template] of assembly.templates)
       made[name] = await createStack(emulator, name, change(judged(template), name));

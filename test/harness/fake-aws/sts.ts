@@ -141,7 +141,16 @@ export async function startFakeSts({ aws, tls, webIdentityTokens = [] }: StsOpti
         code: 'AccessDenied',
         message: `User: ${who ?? 'anonymous'} is not authorized to perform: sts:${action} on resource: ${arn}`,
       };
-    const session = aws.session(role, name, Math.min(seconds, sts.lifetimeSeconds));
+    // https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html#id_session-tags_permissions-required
+    const { transitiveTags, allows = [] } = caller?.credential.principal ?? {};
+    if (transitiveTags === true && !allows.some((action) => action === '*' || action === 'sts:TagSession'))
+      return {
+        status: 403,
+        code: 'AccessDenied',
+        message: `User: ${who} is not authorized to perform: sts:TagSession on resource: ${arn}`,
+      };
+    const tags = transitiveTags === undefined ? {} : { transitiveTags };
+    const session = aws.session(role, name, Math.min(seconds, sts.lifetimeSeconds), tags);
     const { arn: sessionArn, userId } = session.principal;
     return {
       action,

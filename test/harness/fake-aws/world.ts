@@ -22,6 +22,8 @@ export interface Principal {
   readonly userId: string;
   /** Actions it may take, such as `ec2:DescribeInstances`; `*` for all. */
   readonly allows: readonly string[];
+  /** Of a session with transitive tags: they go with it into each role that it assumes. */
+  readonly transitiveTags?: true;
 }
 
 export interface FakeRole {
@@ -74,6 +76,7 @@ export interface FakeAws {
     role: Pick<FakeRole, 'arn' | 'account' | 'name' | 'roleId' | 'allows'>,
     name: string,
     seconds?: number,
+    tags?: Pick<Principal, 'transitiveTags'>,
   ): Credential;
   addCredential(credential: Credential): Credential;
   credential(accessKeyId: string): Credential | undefined;
@@ -209,7 +212,8 @@ export function createFakeAws(options: { readonly now?: () => number } = {}): Fa
       }),
     createRole,
     findRole: (arn) => roles.get(arn),
-    session: (role, name, seconds = 3_600) => temporary(sessionPrincipal(role, name), seconds),
+    session: (role, name, seconds = 3_600, tags = {}) =>
+      temporary({ ...sessionPrincipal(role, name), ...tags }, seconds),
     addCredential,
     credential: (accessKeyId) => credentials.get(accessKeyId),
     secretOf: (accessKeyId) => credentials.get(accessKeyId)?.secretAccessKey,

@@ -107,6 +107,8 @@ export async function startRelay(options: {
   kubeconfig: string;
   /** Of the sign endpoint, without path. */
   endpoint: string;
+  /** Default: that of the dev server. */
+  cluster?: string;
   args?: readonly string[];
   /** Beside what this process has. */
   env?: Readonly<Record<string, string>>;
@@ -116,7 +118,7 @@ export async function startRelay(options: {
     const command = [
       join(root, 'lambdas/watch-relay/index.ts'),
       '--url',
-      `${options.endpoint}${clusterPath}`,
+      `${options.endpoint}/v1/clusters/${options.cluster ?? cluster}`,
       '--kubeconfig',
       options.kubeconfig,
       '--metrics-address',
@@ -219,24 +221,32 @@ export async function installRelay(plane: ControlPlane, manifest = rbacManifest)
     namespace,
     name,
     user,
-    kubeconfig(server) {
-      const path = join(plane.dir, `relay-${++files}.kubeconfig`);
-      const target =
-        server === undefined
-          ? { server: plane.url, 'certificate-authority-data': Buffer.from(plane.servingCaPem).toString('base64') }
-          : { server: server.url };
-      const config = {
-        apiVersion: 'v1',
-        kind: 'Config',
-        'current-context': 'relay',
-        contexts: [{ name: 'relay', context: { cluster: 'relay', user: 'relay' } }],
-        clusters: [{ name: 'relay', cluster: target }],
-        users: [{ name: 'relay', user: { token: login.token } }],
-      };
-      writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
-      return path;
-    },
+    kubeconfig: (server) =>
+      writeTokenKubeconfig(plane, login.token, join(plane.dir, `relay-${++files}.kubeconfig`), server),
   };
+}
+
+/** For the API server, or for a proxy before it. */
+export function writeTokenKubeconfig(
+  plane: ControlPlane,
+  token: string,
+  path: string,
+  server?: { url: string },
+): string {
+  const target =
+    server === undefined
+      ? { server: plane.url, 'certificate-authority-data': Buffer.from(plane.servingCaPem).toString('base64') }
+      : { server: server.url };
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'relay',
+    contexts: [{ name: 'relay', context: { cluster: 'relay', user: 'relay' } }],
+    clusters: [{ name: 'relay', cluster: target }],
+    users: [{ name: 'relay', user: { token } }],
+  };
+  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+  return path;
 }
 
 /** The lease of a leader that was killed runs out within a second, and not within 15: each replica reads its duration. */

@@ -9,7 +9,7 @@ export const kms = {
   /** A quota of its own. */
   publicKeysPerSecond: 2_000,
   milliseconds: [5, 40],
-  /** adapters/aws/kms-signer.ts */
+  /** Of a throttled call: adapters/aws/kms-signer.ts. */
   attempts: 1,
   patienceMilliseconds: 4_000,
 } as const;

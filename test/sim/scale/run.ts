@@ -100,6 +100,7 @@ export async function runScenario(scenario: Scenario, pairs: Pairs, seed = 1): P
     const endpoint = createEndpoint(own, account, table, attestations, {
       throttle: scenario.throttle,
       reservedConcurrency: scenario.reservedConcurrency,
+      throttledStatus: scenario.throttledStatus,
       certificates,
       ...(away === undefined
         ? {}

@@ -24,6 +24,8 @@ export interface Scenario {
   readonly inFlightPerRequester: number;
   /** The function's and the front door's: `limits` of countersign.yaml. */
   readonly reservedConcurrency: number;
+  /** What API Gateway answers where Lambda throttles. */
+  readonly throttledStatus: 500 | 503;
   readonly throttle: { readonly rate: number; readonly burst: number };
   readonly tableWriteUnits: number;
   readonly account: Omit<AccountOptions, 'outage'>;
@@ -53,6 +55,7 @@ const ordinary = {
   inFlightPerRequester: 24,
   reservedConcurrency: 40,
   throttle: { rate: 200, burst: 400 },
+  throttledStatus: 503,
   tableWriteUnits: dynamodb.writeUnits,
   account,
 } as const;
@@ -77,6 +80,9 @@ const many = {
 
 /** Five hundred in an account as AWS gives it: one environment for each. */
 const narrow = { ...many, reservedConcurrency: 1, account } as const;
+
+/** One cluster with fewer environments than its relay makes calls: Lambda is the limit. */
+const scarce = { ...ordinary, reservedConcurrency: 8 } as const;
 
 /** Nodes: each with one of two tokens. */
 const join = { ...ordinary, requesters: 2, joins: true } as const;
@@ -120,6 +126,9 @@ export const scenarios: readonly Scenario[] = [
     { ...many, name: `many-${size}-hour`, requests, overSeconds: hour },
     { ...narrow, name: `narrow-${size}`, requests },
   ]),
+  { ...narrow, name: 'narrow-500-10k', requests: 10_000, throttledStatus: 500 },
+  { ...scarce, name: 'scarce-1k', requests: 1_000 },
+  { ...scarce, name: 'scarce-500-1k', requests: 1_000, throttledStatus: 500 },
   { ...join, name: 'join-100', requests: 100 },
   { ...join, name: 'join-1k', requests: 1_000 },
   { ...join, name: 'join-1k-others', requests: 1_000, others: 100 },

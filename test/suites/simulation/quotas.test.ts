@@ -27,6 +27,17 @@ describe.each(byTier({ default: thousand, deep: [...thousand, 'many-10k', 'narro
   }, 180_000);
 });
 
+test.each(['scarce-1k', 'scarce-500-1k'])(
+  '%s: fewer environments than calls, whichever status says so',
+  async (name) => {
+    const result = await run(name);
+    expect(result.signed).toBe(result.requests);
+    expect(result.worstCallRatio).toBeLessThanOrEqual(1.3);
+    expect(result.paceRatio).toBeLessThan(1.25);
+  },
+  60_000,
+);
+
 test('while EC2 throttles joining nodes, requests without evidence wait only for their own calls', async () => {
   const result = await run('join-1k-others');
   expect(result.signed).toBe(result.requests);

@@ -7,6 +7,7 @@ export const testRooms: Readonly<Record<string, string>> = {
     'processes that are killed, race each other or are missing; the conformance command; the test tools',
   'suites/oracle': 'another implementation gives the expected answer: kube-controller-manager, OpenSSL, zlint, pkilint',
   'suites/adversarial': 'hostile requests and tokens; mutants of the product',
+  'suites/pages': 'the commands of docs/deploy.md and docs/kubeadm.md, executed in their order',
   'suites/simulation': 'the simulator and the scale model',
   'harness/aws': 'emulators, deployments, tables, signatures',
   'harness/lambda': 'deployed functions, their runtime, events',

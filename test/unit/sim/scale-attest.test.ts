@@ -171,7 +171,7 @@ describe('the modelled function makes the calls of the real one', () => {
 
 test('the numbers that are ours are ours', async () => {
   expect(ec2.attempts).toBe(1);
-  const first = await sharedRetries.acquireInitialRetryToken('');
+  const first = await sharedRetries.acquireInitialRetryToken();
   const throttled = { errorType: 'THROTTLING' } as const;
   await expect(sharedRetries.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no retry is left');
   expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);

@@ -67,6 +67,7 @@ const small: Scenario = {
   concurrency: 1_000,
   inFlightPerRequester: 1_000,
   reservedConcurrency: 400,
+  throttledStatus: 503,
   throttle: { rate: 4_000, burst: 4_000 },
   tableWriteUnits: 40_000,
   account: {
@@ -88,9 +89,9 @@ async function eager(scenario: Scenario) {
     const own = { timeline, random: chance.stream(String(number)) };
     const table = createTable(own, account, scenario.tableWriteUnits);
     const attestations = createAttestations(own, account, createAttestationTable(own, account, 4_000));
-    const { throttle, reservedConcurrency } = scenario;
+    const { throttle, reservedConcurrency, throttledStatus } = scenario;
     const certificates = new Map([['', 'certificate']]);
-    const options = { throttle, reservedConcurrency, certificates };
+    const options = { throttle, reservedConcurrency, throttledStatus, certificates };
     return { table, endpoint: createEndpoint(own, account, table, attestations, options) };
   });
   const { requests: count, overSeconds } = scenario;

@@ -153,8 +153,11 @@ describe('the modelled function makes the calls of the real one', () => {
   });
 });
 
-test('the numbers that are ours are ours', () => {
-  expect(kms.attempts).toBe(kmsClientConfig.maxAttempts);
+test('the numbers that are ours are ours', async () => {
+  expect(kms.attempts).toBe(1);
+  const first = await kmsClientConfig.retryStrategy.acquireInitialRetryToken();
+  const throttled = { errorType: 'THROTTLING' };
+  await expect(kmsClientConfig.retryStrategy.refreshRetryTokenForRetry(first, throttled)).rejects.toThrow('no retry');
   expect(kms.patienceMilliseconds).toBe(kmsClientConfig.requestHandler.requestTimeout);
   expect(dynamodb.attempts).toBe(ledgerClientConfig.maxAttempts);
   expect(leaseMilliseconds).toBe(realLease);

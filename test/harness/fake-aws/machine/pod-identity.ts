@@ -23,7 +23,9 @@ export async function startPodIdentityAgent(aws: FakeAws, roleArn: string): Prom
   const service = await startService(({ method, headers }) => {
     const role = aws.findRole(roleArn);
     if (method !== 'GET' || headers['authorization'] !== projectedToken || role === undefined) return plain(401, '{}');
-    const { accessKeyId, secretAccessKey, sessionToken, expiresAt = 0 } = aws.session(role, 'eks-prod-pod');
+    // With tags of the cluster, the namespace, the service account and so on.
+    const session = aws.session(role, 'eks-prod-pod', 3_600, { transitiveTags: true });
+    const { accessKeyId, secretAccessKey, sessionToken, expiresAt = 0 } = session;
     const expiration = new Date(expiresAt).toISOString();
     const json = {
       AccessKeyId: accessKeyId,

@@ -1,4 +1,5 @@
 /** The signing endpoint of one cluster: front door, both functions with their environments, and what they ask. */
+import { interpretAttest, interpretSign } from '../../../../adapters/signing-api/answers.ts';
 import type { JsonObject } from '../../../../core/ports/kubernetes-api.ts';
 import type {
   AttestAnswer,
@@ -23,6 +24,8 @@ export interface EndpointOptions {
   /** The HTTP API's throttle. */
   readonly throttle: { readonly rate: number; readonly burst: number };
   readonly reservedConcurrency: number;
+  /** What API Gateway answers if Lambda throttles. AWS documents 500, and 503 was seen. */
+  readonly throttledStatus: 500 | 503;
   /** By spec.request. */
   readonly certificates: ReadonlyMap<string, string>;
   /** What it answers to everybody from … to, in milliseconds. */
@@ -48,6 +51,12 @@ export function createEndpoint(
     kind: 'busy',
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
+  /** Lambda started no environment. */
+  const notStarted = {
+    status: options.throttledStatus,
+    headers: {},
+    body: Buffer.from('{"message":"Internal Server Error"}'),
+  };
   /** As adapters/lambda/log.ts says it. */
   const later = (error: unknown): Busy =>
     error instanceof Throttled
@@ -55,7 +64,7 @@ export function createEndpoint(
       : { kind: 'busy', why: 'Unavailable', retryAfterSeconds: 1 + chance.below(4) };
 
   /** Through the front door, which all functions of a cluster share. */
-  async function enter<T>(serve: () => Promise<T | Busy>): Promise<T | Busy> {
+  async function enter<T>(serve: () => Promise<T>): Promise<T | Busy> {
     const { away } = options;
     await account.wait(account.within(networkMilliseconds));
     const now = timeline.now();
@@ -79,13 +88,13 @@ export function createEndpoint(
   const signed = (uid: string, request: string): Promise<SignAnswer> =>
     enter(async () => {
       const said = await signs((environment) => serve(uid, request, environment).catch(later));
-      return said ?? busy(); // 503 of the front door
+      return said ?? interpretSign(notStarted);
     });
 
   const attested = (uid: string): Promise<AttestAnswer> =>
     enter(async () => {
       const said = await attests(() => oracle(uid).catch(later));
-      return said ?? busy();
+      return said ?? interpretAttest(notStarted);
     });
 
   async function oracle(uid: string): Promise<AttestAnswer> {

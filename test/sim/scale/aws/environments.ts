@@ -9,7 +9,7 @@ export interface Environment {
   loaded: boolean;
 }
 
-/** Nothing where no environment is to be had: 503 of the front door. */
+/** Undefined where no environment is to be had: Lambda throttles. */
 export type Invoke = <T>(serve: (environment: Environment) => Promise<T>) => Promise<T | undefined>;
 
 export function createEnvironments(

@@ -298,8 +298,6 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
     for (const [fault, why] of [
       ['throttled', 'Throttled'],
       ['failed', 'Unavailable'],
-      ['lost', 'Unavailable'],
-      ['answerLost', 'Unavailable'],
     ] as const) {
       const sign = signFunction();
       const object = csrFixture();
@@ -310,6 +308,17 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (_,
       expect(sign.log.at(-1)).toMatchObject({ why, level: why === 'Unavailable' ? 'warn' : 'info' });
       expect((await sign.post(object)).statusCode).toBe(200);
       // One for the certificate, one for the fault.
+      expect(proxy.count('TrentService.Sign') - before).toBe(2);
+    }
+  });
+
+  test('a call that was reset is repeated in the same delivery', async () => {
+    await initialise();
+    for (const fault of ['lost', 'answerLost'] as const) {
+      let faults = 0;
+      proxy.inject = ({ operation }) => (operation === 'TrentService.Sign' && faults++ === 0 ? fault : undefined);
+      const before = proxy.count('TrentService.Sign');
+      expect((await signFunction().post(csrFixture())).statusCode).toBe(200);
       expect(proxy.count('TrentService.Sign') - before).toBe(2);
     }
   });

@@ -88,12 +88,12 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
       expect((await kmsPublicKey(client, arn)).algorithms).toEqual([]);
     });
 
-    test.each<readonly [AwsFault, new (message: string) => Error]>([
-      ['throttled', ThrottledError],
-      ['failed', Error],
-      ['lost', Error],
-      ['answerLost', Error],
-    ])('%s: one call, no repetition, and never taken for a no of the operator’s', async (fault, kind) => {
+    test.each<readonly [AwsFault, number, new (message: string) => Error]>([
+      ['throttled', 1, ThrottledError],
+      ['failed', 1, Error],
+      ['lost', 2, Error],
+      ['answerLost', 2, Error],
+    ])('%s: %i calls, and never taken for a no of the operator’s', async (fault, count, kind) => {
       const signer = kmsSigner(proxied, await keyOf(client, 'ECC_NIST_P256'), 'ECDSA_SHA_256');
       const before = proxy.count('TrentService.Sign');
       proxy.inject = () => fault;
@@ -102,17 +102,30 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
       expect(failure).toBeInstanceOf(kind);
       expect(failure).not.toBeInstanceOf(MisconfigurationError);
       expect(failure instanceof ThrottledError).toBe(fault === 'throttled');
-      expect(proxy.count('TrentService.Sign') - before).toBe(1);
+      expect(proxy.count('TrentService.Sign') - before).toBe(count);
     });
 
     test('after a fault the same signer signs', async () => {
       const arn = await keyOf(client, 'ECC_NIST_P256');
       const signer = kmsSigner(proxied, arn, 'ECDSA_SHA_256');
-      proxy.inject = () => 'answerLost';
+      proxy.inject = () => 'failed';
       await expect(signer.sign(tbs)).rejects.toThrow();
       proxy.inject = () => undefined;
       const { spki } = await kmsPublicKey(client, arn);
       expect(signatureVerifies('ECDSA_SHA_256', spki, tbs, (await signer.sign(tbs)).bytes)).toBe(true);
+    });
+
+    test('a call that was reset once is repeated, before it took effect and after', async () => {
+      const arn = await keyOf(client, 'ECC_NIST_P256');
+      const { spki } = await kmsPublicKey(client, arn);
+      for (const fault of ['lost', 'answerLost'] as const) {
+        const first = proxy.calls.length + 1;
+        proxy.inject = ({ number }) => (number === first ? fault : undefined);
+        const { bytes } = await kmsSigner(proxied, arn, 'ECDSA_SHA_256').sign(tbs);
+        expect(signatureVerifies('ECDSA_SHA_256', spki, tbs, bytes)).toBe(true);
+        expect(proxy.calls.length).toBe(first + 1);
+      }
+      proxy.inject = () => undefined;
     });
 
     test('that is disabled, or not there, needs an operator', async () => {

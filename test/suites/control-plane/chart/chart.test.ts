@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseSettings } from '../../../../lambdas/watch-relay/settings/settings.ts';
+import { callerRoleName } from '../../../../core/configuration/resolve/deployment.ts';
 import { requireTools } from '../../../tools/tools.ts';
 import { chart, example, examples, helm, namespace, objects, podTemplate, release, template } from './helm.ts';
 import { folder, manifests } from './manifests.ts';
@@ -224,6 +225,16 @@ describe.skipIf(skip)('the chart', () => {
     expect([...new Set(files)].toSorted()).toEqual(mounts.map(({ mountPath }) => mountPath).toSorted());
   });
 
+  test.each(examples)('%s names the caller role that the stacks make', async (file) => {
+    const values = parse(readFileSync(example(file), 'utf8')) as {
+      endpoint: { cluster: string };
+      auth: { aws?: { callerRoleArn: string } };
+    };
+    const { callerRoleArn } = values.auth.aws ?? {};
+    if (callerRoleArn !== undefined)
+      expect(callerRoleArn.split(':role/')[1]).toBe(callerRoleName(values.endpoint.cluster));
+  });
+
   test('takes the values that docs/deploy.md has people write', async () => {
     const page = readFileSync(join(chart, '../../docs/deploy.md'), 'utf8');
     const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(page) ?? [];
@@ -231,7 +242,7 @@ describe.skipIf(skip)('the chart', () => {
       .replace('REGISTRY', 'registry.example.com')
       .replace('sha256:…', `sha256:${'0'.repeat(64)}`)
       .replace('<SignUrl>', 'https://abcde12345.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod')
-      .replace('<CallerRoleArn>', 'arn:aws:iam::999900001111:role/prod-caller');
+      .replace('<CallerRoleArn>', 'arn:aws:iam::999900001111:role/countersign-prod-caller');
     expect(filled).not.toMatch(/[<>…]/);
     const rendered = objects(await template(join(chart, 'values.yaml'), { values: parse(filled) as object }));
     expect(podTemplate(rendered).spec.containers[0]!.image).toMatch(/^registry\.example\.com\/.*@sha256:0+$/);

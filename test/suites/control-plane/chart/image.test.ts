@@ -146,7 +146,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
   let image: Container;
   const aws = createFakeAws();
   const podRoleArn = 'arn:aws:iam::444455556666:role/prod-watch-relay';
-  const callerRoleArn = 'arn:aws:iam::999900001111:role/prod-caller';
+  const callerRoleArn = 'arn:aws:iam::999900001111:role/countersign-prod-caller';
   let sts: FakeSts;
   beforeAll(async () => {
     for (const arn of [podRoleArn, callerRoleArn]) aws.createRole({ arn });

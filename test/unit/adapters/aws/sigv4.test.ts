@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readFileSync } from 'node:fs';
@@ -20,6 +21,14 @@ const podRoleArn = 'arn:aws:iam::111122223333:role/pod';
 const irsaRoleArn = 'arn:aws:iam::111122223333:role/irsa';
 const never = new AbortController().signal;
 
+/** What the relay's role may do by the policy that a page has the operator attach. */
+function relayActionsOf(page: string): readonly string[] {
+  const text = readFileSync(join(import.meta.dirname, '../../../../docs', page), 'utf8');
+  const [, document = ''] = /--policy-name call-countersign --policy-document '([^']+)'/.exec(text) ?? [];
+  const [statement] = (JSON.parse(document) as { Statement: { Action: string | string[] }[] }).Statement;
+  return [statement!.Action].flat();
+}
+
 describe('what the relay sends', () => {
   let aws: FakeAws;
   let base: Credential;
@@ -29,7 +38,8 @@ describe('what the relay sends', () => {
   beforeEach(async () => {
     aws = createFakeAws();
     base = aws.createUser('111122223333', 'relay');
-    for (const arn of [roleArn, podRoleArn, irsaRoleArn]) aws.createRole({ arn });
+    for (const arn of [roleArn, irsaRoleArn]) aws.createRole({ arn });
+    aws.createRole({ arn: podRoleArn, allows: relayActionsOf('eks.md') });
     sts = await startFakeSts({ aws, webIdentityTokens: [projectedToken] });
     agent = await startPodIdentityAgent(aws, podRoleArn);
     for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
@@ -203,6 +213,21 @@ describe('what the relay sends', () => {
     const signers = door.verdicts.map((verdict) => (verdict as { accessKeyId: string }).accessKeyId);
     expect(new Set(signers).size).toBe(2);
     for (const id of signers) expect(sessionOf(id)).toMatch(/:assumed-role\/prod-caller\/countersign-relay-7d9c$/);
+  });
+
+  test('is nothing with the session tags of Pod Identity, if the role of the pod may not pass them on', async () => {
+    delete process.env['AWS_ACCESS_KEY_ID'];
+    delete process.env['AWS_SECRET_ACCESS_KEY'];
+    Object.assign(process.env, {
+      AWS_CONTAINER_CREDENTIALS_FULL_URI: agent.url,
+      AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: agent.tokenFile,
+    });
+    const door = await frontDoor('a.execute-api.eu-central-1.localhost');
+    aws.createRole({ arn: podRoleArn, allows: ['sts:AssumeRole'] });
+    const said = await relay(door.url).sign({}, never);
+    expect(said).toMatchObject({ kind: 'unauthorized', message: expect.stringContaining('sts:TagSession') as unknown });
+    aws.createRole({ arn: podRoleArn, allows: relayActionsOf('deploy.md') });
+    expect(await relay(door.url).sign({}, never)).toEqual({ kind: 'ignored' });
   });
 });
 

@@ -152,8 +152,14 @@ describe('what an answer means', () => {
       status(known),
       { kind: 'unauthorized', message: unknownCaller },
     ],
-    ['a crash', 500, undefined, { message: 'Internal Server Error' }, unexpected],
-    ['a gateway', 502, undefined, '', unexpected],
+    ...[500, 502, 504].flatMap((code): [string, number, undefined, unknown, SignAnswer][] => [
+      [`${code} of API Gateway`, code, undefined, { message: 'x' }, { kind: 'functionFailed', status: code }],
+      [`${code} of a function URL`, code, undefined, { Message: 'x' }, { kind: 'functionFailed', status: code }],
+      [`${code} of another proxy`, code, undefined, '<html>', unexpected],
+      [`${code} with a message that is no text`, code, undefined, { message: {} }, unexpected],
+    ]),
+    ["a message that is not API Gateway's", 501, undefined, { message: 'x' }, unexpected],
+    ['500 of the function itself', 500, 'internal', { message: 'x' }, unexpected],
     ['a teapot', 418, undefined, '', unexpected],
   ])('%s', async (_, code, outcome, body, expected) => {
     const { endpoint, calls } = await serve(respond(code, outcome, body));

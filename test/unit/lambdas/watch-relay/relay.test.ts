@@ -274,11 +274,14 @@ describe('an endpoint', () => {
     expect(world.answered('r')).toBe(true);
   });
 
-  test('that can bear four at once is used by about four', async () => {
+  test.each<[string, SignAnswer]>([
+    ['429 or 503', { kind: 'busy' }],
+    ['500, as API Gateway where Lambda throttles', { kind: 'functionFailed', status: 500 }],
+  ])('that can bear four at once and else answers %s is used by about four', async (_, else_) => {
     const world = setUp({
       endpoint: {
         latency: () => 20,
-        answer: () => (world.signer.underWay() >= 4 ? { kind: 'busy' } : issued),
+        answer: () => (world.signer.underWay() >= 4 ? else_ : issued),
       },
     });
     const names = Array.from({ length: 2_000 }, (_, i) => `r${i}`);
@@ -288,6 +291,19 @@ describe('an endpoint', () => {
     // At four the whole time it would take 10 s; at one, 40 s.
     expect(world.clock.monotonic()).toBeLessThan(25_000);
     expect(world.signer.total()).toBeLessThan(2_000 * 1.6);
+  });
+
+  test('without its function: an alarm only if that lasts', async () => {
+    const world = setUp({ endpoint: { answer: () => ({ kind: 'functionFailed', status: 500 }) } });
+    world.server.create(object('r'));
+    world.start();
+    const alarms = () => world.lines.filter(({ level }) => level === 'error');
+    await world.clock.until(() => world.signer.total() === 8);
+    await world.clock.advance(10);
+    expect(alarms()).toEqual([]);
+    await world.clock.until(() => world.signer.total() === 12, 200_000);
+    expect(alarms().length).toBeGreaterThan(1);
+    expect(alarms()[0]?.fields).toMatchObject({ cause: 'EndpointFunctionFailed', detail: 'HTTP 500' });
   });
 
   test.each<[string, SignAnswer | Error, string]>([

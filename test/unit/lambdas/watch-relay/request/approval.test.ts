@@ -396,6 +396,7 @@ test.each<[string, AttestAnswer | Error, string]>([
   ['cannot read it', { kind: 'invalid' }, 'invalid'],
   ['is busy', { kind: 'busy', retryAfterSeconds: 3 }, 'EndpointBusy'],
   ['does not let us in', { kind: 'unauthorized', message: 'HTTP 403' }, 'EndpointUnauthorized'],
+  ['has no function', { kind: 'functionFailed', status: 502 }, 'EndpointFunctionFailed'],
   ['is a proxy', { kind: 'unexpected', status: 200, message: '?' }, 'EndpointUnexpected'],
   ['is away', new Error('socket hang up'), 'EndpointUnreachable'],
 ])('an endpoint that %s writes nothing', async (_, answer, result) => {

@@ -110,6 +110,7 @@ test.each<[string, SignAnswer, string]>([
   ['throttled', { kind: 'busy', why: 'Throttled' }, 'EndpointBusy'],
   ['without what it needs', { kind: 'busy', why: 'Unavailable' }, 'EndpointFailing'],
   ['broken', { kind: 'busy', why: 'Internal' }, 'EndpointFailing'],
+  ['without its function', { kind: 'functionFailed', status: 500 }, 'EndpointFunctionFailed'],
   ['at it already', { kind: 'busy', why: 'InProgress' }, 'InProgress'],
   ['403', { kind: 'unauthorized', message: 'HTTP 403' }, 'EndpointUnauthorized'],
   ['a proxy', { kind: 'unexpected', status: 404, message: 'not ours' }, 'EndpointUnexpected'],

@@ -85,7 +85,7 @@ test('the environment speaks where no flag does', () => {
 });
 
 const url = ['--url', 'https://a.example', '--cluster', 'c'];
-const role = 'arn:aws:iam::111122223333:role/prod-caller';
+const role = 'arn:aws:iam::111122223333:role/countersign-prod-caller';
 
 test('the caller role comes from the flag or the environment, its region from where AWS puts it', () => {
   expect(settings([...url, '--caller-role', role]).caller).toEqual({ kind: 'role', arn: role });

@@ -190,6 +190,7 @@ describe('what the API server or the endpoint say', () => {
     ['busy', { kind: 'busy', retryAfterSeconds: 7 }, '503 busy', { retryAfterSeconds: 7 }, ''],
     ['throttled by the front', { kind: 'busy' }, '503 busy', { retryAfterSeconds: 2 }, ''],
     ['unauthorized', { kind: 'unauthorized', message: 'HTTP 403' }, '503 busy', {}, 'error'],
+    ['without its function', { kind: 'functionFailed', status: 500 }, '503 busy', {}, 'warn'],
     ['a page', { kind: 'unexpected', status: 200, message: 'x' }, '503 busy', {}, 'error'],
     ['a certificate for another key', { kind: 'issued', certificatePem: otherPem }, '503 busy', {}, 'error'],
     ['a certificate that is none', { kind: 'issued', certificatePem: 'x' }, '503 busy', {}, 'error'],

@@ -1,0 +1,175 @@
+/**
+ * docs/deploy.md from its first command to the last of "Roll back": the real cdk, AWS command line, helm, kubectl and relay, with LocalStack for
+ * AWS and a real API server for the cluster. What LocalStack lacks is named where it matters.
+ */
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Emulator } from '../../harness/aws/emulator.ts';
+import { requireLocalStack, startLocalStack } from '../../harness/aws/localstack.ts';
+import { startControlPlane, type ControlPlane } from '../../harness/kubernetes/control-plane.ts';
+import { startFunctionUrls, type FunctionUrls } from '../../harness/lambda/function-urls.ts';
+import { compileCache, temporaryFolder } from '../../harness/processes/processes.ts';
+import { startRelay, type Relay } from '../../harness/stack/stack.ts';
+import { requireTools } from '../../tools/tools.ts';
+import { createOperator, readPage, readPageAloud, root, unmarkedCommands } from './commands.ts';
+import type { Operator, Reader } from './commands.ts';
+import { noNode, relayKubeconfig, relayValues, rollout } from './relay.ts';
+
+const missing = [
+  await requireTools('etcd', 'kube-apiserver', 'kubectl', 'helm', 'kubeadm', 'aws-cli'),
+  await requireLocalStack(),
+];
+const notOurs = Boolean(process.env['AWS_ENDPOINT_URL']);
+
+/** What this suite does not execute, and why. */
+const cannot = {
+  image: 'needs Docker and a registry: test/suites/control-plane/chart/image.test.ts runs the content of the image',
+  curl: 'LocalStack has no HTTP API; the Function URL here is a front of the tests whose name not every resolver knows',
+};
+
+/** LocalStack's own account. */
+const account = { '999900001111': '000000000000' };
+
+test('each command of the page is a step', () => {
+  expect(unmarkedCommands(readPage('docs/deploy.md'))).toEqual([]);
+});
+
+describe.skipIf(notOurs || missing.some(({ skip }) => skip))('docs/deploy.md', () => {
+  const folder = temporaryFolder('deploy-page');
+  const operatorFolder = join(folder.path, 'operator');
+  const inFolder = (name: string): string => readFileSync(join(operatorFolder, name), 'utf8');
+  let aws: Emulator;
+  let plane: ControlPlane;
+  let front: FunctionUrls | undefined;
+  let relay: Relay | undefined;
+  let operator: Operator;
+  let page: Reader;
+
+  const outputsOf = async (stack: string): Promise<Readonly<Record<string, string>>> => {
+    const query = `aws cloudformation describe-stacks --stack-name ${stack} --query 'Stacks[0].Outputs' --output json`;
+    const outputs = JSON.parse(await operator.execute(query)) as { OutputKey: string; OutputValue: string }[];
+    return Object.fromEntries(outputs.map(({ OutputKey: key, OutputValue: value }) => [key, value]));
+  };
+  const stacks = async (): Promise<string[]> => {
+    const query = `aws cloudformation describe-stacks --query 'Stacks[?StackStatus!=\`DELETE_COMPLETE\`].StackName' --output text`;
+    return (await operator.execute(query)).trim().split(/\s+/).toSorted();
+  };
+
+  beforeAll(async () => {
+    mkdirSync(operatorFolder);
+    [aws, plane] = await Promise.all([startLocalStack(), startControlPlane()]);
+    operator = await createOperator({
+      folder: operatorFolder,
+      environment: {
+        ...aws.environment,
+        ...compileCache(),
+        AWS_EC2_METADATA_DISABLED: 'true',
+        CDK_DISABLE_CLI_TELEMETRY: 'true',
+        CI: 'true',
+        // The same app, with functions that find an emulator. The deployed ones refuse to serve beside AWS_ENDPOINT_URL.
+        CDK_APP: `${process.execPath} ${join(root, 'test/harness/aws/cdk-app.ts')}`,
+        CDK_OUTPUT: join(folder.path, 'cdk.out'),
+        KUBECONFIG: plane.adminKubeconfig,
+      },
+    });
+    page = readPageAloud('docs/deploy.md', operator, cannot);
+    const [, configuration = ''] = /```yaml\n(version: 1\n[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
+    const here = configuration
+      .replaceAll('999900001111', account['999900001111'])
+      // HTTP APIs exist in LocalStack by name only.
+      .replace('    access:\n', '    frontDoor: functionUrl\n    access:\n');
+    expect(here).toContain('functionUrl');
+    writeFileSync(join(operatorFolder, 'countersign.yaml'), here);
+  }, 180_000);
+  afterAll(async () => {
+    await relay?.stop();
+    await front?.close();
+    await plane?.stop();
+    await aws?.stop();
+    folder.remove();
+  });
+
+  test('1. the configuration is valid', async () => {
+    await page.run('validate');
+  });
+
+  test('2. the role of the relay names a caller role that is not there yet; then the stacks', async () => {
+    await page.run('relay-role', account, { AWS_ACCESS_KEY_ID: '444455556666' });
+    await page.run('bootstrap', account);
+    await page.run('deploy', { 'any-change': 'never' });
+    expect(await stacks()).toEqual(['CDKToolkit', 'countersign-prod', 'countersign-prod-state']);
+  }, 400_000);
+
+  test('what to look at afterwards', async () => {
+    const inRelayAccount = { AWS_ACCESS_KEY_ID: '444455556666' };
+    const { CallerRoleArn: callerRole = '' } = await outputsOf('countersign-prod');
+    const policy = await operator.execute(
+      'aws iam get-role-policy --role-name prod-watch-relay --policy-name call-countersign --output json',
+      inRelayAccount,
+    );
+    expect(JSON.parse(policy)).toMatchObject({
+      PolicyDocument: { Statement: [{ Action: ['sts:AssumeRole', 'sts:TagSession'], Resource: callerRole }] },
+    });
+    expect((await page.run('alarms')).trim()).toMatch(/^(None)?$/);
+    await page.run('diff');
+    front = await startFunctionUrls(aws, 'prod');
+    const { accessKeyId, secretAccessKey, sessionToken = '' } = front.credentials;
+    // The strict STS of the tests knows the session; --connect, since its name does not resolve.
+    await page.run(
+      'health',
+      { '--role "$CALLER_ROLE_ARN"': `--sigv4 --region eu-central-1 --connect 127.0.0.1:${front.port}` },
+      {
+        SIGN_URL: `${front.sign}/v1/clusters/prod`,
+        AWS_ACCESS_KEY_ID: accessKeyId,
+        AWS_SECRET_ACCESS_KEY: secretAccessKey,
+        AWS_SESSION_TOKEN: sessionToken,
+      },
+    );
+  }, 200_000);
+
+  test('3. the CAs, of which the API server trusts one for logins', async () => {
+    expect(await page.run('ca')).toContain('prod client CA');
+    const subjects = ['countersign-ca.pem', 'countersign-serving-ca.pem'].map(
+      (name) => new X509Certificate(inFolder(name)).subject,
+    );
+    expect(subjects).toEqual(['O=Example Corp\nCN=prod client CA', 'O=Example Corp\nCN=prod kubelet serving CA']);
+    await plane.restartApiServer({ clientCaPem: inFolder('countersign-ca.pem') });
+  });
+
+  test('5. the relay', async () => {
+    const { SignUrl: signUrl = '', CallerRoleArn: callerRole = '' } = await outputsOf('countersign-prod');
+    writeFileSync(
+      join(operatorFolder, 'relay-values.yaml'),
+      relayValues({ '<SignUrl>': signUrl.replace('http:', 'https:'), '<CallerRoleArn>': callerRole }),
+    );
+    expect(await page.run('relay', { [rollout]: noNode })).toContain('STATUS: deployed');
+    relay = await startRelay({
+      kubeconfig: await relayKubeconfig(plane),
+      endpoint: front?.sign ?? '',
+      cluster: 'prod',
+      args: ['--concurrency', '4'],
+      ...(front === undefined ? {} : { env: front.relayEnvironment }),
+    });
+  });
+
+  test('verify: the issuer is the CA, and the API server knows the user', async () => {
+    expect(await page.run('probe')).toContain('CN = prod client CA');
+    expect(await page.run('login')).toMatch(/Username +countersign-probe@example\.com/);
+  });
+
+  test('roll back: the functions go, keys and ledger stay', async () => {
+    expect(await page.run('stop-relay')).toContain('scaled');
+    await page.run('remove', { 'destroy countersign-prod': 'destroy countersign-prod --force' });
+    expect(await stacks()).toEqual(['CDKToolkit', 'countersign-prod-state']);
+  }, 200_000);
+
+  test('the state is removed by hand only', async () => {
+    await expect(
+      operator.execute('aws cloudformation delete-stack --stack-name countersign-prod-state'),
+    ).rejects.toThrow('TerminationProtection');
+    await page.run('remove-state');
+    expect(page.left()).toEqual([]);
+  });
+});

@@ -1,0 +1,31 @@
+/** The relay of docs/deploy.md where no node starts its pod: the chart is installed, and the relay runs as a process with the pod's account. */
+import { join } from 'node:path';
+import type { ControlPlane } from '../../harness/kubernetes/control-plane.ts';
+import { writeTokenKubeconfig } from '../../harness/stack/stack.ts';
+import { readPage } from './commands.ts';
+
+const [namespace, account] = ['countersign-system', 'countersign-watch-relay'];
+
+/** The command of the pages that waits for the pod, and what stands for it here. */
+export const rollout = `kubectl -n ${namespace} rollout status deployment/${account}`;
+export const noNode = ': # no node starts the pod, so the rollout would never end';
+
+/** relay-values.yaml as docs/deploy.md has it, filled in. */
+export function relayValues(filled: Readonly<Record<string, string>>): string {
+  const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
+  const placeholders = {
+    REGISTRY: 'registry.example.com',
+    'sha256:…': `sha256:${'0'.repeat(64)}`,
+    '<CallerRoleArn>': 'arn:aws:iam::999900001111:role/countersign-prod-caller',
+    ...filled,
+  };
+  const text = Object.entries(placeholders).reduce((done, [from, to]) => done.replaceAll(from, to), block);
+  if (block === '' || /[<>…]/.test(text)) throw new Error(`not filled in: ${text}`);
+  return text;
+}
+
+/** With a token of the service account that the chart made. */
+export async function relayKubeconfig(plane: ControlPlane): Promise<string> {
+  const token = await plane.kubectl(['create', 'token', account, '-n', namespace, '--duration=1h']);
+  return writeTokenKubeconfig(plane, token.trim(), join(plane.dir, 'relay-of-the-page.kubeconfig'));
+}
