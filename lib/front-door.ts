@@ -2,9 +2,17 @@
  * How callers reach the sign and attest functions, and how they authenticate. Each front door has its own endpoint and its
  * own authorizer, and leads to this cluster only.
  */
-import { Aws, Duration, Fn, RemovalPolicy } from 'aws-cdk-lib';
+import { Aws, CfnOutput, Duration, Fn, RemovalPolicy } from 'aws-cdk-lib';
 import type { Stack } from 'aws-cdk-lib';
-import { HttpApi, HttpMethod, HttpStage, LogGroupLogDestination } from 'aws-cdk-lib/aws-apigatewayv2';
+import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import {
+  DomainName,
+  HttpApi,
+  HttpMethod,
+  HttpStage,
+  LogGroupLogDestination,
+  SecurityPolicy,
+} from 'aws-cdk-lib/aws-apigatewayv2';
 import type { IHttpRouteAuthorizer } from 'aws-cdk-lib/aws-apigatewayv2';
 import {
   HttpIamAuthorizer,
@@ -20,7 +28,7 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
-import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
+import type { DeploymentConfiguration, Domain } from '../core/configuration/model/deployment.ts';
 
 /** One route of a handler (lambdas/<to>/handler.ts). Literal paths, since IAM authorizes the called path. */
 interface Route {
@@ -49,11 +57,14 @@ export interface HttpApiOptions {
   readonly attest?: LambdaFunction | undefined;
   readonly throttle: NonNullable<DeploymentConfiguration['limits']['throttle']>;
   readonly logRetention: RetentionDays;
+  readonly domain?: Domain | undefined;
 }
 
 export interface LoggedApi {
   readonly api: HttpApi;
   readonly accessLog: LogGroup;
+  /** `https://…`, by the operator's name if there is one. */
+  readonly origin: string;
 }
 
 /** For callers that sign with AWS credentials (SigV4). */
@@ -83,7 +94,7 @@ function createHttpApi(
   stack: Stack,
   id: string,
   authorizer: IHttpRouteAuthorizer,
-  { cluster, sign, attest, throttle, logRetention }: HttpApiOptions,
+  { cluster, sign, attest, throttle, logRetention, domain }: HttpApiOptions,
   logged: Readonly<Record<string, string>>,
 ): LoggedApi {
   const api = new HttpApi(stack, id, {
@@ -111,6 +122,7 @@ function createHttpApi(
     httpApi: api,
     // The $default stage adds nothing to the path.
     stageName: '$default',
+    ...(domain === undefined ? {} : { domainMapping: { domainName: createDomain(stack, id, domain) } }),
     autoDeploy: true,
     throttle: { rateLimit: throttle.rate, burstLimit: throttle.burst },
     accessLogSettings: {
@@ -132,7 +144,24 @@ function createHttpApi(
       ),
     },
   });
-  return { api, accessLog };
+  return { api, accessLog, origin: domain === undefined ? api.apiEndpoint : `https://${domain.name}` };
+}
+
+/**
+ * Without a path in its mapping, so that the function sees the same path as by AWS's own name. A VPC endpoint for API Gateway
+ * with private DNS does not answer for this name, as it does for those under execute-api. The DNS record is the operator's.
+ */
+function createDomain(stack: Stack, id: string, { name, certificate }: Domain): DomainName {
+  const domain = new DomainName(stack, `${id}Domain`, {
+    domainName: name,
+    certificate: Certificate.fromCertificateArn(stack, `${id}Certificate`, certificate),
+    securityPolicy: SecurityPolicy.TLS_1_2,
+  });
+  void new CfnOutput(stack, `${id}DomainTarget`, {
+    value: domain.regionalDomainName,
+    description: `DNS: ${name} is an alias (CNAME) of this name`,
+  });
+  return domain;
 }
 
 /**

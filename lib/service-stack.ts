@@ -167,7 +167,7 @@ function createFrontDoor(
   const { cluster, deployment } = site;
   const sign = behind.sign.function;
   const attest = behind.attest?.function;
-  const { access, frontDoor, limits } = deployment;
+  const { access, domains = {}, frontDoor, limits } = deployment;
   const base = `v1/clusters/${cluster.name}`;
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
   const apis = new Map<'iam' | 'jwt', LoggedApi>();
@@ -187,9 +187,9 @@ function createFrontDoor(
   if (limits.throttle === undefined) throw new Error(`${cluster.name}: an HTTP API needs a throttle`);
   const api = { cluster, sign, attest, throttle: limits.throttle, logRetention: deployment.logRetentionDays };
   if (role !== undefined) {
-    const iamApi = createIamApi(stack, api);
+    const iamApi = createIamApi(stack, { ...api, domain: domains.iam });
     allowApi(stack, role, iamApi.api, cluster);
-    output('SignUrl', `${iamApi.api.apiEndpoint}/${base}`, "The relay's COUNTERSIGN_URL");
+    output('SignUrl', `${iamApi.origin}/${base}`, "The relay's COUNTERSIGN_URL");
     apis.set('iam', iamApi);
   }
   if (access.jwt === undefined) return { apis };
@@ -202,10 +202,10 @@ function createFrontDoor(
     rules: bundleAccess({ cluster: cluster.name, jwt: access.jwt }),
     reserves: true,
   });
-  const jwtApi = createJwtApi(stack, authorizer.function, api);
+  const jwtApi = createJwtApi(stack, authorizer.function, { ...api, domain: domains.jwt });
   output(
     'JwtSignUrl',
-    `${jwtApi.api.apiEndpoint}/${base}`,
+    `${jwtApi.origin}/${base}`,
     'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
   );
   apis.set('jwt', jwtApi);

@@ -4,6 +4,8 @@ import type { DeploymentInput } from '../schema/deployment.ts';
 export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoor' | 'alarms' | 'dashboard' | 'keys'> {
   readonly account?: string;
   readonly region?: string;
+  /** Of the HTTP APIs, by way in. */
+  readonly domains?: { readonly iam?: Domain; readonly jwt?: Domain };
   readonly access: { readonly iam?: { readonly principals: readonly string[] }; readonly jwt?: JwtAccess };
   /** `throttle` applies to each HTTP API; a function URL has no throttle. The relay enforces `inFlightPerRequester`, AWS the others. */
   readonly limits: DeploymentInput['limits'];
@@ -14,6 +16,12 @@ export interface DeploymentConfiguration extends Pick<DeploymentInput, 'frontDoo
 
 /** How KMS has the key of a CA: in one Region, in several, or as a replica of a key of another Region. */
 export type CaKeyPlace = 'oneRegion' | 'multiRegion' | { readonly replicaOf: string };
+
+export interface Domain {
+  readonly name: string;
+  /** ARN in ACM. */
+  readonly certificate: string;
+}
 
 /** The service-account tokens that are accepted. All fields are compared exactly. */
 export interface JwtAccess {

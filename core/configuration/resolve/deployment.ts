@@ -7,6 +7,7 @@ import type { Result } from '../../outcome/result.ts';
 import type { CaKeyPlace, DeploymentConfiguration, JwtAccess } from '../model/deployment.ts';
 import type { Place } from '../model/place.ts';
 import type { ClusterConfiguration } from '../model/cluster.ts';
+import { resolveDomains } from './domains.ts';
 import { throttle as throttleShape } from '../schema/deployment.ts';
 import type { CaInput, ClusterInput } from '../schema/cluster.ts';
 import type { DeploymentInput, JwtInput } from '../schema/deployment.ts';
@@ -33,9 +34,11 @@ export function resolveDeployment(
     if (administrators?.includes(deleter) === true)
       at('keys', 'deleters', index).warning('is an administrator too; deletion is safer with a separate principal');
   });
+  const domains = resolveDomains(input, at);
   return {
     ...aws,
     frontDoor,
+    ...(Object.keys(domains).length === 0 ? {} : { domains }),
     access: {
       ...(iam === undefined ? {} : { iam: { principals: iam.principals } }),
       ...(jwt === undefined ? {} : { jwt: resolveJwt(jwt, at('access', 'jwt')) }),

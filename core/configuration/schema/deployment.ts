@@ -20,6 +20,25 @@ const topic = matching(
   'must be the ARN of an SNS topic, such as arn:aws:sns:eu-central-1:111122223333:alerts',
 );
 
+const domain = z
+  .strictObject({
+    name: matching(
+      /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/,
+      'must be a DNS name in lower case, such as sign.example.com',
+    )
+      .max(253)
+      .exactOptional()
+      .describe('The name. Required; another one for each way in.'),
+    certificate: matching(
+      /^arn:aws(-[a-z]+)*:acm:[a-z0-9-]+:[0-9]{12}:certificate\/[\w-]+$/,
+      'must be the ARN of a certificate of ACM, such as arn:aws:acm:eu-central-1:111122223333:certificate/…',
+    )
+      .exactOptional()
+      .describe('ARN of a certificate of ACM for this name, in the region of the stacks. Required.'),
+  })
+  .exactOptional()
+  .describe('A DNS name of yours for the HTTP API of this way in, besides the one that AWS gives. Default: none.');
+
 const jwt = z.strictObject({
   issuer: matching(/^https:\/\/[^\s?#@]+$/, 'must be an https URL without user, query or fragment')
     .max(512)
@@ -46,6 +65,7 @@ const jwt = z.strictObject({
     .describe(
       'The issuer’s public keys, for an issuer that cannot be reached from AWS: the JSON of `kubectl get --raw /openid/v1/jwks`. Default: fetched from the issuer.',
     ),
+  domain,
 });
 
 const access = z.strictObject({
@@ -59,6 +79,7 @@ const access = z.strictObject({
         .describe(
           'Those of `principals` that are roles of nodes, spelled out once more: each such node, and each pod there that reaches the instance metadata, may then ask for certificates in any name. Default: none; a role of nodes is refused.',
         ),
+      domain,
     })
     .exactOptional()
     .describe('Callers with AWS credentials: requests are signed (SigV4).'),

@@ -24,7 +24,11 @@ clusters:
     cas: {ca: {subject: {commonName: tokens}}}
     profiles: {kubernetes.io/kubelet-serving: {}}
     access:
-      jwt: {issuer: https://issuer.example.com, audience: countersign.tokens, subjects: ['system:serviceaccount:a:b']}
+      jwt:
+        issuer: https://issuer.example.com
+        audience: countersign.tokens
+        subjects: ['system:serviceaccount:a:b']
+        domain: {name: sign.example.com, certificate: 'arn:aws:acm:eu-central-1:111122223333:certificate/c-1'}
   proof:
     cas: {ca: {subject: {commonName: proof}}}
     profiles:

@@ -40,6 +40,8 @@ test('a cluster has what its ways in need, and nothing else', () => {
   expect(counts(url)).toEqual({ ...always, 'AWS::IAM::Role': 1, 'AWS::IAM::Policy': 3, 'AWS::Lambda::Url': 1 });
   expect(counts(tokens)).toEqual({
     ...always,
+    'AWS::ApiGatewayV2::DomainName': 1,
+    'AWS::ApiGatewayV2::ApiMapping': 1,
     'AWS::Lambda::Function': 3,
     'AWS::IAM::Role': 1,
     'AWS::IAM::Policy': 3,
@@ -518,6 +520,23 @@ describe('who may call which function', () => {
   });
 });
 
+// MiniStack and LocalStack have no domain names of API Gateway.
+test('a name of the operator leads to the whole API, without a path in front of its own', () => {
+  expect(show(resource(tokens, 'AWS::ApiGatewayV2::DomainName')[1].Properties)).toEqual({
+    DomainName: 'sign.example.com',
+    DomainNameConfigurations: [
+      {
+        CertificateArn: 'arn:aws:acm:eu-central-1:111122223333:certificate/c-1',
+        EndpointType: 'REGIONAL',
+        SecurityPolicy: 'TLS_1_2',
+      },
+    ],
+  });
+  const mapping = resource(tokens, 'AWS::ApiGatewayV2::ApiMapping')[1].Properties;
+  expect(show(mapping)).toEqual({ ApiId: '<JwtApi>', DomainName: '<JwtApiDomain>', Stage: '$default' });
+  for (const of of [api, url]) expect(ofType(of, 'AWS::ApiGatewayV2::DomainName')).toEqual([]);
+});
+
 test('the outputs are what a relay and an operator need', () => {
   const outputs = (of: typeof api): unknown =>
     show(Object.fromEntries(Object.entries(of.Outputs ?? {}).map(([name, { Value }]) => [name, Value])));
@@ -547,6 +566,7 @@ test('the outputs are what a relay and an operator need', () => {
     AuthorizerFunction: '<Authorizer>',
     CertificatesTable: 'countersign-tokens-state<Certificates>',
     ...operating('tokens'),
-    JwtSignUrl: '<JwtApi.ApiEndpoint>/v1/clusters/tokens',
+    JwtSignUrl: 'https://sign.example.com/v1/clusters/tokens',
+    JwtApiDomainTarget: '<JwtApiDomain.RegionalDomainName>',
   });
 });

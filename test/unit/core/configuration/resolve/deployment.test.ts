@@ -42,6 +42,7 @@ function warnings(text: string): string[] {
   return parsed.value.warnings.map(({ line, path, message }) => `${line} ${path}: ${message}`);
 }
 
+const certificate = 'arn:aws:acm:eu-central-1:111122223333:certificate/0a1b-2c';
 const key = '{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}';
 
 describe('what holds', () => {
@@ -55,6 +56,24 @@ describe('what holds', () => {
       keys: { deleters: [] },
       logRetentionDays: 365,
       caKeys: new Map([['ca', 'oneRegion']]),
+    });
+  });
+
+  test('a name of yours for each way in', () => {
+    const domain = (name: string) => `domain: {name: ${name}.example.com, certificate: '${certificate}'}`;
+    const { domains, access } = deployment(`access:
+  iam: {principals: ['${role}'], ${domain('sign')}}
+  jwt: {issuer: https://i.example.com, audience: a, subjects: ['system:serviceaccount:a:b'], ${domain('tokens')}}
+aws: {account: '111122223333', region: eu-central-1}`);
+    expect(domains).toEqual({
+      iam: { name: 'sign.example.com', certificate },
+      jwt: { name: 'tokens.example.com', certificate },
+    });
+    // The authorizer's bundle has all of this, and needs no more.
+    expect(access.jwt).toEqual({
+      issuer: 'https://i.example.com',
+      audience: 'a',
+      subjects: ['system:serviceaccount:a:b'],
     });
   });
 
@@ -196,6 +215,32 @@ ${rest}`;
       'tokens at a function URL',
       `frontDoor: functionUrl\n${jwt('')}`,
       [`8 ${at}.access.jwt: a function URL cannot check tokens; use frontDoor: httpApi`],
+    ],
+    [
+      'a name of yours at a function URL',
+      `frontDoor: functionUrl\naccess:\n  iam:\n    principals: ['${role}']\n    domain: {name: a.b.com, certificate: '${certificate}'}`,
+      [`10 ${at}.access.iam.domain: a function URL has no domain of yours; use frontDoor: httpApi`],
+    ],
+    [
+      'half a name, and one that is none',
+      `access: {iam: {principals: ['${role}'], domain: {}}}`,
+      [`6 ${at}.access.iam.domain.name: is required`, `6 ${at}.access.iam.domain.certificate: is required`],
+    ],
+    [
+      'a name with a wildcard',
+      `access: {iam: {principals: ['${role}'], domain: {name: '*.example.com', certificate: '${certificate}'}}}`,
+      [`6 ${at}.access.iam.domain.name: must be a DNS name in lower case, such as sign.example.com`],
+    ],
+    [
+      'a certificate of another region',
+      `access: {iam: {principals: ['${role}'], domain: {name: a.b.com, certificate: '${certificate}'}}}\naws: {account: '111122223333', region: us-east-1}`,
+      [`6 ${at}.access.iam.domain.certificate: must be in the region of the stacks, us-east-1`],
+    ],
+    [
+      'one name for two APIs',
+      jwt(`    domain: {name: a.b.com, certificate: '${certificate}'}
+  iam: {principals: ['${role}'], domain: {name: a.b.com, certificate: '${certificate}'}}`),
+      [`11 ${at}.access.jwt.domain.name: is the name of access.iam; each API needs a name of its own`],
     ],
     [
       'a throttle at a function URL',
