@@ -92,7 +92,7 @@ export async function createOperator({ folder, environment, wrap = plain }: Oper
   };
 }
 
-const plain = (script: string): readonly [string, ...string[]] => ['bash', '-euo', 'pipefail', '-c', script];
+const plain = (script: string): readonly [string, ...string[]] => ['bash', '--norc', '-euo', 'pipefail', '-c', script];
 
 export interface Reader {
   /** Executes the step, changed by `change` where the emulator needs it. */

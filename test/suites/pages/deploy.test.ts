@@ -80,7 +80,6 @@ describe.skipIf(notOurs || missing.some(({ skip }) => skip))('docs/deploy.md', (
       .replaceAll('999900001111', account['999900001111'])
       // HTTP APIs exist in LocalStack by name only.
       .replace('    access:\n', '    frontDoor: functionUrl\n    access:\n');
-    expect(here).toContain('functionUrl');
     writeFileSync(join(operatorFolder, 'countersign.yaml'), here);
   }, 180_000);
   afterAll(async () => {
@@ -92,7 +91,7 @@ describe.skipIf(notOurs || missing.some(({ skip }) => skip))('docs/deploy.md', (
   });
 
   test('1. the configuration is valid', async () => {
-    await page.run('validate');
+    expect(await page.run('validate')).toContain('kubernetes.io/kubelet-serving');
   });
 
   test('2. the role of the relay names a caller role that is not there yet; then the stacks', async () => {

@@ -11,11 +11,13 @@ export const rollout = `kubectl -n ${namespace} rollout status deployment/${acco
 export const noNode = ': # no node starts the pod, so the rollout would never end';
 
 /** relay-values.yaml as docs/deploy.md has it, filled in. */
-export function relayValues(filled: Readonly<Record<string, string>>): string {
+export function relayValues(filled: Readonly<Record<string, string>> = {}): string {
   const [, block = ''] = /```yaml\n(# relay-values\.yaml\n[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
   const placeholders = {
     REGISTRY: 'registry.example.com',
     'sha256:…': `sha256:${'0'.repeat(64)}`,
+    // The process gets the real one; the chart takes none without TLS.
+    '<SignUrl>': 'https://abcde12345.execute-api.eu-central-1.amazonaws.com/v1/clusters/prod',
     '<CallerRoleArn>': 'arn:aws:iam::999900001111:role/countersign-prod-caller',
     ...filled,
   };
