@@ -16,7 +16,7 @@ import { kubernetesVersion } from '../../tools/pins.ts';
 import { requireTools } from '../../tools/tools.ts';
 import { createOperator, readPage, readPageAloud, stepText, unmarkedCommands } from './commands.ts';
 import type { Operator, Reader } from './commands.ts';
-import { noNode, relayKubeconfig, relayValues, rollout } from './relay.ts';
+import { deployConfiguration, noNode, relayKubeconfig, relayValues, rollout } from './deploy-page.ts';
 
 const { skip } = await requireTools(
   'etcd',
@@ -36,8 +36,8 @@ const cannot = {
   harden: 'needs a relay that approves: test/suites/control-plane/join/harden.test.ts',
 };
 
-test('each command of the page is a step', () => {
-  expect(unmarkedCommands(readPage('docs/kubeadm.md'))).toEqual([]);
+test.each(['docs/kubeadm.md', 'docs/deploy.md'])('each command of %s is a step', (path) => {
+  expect(unmarkedCommands(readPage(path))).toEqual([]);
 });
 
 describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
@@ -187,6 +187,12 @@ describe.skipIf(skip || noNamespaces)('docs/kubeadm.md', () => {
       `kubectl get csr countersign-probe -o jsonpath='{.status.certificate}' | base64 -d > probe.crt`,
     );
     expect(await login()).toMatch(/Username +countersign-probe@example\.com/);
+    // The signer of this suite has no profile of its own; that of docs/deploy.md permits the same request.
+    writeFileSync(join(operatorFolder, 'countersign.yaml'), deployConfiguration());
+    await operator.execute(
+      'countersign csr explain probe.csr --signer-name kubernetes.io/kube-apiserver-client \\\n' +
+        "  --usages 'digital signature,client auth' --config countersign.yaml --cluster prod",
+    );
     const joined = await page.run('join', {
       'openssl x509 -in /var/lib/kubelet/pki/kubelet-client-current.pem -noout -issuer':
         ': # there is no second machine',

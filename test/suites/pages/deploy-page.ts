@@ -1,4 +1,7 @@
-/** The relay of docs/deploy.md where no node starts its pod: the chart is installed, and the relay runs as a process with the pod's account. */
+/**
+ * The files of docs/deploy.md, and its relay where no node starts the pod: the chart is installed, and the relay runs as a process
+ * with the pod's account.
+ */
 import { join } from 'node:path';
 import type { ControlPlane } from '../../harness/kubernetes/control-plane.ts';
 import { writeTokenKubeconfig } from '../../harness/stack/stack.ts';
@@ -9,6 +12,13 @@ const [namespace, account] = ['countersign-system', 'countersign-watch-relay'];
 /** The command of the pages that waits for the pod, and what stands for it here. */
 export const rollout = `kubectl -n ${namespace} rollout status deployment/${account}`;
 export const noNode = ': # no node starts the pod, so the rollout would never end';
+
+/** countersign.yaml as docs/deploy.md has it. */
+export function deployConfiguration(): string {
+  const [, configuration] = /```yaml\n(version: 1\n[\s\S]*?)```/.exec(readPage('docs/deploy.md')) ?? [];
+  if (configuration === undefined) throw new Error('docs/deploy.md has no countersign.yaml');
+  return configuration;
+}
 
 /** relay-values.yaml as docs/deploy.md has it, filled in. */
 export function relayValues(filled: Readonly<Record<string, string>> = {}): string {
