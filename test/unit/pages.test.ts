@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { stepsOf, unmarkedCommands } from '../suites/pages/commands.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -62,6 +63,17 @@ test.each([
   const found = (path: string) =>
     places.some((place) => exists(join(place, path)) || exists(join(place, `${path}.test.ts`)));
   expect(paths.filter((path) => !found(path))).toEqual([]);
+});
+
+test.each(['deploy', 'kubeadm'])('each command of docs/%s.md is a step, which test/suites/pages executes', (page) => {
+  const text = read(`docs/${page}.md`);
+  expect(stepsOf(text).length).toBeGreaterThan(10);
+  expect(unmarkedCommands(text)).toEqual([]);
+});
+
+test('a planted command without a name is found', () => {
+  const step = '<!-- run: a -->\n\n```sh\nls\n```';
+  expect(unmarkedCommands(`${step}\n\n1. x\n\n   \`\`\`sh\n   rm x\n   \`\`\``)).toEqual(['rm x']);
 });
 
 test.each([
