@@ -34,7 +34,7 @@ export const rooms: readonly Room[] = [
   { path: 'adapters/kubernetes', purpose: 'the API server' },
   { path: 'adapters/lambda', purpose: 'HTTP events and answers, environment and log of Lambda functions' },
   { path: 'adapters/signing-api', purpose: 'client of the sign and attest endpoints' },
-  { path: 'adapters/http', purpose: 'one HTTP exchange, bounded in time and size' },
+  { path: 'adapters/http', purpose: 'one HTTP exchange, bounded in time and size; retries after a reset' },
 
   { path: 'lambdas/sign', purpose: 'the sign function' },
   { path: 'lambdas/attest', purpose: 'the attest function: no permission to use a key' },
