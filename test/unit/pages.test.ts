@@ -65,7 +65,7 @@ test.each([
   expect(paths.filter((path) => !found(path))).toEqual([]);
 });
 
-test.each(['deploy', 'kubeadm'])('each command of docs/%s.md is a step, which test/suites/pages executes', (page) => {
+test.each(['deploy', 'kubeadm'])('each command of docs/%s.md is a step with a name', (page) => {
   const text = read(`docs/${page}.md`);
   expect(stepsOf(text).length).toBeGreaterThan(10);
   expect(unmarkedCommands(text)).toEqual([]);
