@@ -16,6 +16,7 @@ import { machinesCommands } from './commands/machines.ts';
 import { reportCommand } from './commands/report.ts';
 import { tofuCommands } from './commands/tofu.ts';
 import { tokenCommands } from './commands/token.ts';
+import { traceCommand } from './trace/command.ts';
 
 const help = `
 Examples:
@@ -55,6 +56,7 @@ export async function main(argv: readonly string[], unescaped: Io): Promise<Exit
   tokenCommands(program, io);
   clusterCommands(program, io);
   awsCommands(program, io);
+  traceCommand(program, io);
   try {
     await program.parseAsync([...argv], { from: 'user' });
     return code;

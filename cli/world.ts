@@ -23,6 +23,10 @@ export function processIo(): Io {
       const { openRegister } = await import('./register/open.ts');
       return openRegister(place, this);
     },
+    async openTrace(place) {
+      const { openTrace } = await import('./trace/open.ts');
+      return openTrace(place, this);
+    },
     async connectEc2() {
       const { ec2Endpoint, ec2Fleet } = await import('../adapters/aws/ec2.ts');
       return { ...ec2Endpoint(), ...ec2Fleet() };

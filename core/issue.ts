@@ -37,6 +37,8 @@ export interface IssuePorts {
   randomBytes(count: number): Uint8Array;
   /** Absent if no profile demands attestation. */
   readonly attestations?: AttestationReader;
+  /** The invocation that handles this delivery. Absent outside Lambda. */
+  readonly lambdaRequestId?: string | undefined;
 }
 
 /** Longer than the function may run (25 s), so that a lease never expires while its delivery is being handled. */
@@ -127,6 +129,7 @@ function planCertificate(
     notAfter: span.notAfter,
     openedAt: now,
     leaseUntil: now + leaseMilliseconds,
+    ...(ports.lambdaRequestId === undefined ? {} : { lambdaRequestId: ports.lambdaRequestId }),
     ...(verdictCheck.kind === 'attested' ? { identity: verdictCheck.identity } : {}),
   };
 }
@@ -162,7 +165,7 @@ async function begin(permitted: Permitted, ports: IssuePorts): Promise<Begun> {
     // Irreversible: this UID will never have a certificate; its requester must create a new request.
     return expired.kind === 'written' ? intentExpired : answerFromLedger(expired.found, authority);
   }
-  const taken = await ports.ledger.takeOver(found.uid, found.attempt, plan.leaseUntil);
+  const taken = await ports.ledger.takeOver(found.uid, found.attempt, plan.leaseUntil, ports.lambdaRequestId);
   if (taken.kind === 'found') return answerFromLedger(taken.found, authority);
   return { kind: 'sign', record: { ...found, attempt: found.attempt + 1, leaseUntil: plan.leaseUntil } };
 }
@@ -198,7 +201,9 @@ async function signIntent(
     // If another delivery recorded its certificate first, that one is returned and this one is discarded.
     if (completed.kind === 'found') return answerFromLedger(completed.found, authority);
     // Now the certificate is recorded. A crash here loses only the answer: the next delivery returns the certificate.
-    return answerFromLedger({ ...record, state: 'issued', certificate }, authority, false);
+    const issued = { ...record, state: 'issued', certificate } as const;
+    const { requestId: kmsRequestId } = signature;
+    return answerFromLedger(kmsRequestId === undefined ? issued : { ...issued, kmsRequestId }, authority, false);
   } catch (error) {
     // Now the next delivery need not wait. If this fails too, the lease expires; the caller gets the first error.
     await ledger.release(record.uid, record.attempt).catch(() => undefined);
@@ -208,7 +213,7 @@ async function signIntent(
 
 /** The outcome by the record of this UID. An issued certificate is followed by its intermediates, without the root. */
 function answerFromLedger(
-  { state, certificate, caKeyId, serial }: IssuingRecord,
+  { state, certificate, caKeyId, serial, kmsRequestId }: IssuingRecord,
   { signer, intermediates }: Authority,
   repeat = true,
 ): SignOutcome {
@@ -218,7 +223,8 @@ function answerFromLedger(
   if (certificate === undefined) throw new CertificateDefectError('an issued record holds no certificate');
   // If the CA has another key by now, its intermediates do not belong to this certificate.
   const chain = [certificate, ...(signer.keyId === caKeyId ? intermediates : [])];
-  return { kind: 'issued', certificatePem: chain.map((der) => toPem('CERTIFICATE', der)).join(''), serial, repeat };
+  const certificatePem = chain.map((der) => toPem('CERTIFICATE', der)).join('');
+  return { kind: 'issued', certificatePem, serial, repeat, ...(kmsRequestId === undefined ? {} : { kmsRequestId }) };
 }
 
 const keyReused = refused(

@@ -15,6 +15,7 @@ const issuingRecord = () =>
     openedAt: integer,
     attempt: integer,
     leaseUntil: integer,
+    lambdaRequestId: optional(text),
     identity: optional(text),
     certificate: optional(bytes),
     kmsRequestId: optional(text),

@@ -7,6 +7,7 @@ import type { Stack } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Policy } from 'aws-cdk-lib/aws-iam';
+import type { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
 import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
@@ -14,6 +15,7 @@ import type { CallersAllowed } from '../core/configuration/bundled-configuration
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import { environmentNames } from '../adapters/lambda/environment.ts';
+import { certificatesTable } from '../adapters/dynamodb/table.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Site } from './functions.ts';
 import type { AttestationState } from './state-stack.ts';
@@ -106,11 +108,19 @@ function acknowledgeDescribe(policy: Policy | ManagedPolicy, aws: AwsAttestation
     });
 }
 
-/** The rights for `countersign lock`, `tofu` and `machines`. Operators attach this policy to their role. */
+/** What operators read and change. */
+export interface OperatorSite {
+  readonly attestations: Table;
+  readonly certificates: Table;
+  /** Of sign and attest. */
+  readonly logs: readonly LogGroup[];
+}
+
+/** The rights for `countersign lock`, `tofu`, `machines` and `trace`. Operators attach this policy to their role. */
 export function createOperatorPolicy(
   stack: Stack,
   { name, attestation }: ClusterConfiguration,
-  table: Table,
+  { attestations: table, certificates, logs }: OperatorSite,
 ): ManagedPolicy {
   const { service } = stackNames(name);
   const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${service}/*` });
@@ -124,9 +134,21 @@ export function createOperatorPolicy(
       allowItems('WriteRegister', table, 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
       allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
       allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
+      // countersign trace follows one request. It reads records of requests, not the CAs, and writes nothing.
+      allowItems('ReadLedger', certificates, 'GetItem', ['uid']),
+      new PolicyStatement({
+        sid: 'FindSerial',
+        actions: ['dynamodb:Query'],
+        resources: [`${certificates.tableArn}/index/${certificatesTable.indexes.serial.name}`],
+      }),
+      new PolicyStatement({
+        sid: 'ReadLogs',
+        actions: ['logs:FilterLogEvents'],
+        resources: logs.map(({ logGroupArn }) => logGroupArn),
+      }),
       // countersign tofu adopt reads the running instances.
       ...describeStatements(attestation?.aws),
-      // The table has a generated name, which the commands read from the outputs of the cluster's stack.
+      // The tables and logs have generated names, which the commands read from the outputs of the cluster's stack.
       new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
     ],
   });

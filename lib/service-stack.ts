@@ -52,11 +52,24 @@ export function createServiceStack(app: App, options: ServiceOptions, props: Sta
   const output = (id: string, value: string, description: string) => new CfnOutput(stack, id, { value, description });
   output('CertificatesTable', table.tableName, 'The ledger, and the CA certificates');
   output('SignFunction', sign.function.functionName, 'Signs');
+  output('SignLogGroup', sign.logGroup.logGroupName, 'The log of the sign function; countersign trace reads it');
   output('CaFunction', ca.function.functionName, 'Makes CA certificates; countersign ca init calls it');
-  const policy = createOperatorPolicy(stack, cluster, attestations);
+  const logs = [sign, ...(attest === undefined ? [] : [attest])].map(({ logGroup }) => logGroup);
+  const policy = createOperatorPolicy(stack, cluster, { attestations, certificates: table, logs });
   output('AttestationsTable', attestations.tableName, 'Locks, and which machine a node name belongs to');
-  output('OperatorPolicyArn', policy.managedPolicyArn, 'For operators who run countersign lock, tofu and machines');
-  if (attest !== undefined) output('AttestFunction', attest.function.functionName, 'Proves machines');
+  output(
+    'OperatorPolicyArn',
+    policy.managedPolicyArn,
+    'For operators who run countersign lock, tofu, machines and trace',
+  );
+  if (attest !== undefined) {
+    output('AttestFunction', attest.function.functionName, 'Proves machines');
+    output(
+      'AttestLogGroup',
+      attest.logGroup.logGroupName,
+      'The log of the attest function; countersign trace reads it',
+    );
+  }
   if (authorizer !== undefined) output('AuthorizerFunction', authorizer.function.functionName, 'Checks tokens');
   return stack;
 }

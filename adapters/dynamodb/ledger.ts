@@ -5,7 +5,12 @@
  * The SDK repeats a call whose answer is lost, and the repetition then fails its own condition. So every write stores a
  * token of its call in the record: if the condition fails and the record has the same token, the write has succeeded.
  */
-import { ConditionalCheckFailedException, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import {
+  ConditionalCheckFailedException,
+  PutItemCommand,
+  QueryCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
 import type { DynamoDBClientConfig, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type {
   CertificateLedger,
@@ -42,12 +47,12 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
   const keyOf = (uid: string): Item => ({ [certificatesTable.partitionKey]: { S: itemKey('uid', uid) } });
 
   /** Changes a record that is still an intent, and whose current attempt is `attempt` if that is given. */
-  function change(uid: string, set: string, values: Item, attempt?: number): Promise<LedgerResult> {
+  function change(uid: string, set: string, values: Item, attempt?: number, remove = ''): Promise<LedgerResult> {
     const token = newToken(randomBytes);
     const command = new UpdateItemCommand({
       TableName: tableName,
       Key: keyOf(uid),
-      UpdateExpression: `SET ${set}, writer = :token`,
+      UpdateExpression: `SET ${set}, writer = :token${remove}`,
       ConditionExpression: `#state = :intent${attempt === undefined ? '' : ' AND attempt = :attempt'}`,
       ExpressionAttributeNames: { '#state': 'state' },
       ExpressionAttributeValues: {
@@ -109,9 +114,12 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
       return item === undefined ? undefined : recordFrom(item, uid);
     },
     open,
-    takeOver(uid, attempt, leaseUntil) {
+    takeOver(uid, attempt, leaseUntil, lambdaRequestId) {
       const values = { ':one': { N: '1' }, ':lease': { N: String(leaseUntil) } };
-      return change(uid, 'attempt = attempt + :one, leaseUntil = :lease', values, attempt);
+      const set = 'attempt = attempt + :one, leaseUntil = :lease';
+      if (lambdaRequestId === undefined) return change(uid, set, values, attempt, ' REMOVE lambdaRequestId');
+      const invocation = { ':invocation': { S: lambdaRequestId } };
+      return change(uid, `${set}, lambdaRequestId = :invocation`, { ...values, ...invocation }, attempt);
     },
     async release(uid, attempt) {
       try {
@@ -130,6 +138,26 @@ export function dynamoDbLedger(options: TransactionOptions): CertificateLedger {
       return change(uid, '#state = :expired', { ':expired': { S: 'expired' } }, attempt);
     },
   };
+}
+
+/**
+ * The UID of the request whose certificate has this serial number. The index is written a moment after the table. Undefined
+ * also for the serial number of a CA.
+ */
+export async function findSerial(
+  { client, tableName }: Pick<TransactionOptions, 'client' | 'tableName'>,
+  serial: string,
+): Promise<string | undefined> {
+  const { name, partitionKey } = certificatesTable.indexes.serial;
+  const query = new QueryCommand({
+    TableName: tableName,
+    IndexName: name,
+    KeyConditionExpression: '#serial = :serial',
+    ExpressionAttributeNames: { '#serial': partitionKey },
+    ExpressionAttributeValues: { ':serial': { S: serial } },
+  });
+  const { Items: items = [] } = await mapTableErrors(() => client.send(query));
+  return items.map(({ uid }) => uid?.S).find((uid) => uid !== undefined);
 }
 
 /** The record to change does not exist. */

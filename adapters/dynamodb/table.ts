@@ -21,6 +21,8 @@
  *                             Scan                (the whole table: a scan has no leading keys)
  *     certificates  sign      GetItem, PutItem, UpdateItem  uid#*
  *                             UpdateItem          spki#*     (only where a profile has freshKeys)
+ *                   operator  GetItem             uid#*
+ *                             Query               (the index by serial number)
  */
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';

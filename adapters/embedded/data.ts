@@ -12,10 +12,15 @@ export function embeddedData(
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(cluster)) throw new Error('a cluster name is a DNS label');
   const folder = join(dataFolder, cluster);
   return {
-    ledgerFile: join(folder, 'ledger.sqlite'),
+    ledgerFile: ledgerFileIn(folder),
     attestationsFile: attestationsFileIn(folder),
     caFolder: folder,
   };
+}
+
+/** `folder`: the folder of one cluster. */
+export function ledgerFileIn(folder: string): string {
+  return join(folder, 'ledger.sqlite');
 }
 
 /** `folder`: the folder of one cluster. */

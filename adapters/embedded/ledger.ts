@@ -38,6 +38,7 @@ const schema = `
     opened_at      INTEGER NOT NULL,
     attempt        INTEGER NOT NULL CHECK (attempt >= 1),
     lease_until    INTEGER NOT NULL,
+    lambda_request_id TEXT,
     identity       TEXT,
     certificate    BLOB,
     kms_request_id TEXT CHECK (kms_request_id IS NULL OR state = 'issued'),
@@ -69,7 +70,7 @@ const schema = `
   BEGIN SELECT RAISE(ABORT, 'the first use of a key is never deleted'); END;
 `;
 
-const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 3, schema };
+const ledgerFile: DatabaseKind = { name: 'ledger', applicationId: 0x43_53_67_6e /* CSgn */, schemaVersion: 4, schema };
 
 /** Opens or creates a cluster's ledger; `:memory:` is a ledger that ends with the process. */
 export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds?: number): EmbeddedLedger {
@@ -81,16 +82,19 @@ export function openEmbeddedLedger(fileOrMemory: string, lockTimeoutMilliseconds
 function ledgerOver(database: DatabaseSync): CertificateLedger {
   const select = database.prepare(
     `SELECT uid, request_digest AS requestDigest, state, ca_key_id AS caKeyId, tbs, serial, not_after AS notAfter,
-       opened_at AS openedAt, attempt, lease_until AS leaseUntil, identity, certificate, kms_request_id AS kmsRequestId
+       opened_at AS openedAt, attempt, lease_until AS leaseUntil, lambda_request_id AS lambdaRequestId, identity, certificate,
+       kms_request_id AS kmsRequestId
      FROM issuing WHERE uid = ?`,
   );
   const insert = database.prepare(
     `INSERT INTO issuing
-       (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until, identity)
-     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (uid) DO NOTHING`,
+       (uid, request_digest, state, ca_key_id, tbs, serial, not_after, opened_at, attempt, lease_until,
+        lambda_request_id, identity)
+     VALUES (?, ?, 'intent', ?, ?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT (uid) DO NOTHING`,
   );
   const takeOver = database.prepare(
-    `UPDATE issuing SET attempt = attempt + 1, lease_until = ? WHERE uid = ? AND state = 'intent' AND attempt = ?`,
+    `UPDATE issuing SET attempt = attempt + 1, lease_until = ?, lambda_request_id = ?
+     WHERE uid = ? AND state = 'intent' AND attempt = ?`,
   );
   const release = database.prepare(
     `UPDATE issuing SET lease_until = 0 WHERE uid = ? AND state = 'intent' AND attempt = ?`,
@@ -133,8 +137,9 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
   function open(intent: Intent): Promise<LedgerResult>;
   function open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
   async function open(intent: Intent, freshKey?: FreshKey): Promise<OpenResult> {
-    const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity } = intent;
-    const values = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, identity ?? null];
+    const { uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil } = intent;
+    const optional = [intent.lambdaRequestId ?? null, intent.identity ?? null];
+    const values = [uid, requestDigest, caKeyId, tbs, serial, notAfter, openedAt, leaseUntil, ...optional];
     return transact((): OpenResult => {
       if (freshKey !== undefined) {
         // Read first: a UID that has a record keeps its answer and marks no key.
@@ -152,8 +157,8 @@ function ledgerOver(database: DatabaseSync): CertificateLedger {
       return row === undefined ? undefined : recordFrom(row, uid);
     },
     open,
-    async takeOver(uid, attempt, leaseUntil) {
-      return write(uid, takeOver, leaseUntil, uid, attempt);
+    async takeOver(uid, attempt, leaseUntil, lambdaRequestId) {
+      return write(uid, takeOver, leaseUntil, lambdaRequestId ?? null, uid, attempt);
     },
     async release(uid, attempt) {
       await transact(() => release.run(uid, attempt));

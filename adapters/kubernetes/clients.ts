@@ -40,6 +40,8 @@ export interface ClusterConnection extends ClusterClients {
   /** Names in the kubeconfig; empty if it has no such name. */
   readonly context: string;
   readonly user: string;
+  /** GET of plain text, such as the log of a pod. Undefined if it is longer than an answer may be. */
+  text(path: string, query: Readonly<Record<string, string>>): Promise<string | undefined>;
   close(): void;
 }
 
@@ -49,7 +51,20 @@ const maxAnswerBytes = 32 * 1_048_576;
 export function connectClients(login: KubernetesLogin, signal: AbortSignal): ClusterConnection {
   const { transport, server, context, user } = connectTransport(login);
   const call = (request: HttpCall) => transport.call(request);
-  return { ...clientsOver(call, signal), server, context, user, close: () => transport.close() };
+  return {
+    ...clientsOver(call, signal),
+    server,
+    context,
+    user,
+    async text(path, query) {
+      const result = await call({ method: 'GET', path, query, signal, maxBytes: maxAnswerBytes });
+      if (result.status === 200) return result.text;
+      const answer = interpret(result);
+      if (!answer.ok) throw new ApiRefused(answer.problem);
+      throw new Error(`HTTP ${result.status} instead of a text`);
+    },
+    close: () => transport.close(),
+  };
 }
 
 /**

@@ -33,6 +33,8 @@ export interface HttpAnswer {
 /** From the Lambda runtime. No caller can change it. */
 export interface LambdaContext {
   readonly invokedFunctionArn: string;
+  /** Of this invocation, as in Lambda's own lines of the log. */
+  readonly awsRequestId?: string;
 }
 
 /** Lambda always passes a context; the dev server passes no context. */

@@ -35,12 +35,17 @@ export interface CallLogEntry extends Partial<NamedTrouble> {
   /** For calls that reached no cluster. */
   readonly path?: string;
   readonly cluster?: string;
+  /** The id of the request in all logs and records: `metadata.uid` of its CertificateSigningRequest. */
   readonly uid?: string;
   readonly name?: string;
   readonly signerName?: string;
   readonly codes?: readonly RefusalCode[];
   readonly why?: IgnoredWhy | BusyWhy;
   readonly serial?: string;
+  /** CloudTrail's `requestID` of the KMS call that made the signature. */
+  readonly kmsRequestId?: string | undefined;
+  /** This invocation, as Lambda's own lines name it. */
+  readonly lambdaRequestId?: string | undefined;
   /** The decision of attest. */
   readonly decision?: string;
   readonly identity?: string;
@@ -94,8 +99,16 @@ function describe(error: unknown, withStack: boolean): object {
     name,
     message: message.slice(0, 300),
     ...(cause instanceof Error ? { cause: `${cause.name}: ${cause.message}`.slice(0, 300) } : {}),
+    ...awsRequest(error),
+    ...awsRequest(cause),
     ...(withStack ? { stack: stack?.split('\n').slice(1, 8).join('\n') } : {}),
   };
+}
+
+/** The request that AWS refused or failed, as CloudTrail names it. */
+function awsRequest(error: unknown): { readonly awsRequestId?: string } {
+  const { requestId } = objectOf(objectOf(error)['$metadata']);
+  return typeof requestId === 'string' ? { awsRequestId: requestId.slice(0, 100) } : {};
 }
 
 /** The names of the request, if the JSON has them. `json` may be any value. */

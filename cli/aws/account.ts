@@ -1,4 +1,5 @@
 /** The caller's ARN (STS) and the outputs of a stack (CloudFormation), with the operator's AWS login. */
+import { stackNames } from '../../core/configuration/resolve/deployment.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { awsFailure } from './aws-failure.ts';
 
@@ -21,6 +22,18 @@ export async function callerArn(place: AwsRegion): Promise<string> {
   } finally {
     client.destroy();
   }
+}
+
+/** The outputs of a cluster's stack: they hold the names that CloudFormation generated. */
+export async function deployedOutputs(cluster: string, place: AwsRegion): Promise<Readonly<Record<string, string>>> {
+  const stack = stackNames(cluster).service;
+  const outputs = await stackOutputs(stack, place, 'it needs cloudformation:DescribeStacks');
+  if (outputs !== undefined) return outputs;
+  throw new CommandFailure(
+    exitCodes.notFound,
+    `there is no stack ${stack} in this account and region`,
+    'npm run cdk -- deploy creates it; --cluster and --region select another one',
+  );
 }
 
 /** Undefined if the stack does not exist. Needs `cloudformation:DescribeStacks`; `hint` says what to do without that permission. */

@@ -11,8 +11,11 @@ interface AwsError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** `service`: name of the AWS service or function, for the message. */
-export function awsFailure(service: string, error: unknown): CommandFailure {
+/**
+ * `service`: name of the AWS service or function, for the message. `permission`: what the call needs; the hint names it if AWS
+ * denies the call.
+ */
+export function awsFailure(service: string, error: unknown, permission?: string): CommandFailure {
   if (error instanceof CommandFailure) return error;
   if (error instanceof ThrottledError)
     return new CommandFailure(exitCodes.temporary, `${service}: ${error.message}`, 'try again');
@@ -31,6 +34,10 @@ export function awsFailure(service: string, error: unknown): CommandFailure {
     return new CommandFailure(exitCodes.configuration, message, 'log in to AWS as for the aws command line');
   const http = $metadata?.httpStatusCode ?? 0;
   if (error instanceof MisconfigurationError || (http >= 400 && http <= 499 && http !== 429))
-    return new CommandFailure(exitCodes.configuration, `${service} refuses: ${errorCode}: ${message}`.slice(0, 600));
+    return new CommandFailure(
+      exitCodes.configuration,
+      `${service} refuses: ${errorCode}: ${message}`.slice(0, 600),
+      permission !== undefined && errorCode.startsWith('AccessDenied') ? `it needs ${permission}` : undefined,
+    );
   return new CommandFailure(exitCodes.temporary, `${service} did not answer: ${errorCode}: ${message}`.slice(0, 600));
 }

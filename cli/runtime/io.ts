@@ -5,6 +5,7 @@ import type { Ec2Fleet } from '../../core/attestation/aws/fleet.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 import type { Ec2Endpoint } from '../../core/attestation/aws/endpoints.ts';
 import type { AttestationAdmin, AttestationStore } from '../../core/ports/attestation-store.ts';
+import type { IssuingRecord } from '../../core/ports/certificate-ledger.ts';
 
 export type RegisterPlace =
   | { readonly kind: 'embedded'; readonly folder: string }
@@ -20,6 +21,38 @@ export interface OpenRegister {
   readonly store: Pick<AttestationStore, 'findIdentity' | 'findNode' | 'findLock'>;
   /** The author of changes, for the audit items: an ARN, or a user name of this machine. */
   by(): Promise<string>;
+  close(): void;
+}
+
+/** Where the records of a cluster are, and with a deployed one the logs of its functions. */
+export type TracePlace =
+  | { readonly kind: 'embedded'; readonly folder: string }
+  | { readonly kind: 'deployed'; readonly cluster: string; readonly region: string | undefined };
+
+/** A text in the lines of a function's log between two times. */
+export interface LogSearch {
+  readonly of: 'sign' | 'attest';
+  /** CloudWatch Logs' syntax of filter patterns. */
+  readonly pattern: string;
+  readonly from: Instant;
+  readonly to: Instant;
+}
+
+export interface LogFindings {
+  readonly lines: readonly { readonly at: Instant; readonly text: string }[];
+  /** Why the search ended before `to`; absent if it did not. */
+  readonly endedEarly?: string;
+}
+
+/** What is known about one request. Each call throws CommandFailure. */
+export interface OpenTrace {
+  findRecord(uid: string): Promise<IssuingRecord | undefined>;
+  /** The UID of the request whose certificate has this serial number: lower-case hex. */
+  findSerial(serial: string): Promise<string | undefined>;
+  findVerdict: AttestationStore['findVerdict'];
+  listAudit: AttestationAdmin['listAudit'];
+  /** Undefined if the cluster has no such function, or its log cannot be searched. */
+  searchLog(search: LogSearch): Promise<LogFindings | undefined>;
   close(): void;
 }
 
@@ -47,6 +80,8 @@ export interface Io {
   callFunction(call: FunctionCall): Promise<unknown>;
   /** The attestation records of a cluster. Throws CommandFailure if they do not exist. */
   openRegister(place: RegisterPlace): Promise<OpenRegister>;
+  /** The records and logs about requests. */
+  openTrace(place: TracePlace): Promise<OpenTrace>;
   /** EC2, with the operator's AWS login. */
   connectEc2(): Promise<Ec2Fleet & Ec2Endpoint>;
   /** The account of the operator's AWS login. `region`: default: as for the aws command line. */

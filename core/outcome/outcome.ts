@@ -76,7 +76,14 @@ export type BusyWhy =
   | 'Internal';
 
 export type SignOutcome =
-  | { readonly kind: 'issued'; readonly certificatePem: string; readonly serial: string; readonly repeat: boolean }
+  | {
+      readonly kind: 'issued';
+      readonly certificatePem: string;
+      readonly serial: string;
+      readonly repeat: boolean;
+      /** For the log: the KMS request that made the signature. */
+      readonly kmsRequestId?: string;
+    }
   | { readonly kind: 'refused'; readonly violations: Violations }
   | { readonly kind: 'ignored'; readonly why: IgnoredWhy }
   | { readonly kind: 'invalid'; readonly message: string }

@@ -22,6 +22,8 @@ export interface IssuingRecord {
   /** How many deliveries have held the lease, from 1. takeOver, release and expire require the current value. */
   readonly attempt: number;
   readonly leaseUntil: Instant;
+  /** The Lambda invocation that got the lease last. Absent if the delivery did not come through Lambda. */
+  readonly lambdaRequestId?: string;
   /** The attested machine; absent without attestation. Never changes after open. */
   readonly identity?: string;
   /** DER, present exactly when `issued`. */
@@ -62,8 +64,11 @@ export interface CertificateLedger {
   open(intent: Intent): Promise<LedgerResult>;
   /** Also marks the key, in the same write. If the UID has a record, the answer is `found`, even if the key was used. */
   open(intent: Intent, freshKey: FreshKey | undefined): Promise<OpenResult>;
-  /** intent → intent with attempt+1 and a new lease, only if the record is still an intent of exactly this attempt. */
-  takeOver(uid: string, attempt: number, leaseUntil: Instant): Promise<LedgerResult>;
+  /**
+   * intent → intent with attempt+1, a new lease and its invocation, only if the record is still an intent of exactly this
+   * attempt. Without `lambdaRequestId` the record names no invocation.
+   */
+  takeOver(uid: string, attempt: number, leaseUntil: Instant, lambdaRequestId?: string): Promise<LedgerResult>;
   /** Ends the lease so that the next delivery need not wait, only if the record is still an intent of this attempt. */
   release(uid: string, attempt: number): Promise<void>;
   /** intent → issued, from any attempt, because all sign the same bytes. The first certificate is kept. */

@@ -39,20 +39,20 @@ const attestPath = /^\/v1\/clusters\/([a-z0-9-]{1,63})\/attest$/;
 export interface AttestHandler {
   readonly http: HttpHandler;
   /** Answers a call of the sign function, which IAM has authorized. */
-  readonly call: (call: AttestCall) => Promise<AttestCallAnswer>;
+  readonly call: (call: AttestCall, context?: LambdaContext) => Promise<AttestCallAnswer>;
 }
 
 export function createAttestHandler(ports: AttestHandlerPorts): AttestHandler {
-  async function logged(respond: () => Promise<Answered>): Promise<Answered> {
+  async function logged(context: LambdaContext | undefined, respond: () => Promise<Answered>): Promise<Answered> {
     const started = ports.now();
     const [answer, fields] = await respond();
-    ports.log(logEntry(answer, ports.now() - started, fields));
+    ports.log(logEntry(answer, ports.now() - started, { ...fields, lambdaRequestId: context?.awsRequestId }));
     return [answer, fields];
   }
   return {
-    http: async (event, context) => (await logged(() => answerTo(event, context, ports)))[0],
-    async call({ cluster, request }) {
-      const [answer, { error }] = await logged(() => answerCall(cluster, request, ports));
+    http: async (event, context) => (await logged(context, () => answerTo(event, context, ports)))[0],
+    async call({ cluster, request }, context) {
+      const [answer, { error }] = await logged(context, () => answerCall(cluster, request, ports));
       return attestCallAnswer(answer.headers['x-countersign-outcome'] ?? '', error);
     },
   };

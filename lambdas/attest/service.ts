@@ -15,7 +15,7 @@ import { createAttestHandler } from './handler.ts';
 /** Answers an AttestCall of the sign function; every other event goes to the HTTP handler. */
 export interface AttestFunction {
   (event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
-  (event: AttestCall): Promise<AttestCallAnswer>;
+  (event: AttestCall, context?: LambdaContext): Promise<AttestCallAnswer>;
 }
 
 export interface AttestDependencies extends CallPorts {
@@ -40,10 +40,10 @@ export function createAttestService(
     attestation: () => attestation,
   });
   function serve(event: HttpEvent, context?: LambdaContext): Promise<HttpAnswer>;
-  function serve(event: AttestCall): Promise<AttestCallAnswer>;
+  function serve(event: AttestCall, context?: LambdaContext): Promise<AttestCallAnswer>;
   function serve(event: HttpEvent | AttestCall, context?: LambdaContext): Promise<HttpAnswer | AttestCallAnswer> {
     const called = readAttestCall(event);
-    return called === undefined ? http(event as HttpEvent, context) : call(called);
+    return called === undefined ? http(event as HttpEvent, context) : call(called, context);
   }
   return serve;
 }

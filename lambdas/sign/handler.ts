@@ -40,6 +40,9 @@ interface Attestations extends Pick<AttestationReader, 'findVerdict' | 'findIden
   readonly attest: (object: JsonObject) => Promise<void>;
 }
 
+/** With the invocation that handles this delivery; undefined outside Lambda. */
+type SignPorts = SignHandlerPorts & { readonly lambdaRequestId: string | undefined };
+
 /** Names of clusters and CAs are DNS labels, so these paths contain no escapes. */
 const paths = {
   health: /^\/healthz$/,
@@ -52,10 +55,11 @@ type Endpoint = keyof typeof paths;
 export function createSignHandler(ports: SignHandlerPorts): HttpHandler {
   return async (event, context) => {
     const started = ports.now();
+    const lambdaRequestId = context?.awsRequestId;
     const [answer, fields] = await answerTo(event, context, ports);
     // Successful calls of /healthz and /trust-bundle are not logged.
     if (answer.statusCode !== 200 || fields.outcome === 'issued')
-      ports.log(logEntry(answer, ports.now() - started, fields));
+      ports.log(logEntry(answer, ports.now() - started, { ...fields, lambdaRequestId }));
     return answer;
   };
 }
@@ -82,7 +86,9 @@ async function answerTo(
 
   if (endpoint === 'sign') {
     const caller = ports.caller(event, context);
-    return caller.kind === 'allowed' ? sign(request, cluster, ports) : refuseCaller(caller, cluster.name);
+    return caller.kind === 'allowed'
+      ? sign(request, cluster, { ...ports, lambdaRequestId: context?.awsRequestId })
+      : refuseCaller(caller, cluster.name);
   }
   try {
     return [endpoint === 'clusterHealth' ? await health(cluster, ports) : await trustBundle(cluster, ca, ports), {}];
@@ -109,7 +115,7 @@ function routeOf(path: string): Route | undefined {
 async function sign(
   { headers, body: bytes }: HttpRequest,
   cluster: ClusterConfiguration,
-  ports: SignHandlerPorts,
+  ports: SignPorts,
 ): Promise<Answered> {
   const wrongType = wrongContentType(headers);
   if (wrongType !== undefined) return [wrongType, { cluster: cluster.name }];
@@ -132,8 +138,10 @@ async function sign(
 /** The parts of an outcome that may be logged. */
 function logFieldsOf(outcome: SignOutcome): Partial<CallLogEntry> {
   switch (outcome.kind) {
-    case 'issued':
-      return { outcome: 'issued', serial: outcome.serial, repeat: outcome.repeat };
+    case 'issued': {
+      const { serial, repeat, kmsRequestId } = outcome;
+      return { outcome: 'issued', serial, repeat, kmsRequestId };
+    }
     case 'refused':
       return { codes: outcome.violations.map(({ code }) => code) };
     case 'ignored':
@@ -144,7 +152,7 @@ function logFieldsOf(outcome: SignOutcome): Partial<CallLogEntry> {
   }
 }
 
-async function signObject(json: unknown, cluster: ClusterConfiguration, ports: SignHandlerPorts): Promise<SignOutcome> {
+async function signObject(json: unknown, cluster: ClusterConfiguration, ports: SignPorts): Promise<SignOutcome> {
   const decoded = decodeRequestObject(json);
   if (!decoded.ok) return rejected(decoded.problem);
   const attestations = ports.attestations?.(cluster.name);
@@ -157,6 +165,7 @@ async function signObject(json: unknown, cluster: ClusterConfiguration, ports: S
     authority: (ca) => ports.authority(cluster.name, ca),
     now: ports.now,
     randomBytes: ports.randomBytes,
+    lambdaRequestId: ports.lambdaRequestId,
   });
 }
 

@@ -250,6 +250,24 @@ export function certificateLedgerContract(name: string, make: () => Promise<Ledg
       expect(await ledger.find(intent.uid)).toEqual(held);
     });
 
+    test('the record names the invocation that got the lease last', async () => {
+      const intent = intentFixture({ lambdaRequestId: 'first' });
+      const { uid } = intent;
+      const named = async () => (await ledger.find(uid))?.lambdaRequestId;
+      await ledger.open(intent);
+      expect(await named()).toBe('first');
+      await ledger.takeOver(uid, 2, later, 'of another attempt');
+      expect(await named()).toBe('first');
+      await ledger.takeOver(uid, 1, later, 'second');
+      await ledger.release(uid, 2);
+      expect(await named()).toBe('second');
+      await ledger.takeOver(uid, 2, later);
+      expect(await named()).toBeUndefined();
+      await ledger.takeOver(uid, 3, later, 'fourth');
+      await ledger.complete(uid, certificate);
+      expect(await named()).toBe('fourth');
+    });
+
     test('bytes, digits and names come back exactly', async () => {
       const everyByte = Uint8Array.from({ length: 256 }, (_, value) => value);
       for (const change of [

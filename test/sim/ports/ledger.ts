@@ -70,8 +70,13 @@ export function createSimulatedLedger(): SimulatedLedger {
       return record === undefined ? undefined : copy(record);
     },
     open,
-    takeOver: async (uid, attempt, leaseUntil) =>
-      change(uid, (record) => record.attempt === attempt, { attempt: attempt + 1, leaseUntil }),
+    async takeOver(uid, attempt, leaseUntil, lambdaRequestId) {
+      const result = change(uid, (record) => record.attempt === attempt, { attempt: attempt + 1, leaseUntil });
+      if (result.kind === 'found') return result;
+      const { lambdaRequestId: _, ...record } = found(uid);
+      records.set(uid, lambdaRequestId === undefined ? record : { ...record, lambdaRequestId });
+      return result;
+    },
     async release(uid, attempt) {
       if (records.has(uid)) change(uid, (record) => record.attempt === attempt, { leaseUntil: 0 });
     },

@@ -27,6 +27,7 @@ const rules: Readonly<Record<string, { own: readonly string[]; packages: readonl
       'commander',
       'yaml',
       '@aws-sdk/client-cloudformation',
+      '@aws-sdk/client-cloudwatch-logs',
       '@aws-sdk/client-dynamodb',
       '@aws-sdk/client-iam',
       '@aws-sdk/client-lambda',

@@ -65,6 +65,7 @@ export const rooms: readonly Room[] = [
   { path: 'cli', purpose: 'the command line of the operator' },
   { path: 'cli/commands', purpose: 'one file for each command' },
   { path: 'cli/preflight', purpose: 'what a deployment needs from the AWS account: one check a row' },
+  { path: 'cli/trace', purpose: 'what the cluster, the logs and the records tell about one request' },
   { path: 'cli/register', purpose: 'the attestation records, in a table or a folder' },
   { path: 'cli/cluster', purpose: 'the Kubernetes objects that commands read and write' },
   { path: 'cli/aws', purpose: 'the AWS calls of commands' },

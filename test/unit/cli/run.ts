@@ -21,7 +21,9 @@ export async function run(
   }: {
     files?: Readonly<Record<string, string | Uint8Array>>;
     environment?: Record<string, string>;
-    world?: Partial<Pick<Io, 'callFunction' | 'connectAccount' | 'connectEc2' | 'now' | 'openRegister' | 'userName'>>;
+    world?: Partial<
+      Pick<Io, 'callFunction' | 'connectAccount' | 'connectEc2' | 'now' | 'openRegister' | 'openTrace' | 'userName'>
+    >;
   } = {},
 ): Promise<Ran> {
   const printed = { out: '', err: '' };

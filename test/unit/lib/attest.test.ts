@@ -184,6 +184,15 @@ describe('what each role may', () => {
       on('WriteRegister', 'PutItem', 'id', 'node', 'once#address', 'machine', 'lock', 'audit'),
       on('ChangeRegister', 'UpdateItem', 'machine'),
       on('ClearRegister', 'DeleteItem', 'id', 'node', 'once#address', 'machine', 'lock'),
+      // countersign trace: records of requests, not those of the CAs, and nothing of it can be written.
+      { ...on('ReadLedger', 'GetItem', 'uid'), Resource: certificates },
+      { Sid: 'FindSerial', Effect: 'Allow', Action: 'dynamodb:Query', Resource: `${certificates}/index/serial` },
+      {
+        Sid: 'ReadLogs',
+        Effect: 'Allow',
+        Action: 'logs:FilterLogEvents',
+        Resource: ['<SignLog.Arn>', '<AttestLog.Arn>'],
+      },
       ...look,
       {
         Sid: 'FindRegister',
@@ -287,6 +296,8 @@ describe('the ways in', () => {
     expect(outputs(proof)).toEqual({
       SignFunction: '<Sign>',
       AttestFunction: '<Attest>',
+      SignLogGroup: '<SignLog>',
+      AttestLogGroup: '<AttestLog>',
       CaFunction: '<Ca>',
       AuthorizerFunction: '<Authorizer>',
       CertificatesTable: 'countersign-proof-state<Certificates>',

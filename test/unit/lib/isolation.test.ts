@@ -84,7 +84,7 @@ describe('what statements are about', () => {
   /** Of this stack, of its own state, or an API made of a Ref of this stack. */
   const own = (stack: string) =>
     new RegExp(
-      `^(${stack}-state<\\w+\\.Arn>|<\\w+\\.Arn>|arn:[^:]+:execute-api:[^:]+:[^:]+:<\\w+>/\\$default/(GET|POST)/v1/clusters/${ownerOf(stack)}/[a-z/-]+)$`,
+      `^(${stack}-state<\\w+\\.Arn>(?:/index/serial)?|<\\w+\\.Arn>|arn:[^:]+:execute-api:[^:]+:[^:]+:<\\w+>/\\$default/(GET|POST)/v1/clusters/${ownerOf(stack)}/[a-z/-]+)$`,
     );
   /** What is nobody's own: instances, which IAM knows all together only, and the roles that the file names. */
   const foreign: Readonly<Record<string, (statement: Statement, stack: string) => void>> = {

@@ -544,7 +544,7 @@ test('the outputs are what a relay and an operator need', () => {
     AttestationsTable: `countersign-${name}-state<Attestations>`,
     OperatorPolicyArn: '<OperatorPolicy>',
   });
-  const functions = { SignFunction: '<Sign>', CaFunction: '<Ca>' };
+  const functions = { SignFunction: '<Sign>', SignLogGroup: '<SignLog>', CaFunction: '<Ca>' };
   expect(outputs(api)).toEqual({
     ...functions,
     AuthorizerFunction: '<Authorizer>',

@@ -54,6 +54,9 @@ const reviewed: Reviewed = {
   'OperatorPolicy WriteRegister dynamodb:PutItem': people,
   'OperatorPolicy ChangeRegister dynamodb:UpdateItem': people,
   'OperatorPolicy ClearRegister dynamodb:DeleteItem': people,
+  'OperatorPolicy ReadLedger dynamodb:GetItem': people,
+  'OperatorPolicy FindSerial dynamodb:Query': people,
+  'OperatorPolicy ReadLogs logs:FilterLogEvents': people,
   ...Object.fromEntries(
     ['Sign', 'Ca'].flatMap((role) =>
       ['kms:Sign', 'dynamodb:*', 'lambda:InvokeFunction', 'ec2:DescribeInstances', 'sts:AssumeRole'].map((action) => [

@@ -121,9 +121,9 @@ describe('the file', () => {
     const file = newFile();
     openEmbeddedLedger(file).close();
     const later = new DatabaseSync(file);
-    later.exec('PRAGMA user_version = 4');
+    later.exec('PRAGMA user_version = 5');
     later.close();
-    expect(() => openEmbeddedLedger(file)).toThrow(/schema 4; this program knows 3/);
+    expect(() => openEmbeddedLedger(file)).toThrow(/schema 5; this program knows 4/);
   });
 
   test('itself refuses to change what was begun, to undo an end, and to delete', async () => {

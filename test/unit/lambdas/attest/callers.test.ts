@@ -61,6 +61,18 @@ describe('finding 2: attest, by its front door', () => {
     expect(log).toMatchObject([{ outcome: 'verdict', decision: 'approve' }]);
   });
 
+  test('logs which invocation judged, by both ways', async () => {
+    const { call, handler, log } = endpointOf(world, { caller: check });
+    const object = proved();
+    await call(attestCall('demo', object), { ...contextIn(), awsRequestId: 'invocation-1' });
+    await handler(httpEvent(object), { ...contextIn(), awsRequestId: 'invocation-2' });
+    expect(log.map(({ uid, lambdaRequestId }) => [uid, lambdaRequestId])).toEqual([
+      [object.metadata.uid, 'invocation-1'],
+      // A caller that is refused is not asked what it posts.
+      [undefined, 'invocation-2'],
+    ]);
+  });
+
   test('tells sign what keeps it from a verdict', async () => {
     const { call } = endpointOf(world, { caller: check });
     expect(await call(attestCall('other', proved()))).toMatchObject({ outcome: 'invalid' });

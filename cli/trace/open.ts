@@ -1,0 +1,111 @@
+/** Opens the records and logs about the requests of a cluster. */
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { environmentNames } from '../../adapters/lambda/environment.ts';
+import { dynamoDbAttestations } from '../../adapters/dynamodb/attestations.ts';
+import { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-admin.ts';
+import { dynamoDbLedger, findSerial } from '../../adapters/dynamodb/ledger.ts';
+import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
+import { attestationsFileIn, ledgerFileIn } from '../../adapters/embedded/data.ts';
+import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
+import { errorMessage } from '../../core/outcome/error-message.ts';
+import { awsFailure } from '../aws/aws-failure.ts';
+import { deployedOutputs } from '../aws/account.ts';
+import { CommandFailure, exitCodes } from '../runtime/exit.ts';
+import type { Io, OpenTrace, TracePlace } from '../runtime/io.ts';
+import { openFunctionLogs } from './function-logs.ts';
+
+export async function openTrace(place: TracePlace, io: Io): Promise<OpenTrace> {
+  return place.kind === 'embedded' ? openEmbedded(place.folder, io) : openDeployed(place, io);
+}
+
+/** The dev server writes its log to its standard output, so there is nothing to search. */
+function openEmbedded(folder: string, io: Io): OpenTrace {
+  const files = [ledgerFileIn(folder), attestationsFileIn(folder)] as const;
+  // Opening would create the file, and after a typing error in the folder every request would be unknown.
+  if (!io.fileExists(files[0]))
+    throw new CommandFailure(
+      exitCodes.notFound,
+      `there is no ${files[0]}`,
+      'the dev server keeps a cluster NAME in its --data folder under NAME: --data ./data/NAME',
+    );
+  try {
+    const { ledger, close: closeLedger } = openEmbeddedLedger(files[0]);
+    const attestations = io.fileExists(files[1]) ? openEmbeddedAttestations(files[1]) : undefined;
+    return {
+      findRecord: (uid) => ledger.find(uid),
+      findSerial: async () => undefined,
+      findVerdict: async (uid, now) => attestations?.store.findVerdict(uid, now),
+      async *listAudit() {
+        if (attestations !== undefined) yield* attestations.register.listAudit();
+      },
+      searchLog: async () => undefined,
+      close() {
+        closeLedger();
+        attestations?.close();
+      },
+    };
+  } catch (error) {
+    throw new CommandFailure(exitCodes.configuration, errorMessage(error));
+  }
+}
+
+type Deployed = Extract<TracePlace, { kind: 'deployed' }>;
+
+/** A scan of a large table takes seconds. */
+const requestHandler = { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
+
+function openDeployed({ cluster, region }: Deployed, io: Io): OpenTrace {
+  const where = region === undefined ? {} : { region };
+  const client = new DynamoDBClient({ maxAttempts: 3, requestHandler, ...where });
+  const logs = openFunctionLogs(where);
+  let asked: Promise<Readonly<Record<string, string>>> | undefined;
+  /** Names that CloudFormation generated. Asked for once, and only if the environment does not name both tables. */
+  const outputs = () => (asked ??= deployedOutputs(cluster, where));
+
+  async function tableOf(variable: 'certificatesTable' | 'attestationsTable', output: string) {
+    const tableName = io.environment[environmentNames[variable]] || (await outputs())[output];
+    if (tableName === undefined)
+      throw new CommandFailure(exitCodes.notFound, `the stack has no output ${output}: an earlier version deployed it`);
+    return { client, tableName, randomBytes: (count: number) => io.randomBytes(count) };
+  }
+  const certificates = () => tableOf('certificatesTable', 'CertificatesTable');
+  const attestations = () => tableOf('attestationsTable', 'AttestationsTable');
+
+  return {
+    findRecord: (uid) =>
+      read('dynamodb:GetItem on the certificates table', async () => dynamoDbLedger(await certificates()).find(uid)),
+    findSerial: (serial) =>
+      read('dynamodb:Query on the index serial of the certificates table', async () =>
+        findSerial(await certificates(), serial),
+      ),
+    findVerdict: (uid, now) =>
+      read('dynamodb:GetItem on the attestations table', async () =>
+        dynamoDbAttestations(await attestations()).findVerdict(uid, now),
+      ),
+    async *listAudit() {
+      const items = await read('dynamodb:Scan on the attestations table', async () =>
+        Array.fromAsync(dynamoDbAttestationAdmin(await attestations()).listAudit()),
+      );
+      yield* items;
+    },
+    async searchLog(search) {
+      const group = (await outputs())[search.of === 'sign' ? 'SignLogGroup' : 'AttestLogGroup'];
+      return group === undefined ? undefined : logs.search(group, search);
+    },
+    close() {
+      client.destroy();
+      logs.close();
+    },
+  };
+}
+
+async function read<T>(permission: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    // An unreadable record or a bug: trying again does not help.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new CommandFailure(exitCodes.configuration, error.message);
+    throw awsFailure('DynamoDB', error, permission);
+  }
+}
