@@ -14,8 +14,9 @@ export async function buildGoTools(
   entry: string,
   { env, progress }: Machine,
 ): Promise<string | undefined> {
-  const folder = tools[0]?.recipe.folder;
-  if (folder === undefined) return undefined;
+  const [first] = tools;
+  if (first === undefined) return undefined;
+  const { folder, tags } = first.recipe;
   const temporary = temporaryName(join(entry, 'build'));
   mkdirSync(temporary);
   const names = tools.map(({ name }) => name).join(', ');
@@ -24,7 +25,16 @@ export async function buildGoTools(
   const failure = await run(
     { title: `go build of ${names}`, seconds, progress },
     'go',
-    ['build', COMPILER_FLAGS, '-ldflags', linkerFlags(), '-o', `${temporary}/`, ...packages],
+    [
+      'build',
+      COMPILER_FLAGS,
+      ...(tags === undefined ? [] : ['-tags', tags]),
+      '-ldflags',
+      linkerFlags(),
+      '-o',
+      `${temporary}/`,
+      ...packages,
+    ],
     {
       cwd: join(import.meta.dirname, folder),
       // The user's settings for other projects must not change or break this build. Without cgo no C compiler is needed.

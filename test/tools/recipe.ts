@@ -6,6 +6,8 @@ export interface GoRecipe {
   readonly folder: string;
   readonly package: string;
   readonly seconds: number;
+  /** Build tags, the same for all programs of a folder. */
+  readonly tags?: string;
   /** Prints the version. Present for a program that is also taken from KUBEBUILDER_ASSETS or PATH. */
   readonly versionArgs?: readonly string[];
 }

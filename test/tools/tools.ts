@@ -13,6 +13,8 @@ const RECIPES = {
   kubelet: go('kubernetes', 'k8s.io/kubernetes/cmd/kubelet', 35, ['--version']),
   zlint: go('zlint', 'github.com/zmap/zlint/v3/cmd/zlint', 20),
   helm: go('helm', 'helm.sh/helm/v4/cmd/helm', 90, ['version', '--template', '{{.Version}}']),
+  // Without Prometheus' service discoveries, whose libraries would take most of the build.
+  promtool: { ...go('promtool', 'github.com/prometheus/prometheus/cmd/promtool', 120), tags: 'remove_all_sd' },
   // The path of this tool is the Python interpreter that can import it: scripts in a venv contain absolute paths.
   pkilint: { kind: 'python', folder: 'pkilint', seconds: 15 },
   localstack: { kind: 'python', folder: 'localstack', seconds: 60, python: '3.13' },

@@ -49,6 +49,14 @@
 {{- else if or $proxy.tlsSecret $proxy.tokenSecret $proxy.clientCa $proxy.clientSubject $proxy.from $proxy.fromCidrs -}}
 {{- fail "webhookProxy: is not enabled, so its other values have no effect; set enabled: true or remove them" -}}
 {{- end -}}
+{{- if .Values.metrics.podMonitor.enabled -}}
+{{- if .Values.hostNetwork -}}
+{{- fail "metrics.podMonitor: with hostNetwork metrics are on the node's loopback address, where Prometheus cannot scrape them" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.metrics.from) -}}
+{{- fail "metrics.podMonitor: name the pods of Prometheus in metrics.from; the NetworkPolicy admits only them" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.hostNetwork .Values.metrics.from -}}
 {{- fail "metrics.from: with hostNetwork no NetworkPolicy applies, and metrics are on the node's loopback address" -}}
 {{- end -}}

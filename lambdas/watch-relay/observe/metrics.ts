@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueCounts } from '../schedule/queue.ts';
 import type { RestartReason } from '../cluster/reflector.ts';
+import { causes } from '../request/result.ts';
 import type { Decision, End, RetryCause } from '../request/result.ts';
 import { endpointSteps, priorityClasses } from '../schedule/fair-queue.ts';
 import type { EndpointStep, PriorityClass } from '../schedule/fair-queue.ts';
@@ -50,6 +51,8 @@ export function createRelayMetrics() {
   ]);
   const retries = counter('retries_total', 'Tries that will be repeated, by cause.', ['cause']);
   const alarms = counter('alarms_total', 'Tries that will be repeated until an operator acts, by cause.', ['cause']);
+  // From 0 on: Prometheus sees no increase in a counter whose first value is 1.
+  for (const [cause, { alarm }] of Object.entries(causes)) if (alarm !== 'never') alarms.inc({ cause }, 0);
   const apiErrors = counter('api_errors_total', 'Failed calls to the API server.', ['verb', 'code']);
   const lists = counter('lists_total', 'Complete lists: one at the start, more only after lost watches.', ['signer']);
   const restarts = counter('watch_restarts_total', 'Watches and lists that ended early.', ['signer', 'reason']);

@@ -67,6 +67,38 @@ describe.skipIf(skip)('the chart', () => {
     });
   });
 
+  test('makes objects of Prometheus Operator only if asked for, since the cluster may lack their CRDs', async () => {
+    const monitoring = (text: string) => objects(text).filter(({ apiVersion }) => apiVersion.startsWith('monitoring.'));
+    expect(monitoring(await template(plain))).toEqual([]);
+    const labels = { release: 'prometheus' };
+    const metrics = {
+      from: [{ namespace: 'monitoring' }],
+      podMonitor: { enabled: true, labels, interval: '15s' },
+      prometheusRule: { enabled: true, labels },
+    };
+    const text = await template(plain, { values: { metrics } });
+    const [monitor, rule, ...others] = monitoring(text);
+    expect(others).toEqual([]);
+    const pod = podTemplate(objects(text));
+    const metadata = { name: release, namespace, labels: expect.objectContaining(labels) as unknown };
+    expect(monitor).toMatchObject({
+      kind: 'PodMonitor',
+      metadata,
+      spec: { podMetricsEndpoints: [{ port: 'metrics', path: '/metrics', interval: '15s' }] },
+    });
+    // The pods of this release, by labels that they have, and the name of a port that they have.
+    const { selector } = monitor!.spec as { selector: { matchLabels: Record<string, string> } };
+    expect(Object.keys(selector.matchLabels)).toEqual(['app.kubernetes.io/name', 'app.kubernetes.io/instance']);
+    expect(pod.metadata.labels).toMatchObject(selector.matchLabels);
+    expect(pod.spec.containers[0]!['ports']).toContainEqual({ name: 'metrics', containerPort: 8080 });
+    // The rules of the file, each for the pods of this release.
+    expect(rule).toMatchObject({ kind: 'PrometheusRule', metadata });
+    const file = readFileSync(join(chart, 'alerts.yaml'), 'utf8');
+    const scope = `namespace="${namespace}", pod=~"${release}-.*"`;
+    expect(rule!.spec).toEqual(parse(file.replaceAll('namespace=~".*"', scope)));
+    expect(JSON.stringify(rule!.spec)).toContain('{{ $labels.cause }}');
+  });
+
   test('has every flag of the relay, or there is a reason not to', async () => {
     const without: Readonly<Record<string, string>> = {
       url: 'the environment says it',
@@ -401,6 +433,18 @@ describe.skipIf(skip)('what the chart refuses', () => {
       'metrics.from: with hostNetwork',
     ],
     [
+      'a PodMonitor that cannot reach the node’s loopback',
+      'instance-role.yaml',
+      { metrics: { podMonitor: { enabled: true } } },
+      'metrics.podMonitor: with hostNetwork',
+    ],
+    [
+      'a PodMonitor behind a NetworkPolicy that admits no scraper',
+      'plain-manifests.yaml',
+      { metrics: { podMonitor: { enabled: true } } },
+      'metrics.podMonitor: name the pods of Prometheus',
+    ],
+    [
       'a proxy without certificate',
       'webhook-proxy.yaml',
       { webhookProxy: { tlsSecret: '' } },
@@ -444,6 +488,8 @@ const openMaps = [
   '/podAnnotations',
   '/nodeSelector',
   '/metrics/from/podLabels',
+  '/metrics/podMonitor/labels',
+  '/metrics/prometheusRule/labels',
   '/webhookProxy/from/podLabels',
 ];
 
