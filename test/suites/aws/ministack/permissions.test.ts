@@ -47,7 +47,7 @@ const reviewed: Reviewed = {
   'CaPolicy WriteOwnLog logs:PutLogEvents': log,
   'SignRole - sts:AssumeRole lambda.amazonaws.com': service,
   'CaRole - sts:AssumeRole lambda.amazonaws.com': service,
-  'CaStatusAllowEventRuledemoCa lambda:InvokeFunction events.amazonaws.com': schedule,
+  'CaStatusAllowEventRulecountersigndemoCa lambda:InvokeFunction events.amazonaws.com': schedule,
   'OperatorPolicy FindRegister cloudformation:DescribeStacks': people,
   'OperatorPolicy ReadRegister dynamodb:GetItem': people,
   'OperatorPolicy ListRegister dynamodb:Scan': people,
@@ -151,6 +151,6 @@ function routesOf(api: string): Reviewed {
   const paths = ['POSTv1clustersdemosign', 'GETv1clustersdemohealthz'];
   for (const bundle of ['', 'ca']) paths.push(`GETv1clustersdemotrustbundle${bundle}`);
   const names = paths.map((path) => `${api}${path}${api}SignPermission`);
-  if (api === 'JwtApi') names.push('JwtApidemoJwtApiJwtAuthorizerPermission');
+  if (api === 'JwtApi') names.push('JwtApicountersigndemoJwtApiJwtAuthorizerPermission');
   return Object.fromEntries(names.map((name) => [`${name} lambda:InvokeFunction apigateway.amazonaws.com`, invoker]));
 }
