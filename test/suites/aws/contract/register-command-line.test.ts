@@ -180,7 +180,7 @@ describeOnEmulators(byTier({ default: ['MiniStack'], deep: bothEmulators }), (na
   test('no stack, another stack, no table, no login, nobody there', async () => {
     const list = (...argv: readonly string[]) => ['tofu', 'list', ...argv];
     const none = await countersign(list('--cluster', 'none'));
-    expect([none.code, none.err]).toEqual([4, expect.stringMatching(/no stack none .*\n.*--table/)]);
+    expect([none.code, none.err]).toEqual([4, expect.stringMatching(/no stack countersign-none .*\n.*--table/)]);
     const table = await countersign(list('--cluster', cluster, '--table', 'missing'));
     expect([table.code, table.err]).toEqual([4, expect.stringMatching(/no such table/)]);
     const named = await countersign(list('--cluster', 'none'), { COUNTERSIGN_ATTESTATIONS_TABLE: tableName });
