@@ -35,24 +35,3 @@ ${access.replace(/jwks: .*/, '')}`;
   const parsed = parseConfiguration(cluster, 'page', { toDeploy: true });
   expect(parsed.ok ? [] : parsed.problem).toEqual([]);
 });
-
-test('the months in the cost table follow from its prices', () => {
-  const text = read('cost.md');
-  const rows = [...text.matchAll(/^\| ([\d ]+) \| (\d+) (d|h) \| ([\d ]+) \| (\d+) \| ([\d ]+) \| ([\d –]+) \|$/gm)];
-  expect(rows).toHaveLength(5);
-  const [, fixed] = /^\| Countersign, one CA \| about (\d+) \|/m.exec(text) ?? [];
-  expect(text).toContain(`**about ${fixed}**`);
-  const number = (cell: string): number => Number(cell.replaceAll(' ', ''));
-  for (const [, nodes, life, unit, certificates, ours, general, short] of rows) {
-    const days = unit === 'h' ? number(life!) / 24 : number(life!);
-    const count = (number(nodes!) * 2 * 30) / (days * 0.8);
-    expect(number(certificates!)).toBe(Math.round(count));
-    expect(number(ours!)).toBe(Math.round(Number(fixed) + count * 0.00003));
-    const tiers = Math.min(count, 1_000) * 0.75 + Math.max(0, Math.min(count, 10_000) - 1_000) * 0.35;
-    expect(number(general!)).toBe(Math.round(400 + tiers + Math.max(0, count - 10_000) * 0.001));
-    // ACM PCA's short-lived mode issues for at most seven days.
-    expect(short!.trim()).toBe(
-      days > 7 ? '–' : String(Math.round(50 + count * 0.058)).replace(/(\d)(\d{3})$/, '$1 $2'),
-    );
-  }
-});
