@@ -1,12 +1,9 @@
 /** The program that `npm run cdk` runs: it reads countersign.yaml and writes templates. It calls no service and needs no credentials. */
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { parseConfiguration } from '../core/configuration/parse.ts';
 import type { Problem } from '../core/configuration/problem-list.ts';
-import { createApplication, entries } from './application.ts';
+import { createApplication } from './application.ts';
 import { errorMessage } from '../core/outcome/error-message.ts';
-
-const root = resolve(import.meta.dirname, '..');
 
 /** In the format of compilers. */
 function problemText({ file, line, column, path, message }: Problem): string {
@@ -30,10 +27,7 @@ if (!parsed.ok) fail(parsed.problem.map(problemText).join(''));
 process.stderr.write(parsed.value.warnings.map((warning) => `warning: ${problemText(warning)}`).join(''));
 
 try {
-  createApplication({
-    configuration: parsed.value.configuration,
-    sources: { root, entries, sourceMaps: false },
-  }).synth();
+  createApplication({ configuration: parsed.value.configuration }).synth();
 } catch (error) {
   // The message says what is wrong; a stack trace of CDK does not help the operator.
   fail(`${errorMessage(error)}\n`);

@@ -1,37 +1,27 @@
 /** All stacks of one countersign.yaml: two per cluster, which share nothing with other clusters. */
-import { App, Validations } from 'aws-cdk-lib';
-import recommendedFlags from 'aws-cdk-lib/recommended-feature-flags.json' with { type: 'json' };
+import { App, CfnOutput, Stack, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import type { Configuration } from '../core/configuration/model/cluster.ts';
+import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import type { Sources } from './functions.ts';
-import { createServiceStack } from './service-stack.ts';
-import { createStateStack } from './state-stack.ts';
+import { featureFlags } from './props/feature-flags.ts';
+import { SigningCluster } from './signing-cluster.ts';
+import { SigningState } from './signing-state.ts';
 
 export interface ApplicationOptions {
   readonly configuration: Configuration;
-  readonly sources: Sources;
+  /** Default: the functions of this checkout. */
+  readonly sources?: Sources;
   /** Folder of the cloud assembly; default: the one of the CDK command line, or a temporary one. */
   readonly outdir?: string;
 }
 
-export const entries: Sources['entries'] = {
-  sign: 'lambdas/sign/index.ts',
-  attest: 'lambdas/attest/index.ts',
-  ca: 'lambdas/ca/index.ts',
-  authorizer: 'lambdas/authorizer/index.ts',
-};
-
-/** CDK feature flags. They are not in cdk.json, so that the templates do not depend on the program that runs this. */
-const featureFlags = {
-  ...recommendedFlags,
-  // CloudFormation refuses to remove an imported export, so the state stack cannot lose what the service stack uses.
-  '@aws-cdk/core:defaultCrossStackReferences': 'strong',
-  // Statements are not merged, so that the deployed policies are the reviewed ones.
-  '@aws-cdk/aws-iam:minimizePolicies': false,
-};
+/** A construct of this ID adds nothing to logical IDs: https://docs.aws.amazon.com/cdk/v2/guide/identifiers.html */
+const inStack = 'Default';
 
 export function createApplication({ configuration, sources, outdir }: ApplicationOptions): App {
   const app = new App({
+    // They are not in cdk.json, so that the templates do not depend on the program that runs this.
     context: featureFlags,
     // No metadata resource: the templates are the reviewed ones, and nothing is reported to CDK.
     analyticsReporting: false,
@@ -39,16 +29,83 @@ export function createApplication({ configuration, sources, outdir }: Applicatio
   });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   for (const cluster of configuration.clusters.values()) {
-    const deployment = configuration.deployments.get(cluster.name);
-    if (deployment === undefined) throw new Error(`nothing says how cluster ${cluster.name} is deployed`);
+    const { name } = cluster;
+    const deployment = configuration.deployments.get(name);
+    if (deployment === undefined) throw new Error(`nothing says how cluster ${name} is deployed`);
     const { account, region } = deployment;
     const env = {
       ...(account === undefined ? {} : { account }),
       ...(region === undefined ? {} : { region }),
     };
-    const props = { env, tags: { 'countersign:cluster': cluster.name } };
-    const state = createStateStack(app, cluster, deployment, props);
-    createServiceStack(app, { cluster, deployment, state, sources }, props).addStackDependency(state.stack);
+    const props = { env, tags: { 'countersign:cluster': name } };
+    const names = stackNames(name);
+    const stateStack = new Stack(app, names.state, {
+      ...props,
+      description: `Countersign, cluster ${name}: CA keys and tables`,
+      terminationProtection: true,
+    });
+    const state = new SigningState(stateStack, inStack, { cluster: { cluster, deployment } });
+    addStateOutputs(stateStack, state);
+    const stack = new Stack(app, names.service, {
+      ...props,
+      description: `Countersign, cluster ${name}: signs certificates`,
+    });
+    const signer = new SigningCluster(stack, inStack, { state, ...(sources === undefined ? {} : { sources }) });
+    addOutputs(stack, signer);
+    stack.addStackDependency(stateStack);
   }
   return app;
+}
+
+function addStateOutputs(stack: Stack, { attestRole }: SigningState): void {
+  output(
+    stack,
+    'AttestRoleArn',
+    attestRole?.roleArn,
+    'What the roles under accounts.<account>.assumeRole have to trust',
+  );
+}
+
+/** What operators and relays need, and where the command line finds the tables. */
+function addOutputs(stack: Stack, signer: SigningCluster): void {
+  const { callerRole, signUrl, attestUrl, jwtSignUrl, state, functions, logGroups, operatorPolicy } = signer;
+  const nameOf = (service: 'sign' | 'ca' | 'attest' | 'authorizer') => functions.get(service)?.functionName;
+  output(stack, 'CallerRoleArn', callerRole?.roleArn, "The relay's COUNTERSIGN_CALLER_ROLE");
+  output(stack, 'SignUrl', signUrl, "The relay's COUNTERSIGN_URL");
+  output(stack, 'AttestUrl', attestUrl, "The relay's COUNTERSIGN_ATTEST_URL");
+  output(
+    stack,
+    'JwtSignUrl',
+    jwtSignUrl,
+    'COUNTERSIGN_URL of a relay with --token-file; with /sign at its end, of gcp-controller-manager',
+  );
+  output(stack, 'CertificatesTable', state.certificates.tableName, 'The ledger, and the CA certificates');
+  output(stack, 'SignFunction', nameOf('sign'), 'Signs');
+  output(
+    stack,
+    'SignLogGroup',
+    logGroups.get('sign')?.logGroupName,
+    'The log of the sign function; countersign trace reads it',
+  );
+  output(stack, 'CaFunction', nameOf('ca'), 'Makes CA certificates; countersign ca init calls it');
+  output(stack, 'AttestationsTable', state.attestations.tableName, 'Locks, and which machine a node name belongs to');
+  const { managedPolicyArn } = operatorPolicy;
+  output(
+    stack,
+    'OperatorPolicyArn',
+    managedPolicyArn,
+    'For operators who run countersign lock, tofu, machines and trace',
+  );
+  output(stack, 'AttestFunction', nameOf('attest'), 'Proves machines');
+  output(
+    stack,
+    'AttestLogGroup',
+    logGroups.get('attest')?.logGroupName,
+    'The log of the attest function; countersign trace reads it',
+  );
+  output(stack, 'AuthorizerFunction', nameOf('authorizer'), 'Checks tokens');
+}
+
+function output(stack: Stack, id: string, value: string | undefined, description: string): void {
+  if (value !== undefined) new CfnOutput(stack, id, { value, description });
 }

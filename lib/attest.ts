@@ -2,34 +2,34 @@
  * The attest function, and the rights of operators on the attestations table. Attest has no right to any key: it writes its
  * verdict into the table, and the sign function reads it from there.
  */
-import { Token, Validations } from 'aws-cdk-lib';
-import type { Stack } from 'aws-cdk-lib';
+import { Stack, Token, Validations } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { ManagedPolicy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Policy } from 'aws-cdk-lib/aws-iam';
 import type { LogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
 import { readRegionCertificates } from '../adapters/aws/region-certificates.ts';
 import type { AwsAttestation } from '../core/configuration/model/attestation.ts';
 import { bundleAttestation, bundleCallers } from '../core/configuration/bundled-configuration.ts';
 import type { CallersAllowed } from '../core/configuration/bundled-configuration.ts';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
-import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import { environmentNames } from '../adapters/lambda/environment.ts';
 import { certificatesTable } from '../adapters/dynamodb/table.ts';
 import { createFunction } from './functions.ts';
 import type { ServiceFunction, Site } from './functions.ts';
-import type { AttestationState } from './state-stack.ts';
+import type { SigningState } from './signing-state.ts';
 import { allowItems } from './table-rights.ts';
 
 export function createAttest(
-  stack: Stack,
+  scope: Construct,
   site: Site,
-  { table, attestRole }: AttestationState,
+  { attestations: table, attestRole }: SigningState,
   callers: CallersAllowed,
-): ServiceFunction {
+): ServiceFunction | undefined {
+  if (attestRole === undefined) return undefined;
   const { cluster } = site;
   const aws = cluster.attestation?.aws;
-  const attest = createFunction(stack, 'attest', site, {
+  const attest = createFunction(scope, 'attest', site, {
     description: `Proves the machines of cluster ${cluster.name}`,
     role: attestRole,
     statements: [
@@ -116,49 +116,59 @@ export interface OperatorSite {
   readonly logs: readonly LogGroup[];
 }
 
-/** The rights for `countersign lock`, `tofu`, `machines` and `trace`. Operators attach this policy to their role. */
-export function createOperatorPolicy(
-  stack: Stack,
-  { name, attestation }: ClusterConfiguration,
+/** The rights for `countersign lock`, `tofu`, `machines` and `trace`. */
+export function operatorStatements(
+  scope: Construct,
+  { attestation }: ClusterConfiguration,
   { attestations: table, certificates, logs }: OperatorSite,
+): readonly PolicyStatement[] {
+  const stack = Stack.of(scope);
+  const resourceName = `${stack.stackName}/*`;
+  const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName });
+  return [
+    allowItems('ReadRegister', table, 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
+    // IAM cannot restrict a scan by leading keys. Operators may read the whole table.
+    new PolicyStatement({ sid: 'ListRegister', actions: ['dynamodb:Scan'], resources: [table.tableArn] }),
+    // Operators cannot write verdicts, so they cannot forge attest's decision. They can add audit items and delete none.
+    allowItems('WriteRegister', table, 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
+    allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
+    allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
+    // countersign trace follows one request. It reads records of requests, not the CAs, and writes nothing.
+    allowItems('ReadLedger', certificates, 'GetItem', ['uid']),
+    new PolicyStatement({
+      sid: 'FindSerial',
+      actions: ['dynamodb:Query'],
+      resources: [`${certificates.tableArn}/index/${certificatesTable.indexes.serial.name}`],
+    }),
+    new PolicyStatement({
+      sid: 'ReadLogs',
+      actions: ['logs:FilterLogEvents'],
+      resources: logs.map(({ logGroupArn }) => logGroupArn),
+    }),
+    // countersign tofu adopt reads the running instances.
+    ...describeStatements(attestation?.aws),
+    // The tables and logs have generated names, which the commands read from the outputs of the cluster's stack.
+    new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
+  ];
+}
+
+/** Operators attach this policy to their role. */
+export function createOperatorPolicy(
+  scope: Construct,
+  { name, attestation }: ClusterConfiguration,
+  statements: readonly PolicyStatement[],
 ): ManagedPolicy {
-  const { service } = stackNames(name);
-  const ownStack = stack.formatArn({ service: 'cloudformation', resource: 'stack', resourceName: `${service}/*` });
-  const policy = new ManagedPolicy(stack, 'OperatorPolicy', {
+  const policy = new ManagedPolicy(scope, 'OperatorPolicy', {
     description: `Operates locks and attestation of cluster ${name}`,
-    statements: [
-      allowItems('ReadRegister', table, 'GetItem', ['id', 'node', 'once', 'verdict', 'machine', 'lock']),
-      // IAM cannot restrict a scan by leading keys. Operators may read the whole table.
-      new PolicyStatement({ sid: 'ListRegister', actions: ['dynamodb:Scan'], resources: [table.tableArn] }),
-      // Operators cannot write verdicts, so they cannot forge attest's decision. They can add audit items and delete none.
-      allowItems('WriteRegister', table, 'PutItem', ['id', 'node', 'once#address', 'machine', 'lock', 'audit']),
-      allowItems('ChangeRegister', table, 'UpdateItem', ['machine']),
-      allowItems('ClearRegister', table, 'DeleteItem', ['id', 'node', 'once#address', 'machine', 'lock']),
-      // countersign trace follows one request. It reads records of requests, not the CAs, and writes nothing.
-      allowItems('ReadLedger', certificates, 'GetItem', ['uid']),
-      new PolicyStatement({
-        sid: 'FindSerial',
-        actions: ['dynamodb:Query'],
-        resources: [`${certificates.tableArn}/index/${certificatesTable.indexes.serial.name}`],
-      }),
-      new PolicyStatement({
-        sid: 'ReadLogs',
-        actions: ['logs:FilterLogEvents'],
-        resources: logs.map(({ logGroupArn }) => logGroupArn),
-      }),
-      // countersign tofu adopt reads the running instances.
-      ...describeStatements(attestation?.aws),
-      // The tables and logs have generated names, which the commands read from the outputs of the cluster's stack.
-      new PolicyStatement({ sid: 'FindRegister', actions: ['cloudformation:DescribeStacks'], resources: [ownStack] }),
-    ],
+    statements: [...statements],
   });
   acknowledgeDescribe(policy, attestation?.aws);
   // cdk-nag writes values that are known only at deployment as `<AWS::Name>`.
   const nagText = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
-  const { partition, region, account } = stack;
+  const { partition, region, account, stackName } = Stack.of(scope);
   const place = `${nagText(region, 'Region')}:${nagText(account, 'AccountId')}`;
   Validations.of(policy).acknowledge({
-    id: `AwsSolutions-IAM5[Resource::arn:${nagText(partition, 'Partition')}:cloudformation:${place}:stack/${service}/*]`,
+    id: `AwsSolutions-IAM5[Resource::arn:${nagText(partition, 'Partition')}:cloudformation:${place}:stack/${stackName}/*]`,
     reason: 'CloudFormation ends the ARN of a stack in an identifier of its own making; its name stands before it',
   });
   return policy;

@@ -2,8 +2,7 @@
  * How callers reach the sign and attest functions, and how they authenticate. Each front door has its own endpoint and its
  * own authorizer, and leads to this cluster only.
  */
-import { Aws, CfnOutput, Duration, Fn, RemovalPolicy } from 'aws-cdk-lib';
-import type { Stack } from 'aws-cdk-lib';
+import { Aws, CfnOutput, Duration, Fn, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   DomainName,
@@ -26,6 +25,7 @@ import { FunctionUrl, FunctionUrlAuthType } from 'aws-cdk-lib/aws-lambda';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import { callerRoleName } from '../core/configuration/resolve/deployment.ts';
 import type { DeploymentConfiguration, Domain } from '../core/configuration/model/deployment.ts';
@@ -68,14 +68,14 @@ export interface LoggedApi {
 }
 
 /** For callers that sign with AWS credentials (SigV4). */
-export function createIamApi(stack: Stack, options: HttpApiOptions): LoggedApi {
-  return createHttpApi(stack, 'IamApi', new HttpIamAuthorizer(), options, {
+export function createIamApi(scope: Construct, options: HttpApiOptions): LoggedApi {
+  return createHttpApi(scope, 'IamApi', new HttpIamAuthorizer(), options, {
     caller: '$context.identity.userArn',
   });
 }
 
 /** For callers with a service account token. */
-export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: HttpApiOptions): LoggedApi {
+export function createJwtApi(scope: Construct, authorizer: LambdaFunction, options: HttpApiOptions): LoggedApi {
   const tokenAuthorizer = new HttpLambdaAuthorizer('JwtAuthorizer', authorizer, {
     authorizerName: `countersign-${options.cluster.name}`,
     responseTypes: [HttpLambdaResponseType.SIMPLE],
@@ -84,20 +84,20 @@ export function createJwtApi(stack: Stack, authorizer: LambdaFunction, options: 
     // No cache, so that an expired token or a withdrawn key is refused at once.
     resultsCacheTtl: Duration.seconds(0),
   });
-  return createHttpApi(stack, 'JwtApi', tokenAuthorizer, options, {
+  return createHttpApi(scope, 'JwtApi', tokenAuthorizer, options, {
     subject: '$context.authorizer.subject',
     authorizerError: '$context.authorizer.error',
   });
 }
 
 function createHttpApi(
-  stack: Stack,
+  scope: Construct,
   id: string,
   authorizer: IHttpRouteAuthorizer,
   { cluster, sign, attest, throttle, logRetention, domain }: HttpApiOptions,
   logged: Readonly<Record<string, string>>,
 ): LoggedApi {
-  const api = new HttpApi(stack, id, {
+  const api = new HttpApi(scope, id, {
     apiName: `countersign-${cluster.name}-${id === 'IamApi' ? 'iam' : 'jwt'}`,
     description: `Signs certificates of cluster ${cluster.name}`,
     createDefaultStage: false,
@@ -111,18 +111,18 @@ function createHttpApi(
     if (integration === undefined) throw new Error(`no function serves ${path}`);
     api.addRoutes({ methods: [method], path, integration, authorizer });
   }
-  const accessLog = new LogGroup(stack, `${id}AccessLog`, {
+  const accessLog = new LogGroup(scope, `${id}AccessLog`, {
     // With this prefix API Gateway needs no further entry in the account's log policy. The suffix is the stack's ID: this log
     // group is kept, so a stack that is deployed again needs another name.
     logGroupName: `/aws/vendedlogs/countersign/${cluster.name}/${id}-${Fn.select(2, Fn.split('/', Aws.STACK_ID))}`,
     retention: logRetention,
     removalPolicy: RemovalPolicy.RETAIN,
   });
-  new HttpStage(stack, `${id}Stage`, {
+  new HttpStage(scope, `${id}Stage`, {
     httpApi: api,
     // The $default stage adds nothing to the path.
     stageName: '$default',
-    ...(domain === undefined ? {} : { domainMapping: { domainName: createDomain(stack, id, domain) } }),
+    ...(domain === undefined ? {} : { domainMapping: { domainName: createDomain(scope, id, domain) } }),
     autoDeploy: true,
     throttle: { rateLimit: throttle.rate, burstLimit: throttle.burst },
     accessLogSettings: {
@@ -151,13 +151,13 @@ function createHttpApi(
  * Without a path in its mapping, so that the function sees the same path as by AWS's own name. A VPC endpoint for API Gateway
  * with private DNS does not answer for this name, as it does for those under execute-api. The DNS record is the operator's.
  */
-function createDomain(stack: Stack, id: string, { name, certificate }: Domain): DomainName {
-  const domain = new DomainName(stack, `${id}Domain`, {
+function createDomain(scope: Construct, id: string, { name, certificate }: Domain): DomainName {
+  const domain = new DomainName(scope, `${id}Domain`, {
     domainName: name,
-    certificate: Certificate.fromCertificateArn(stack, `${id}Certificate`, certificate),
+    certificate: Certificate.fromCertificateArn(scope, `${id}Certificate`, certificate),
     securityPolicy: SecurityPolicy.TLS_1_2,
   });
-  void new CfnOutput(stack, `${id}DomainTarget`, {
+  void new CfnOutput(scope, `${id}DomainTarget`, {
     value: domain.regionalDomainName,
     description: `DNS: ${name} is an alias (CNAME) of this name`,
   });
@@ -168,8 +168,8 @@ function createDomain(stack: Stack, id: string, { name, certificate }: Domain): 
  * The role that relays assume, also from other accounts. It may call this endpoint and nothing else, so these are all
  * rights of a stolen relay credential.
  */
-export function createCallerRole(stack: Stack, cluster: ClusterConfiguration, principals: readonly string[]): Role {
-  return new Role(stack, 'CallerRole', {
+export function createCallerRole(scope: Construct, cluster: ClusterConfiguration, principals: readonly string[]): Role {
+  return new Role(scope, 'CallerRole', {
     roleName: callerRoleName(cluster.name),
     description: `Calls the sign endpoint of cluster ${cluster.name}`,
     // With sts:TagSession: EKS Pod Identity passes session tags, and AssumeRole fails without the right.
@@ -178,15 +178,19 @@ export function createCallerRole(stack: Stack, cluster: ClusterConfiguration, pr
 }
 
 /** One ARN per route of the API's stage. */
-export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: ClusterConfiguration): void {
-  new Policy(stack, 'CallerPolicy', {
+export function allowApi(scope: Construct, role: Role, api: HttpApi, cluster: ClusterConfiguration): void {
+  new Policy(scope, 'CallerPolicy', {
     roles: [role],
     statements: [
       new PolicyStatement({
         sid: 'CallOwnEndpoint',
         actions: ['execute-api:Invoke'],
         resources: routesOf(cluster).map(({ method, path }) =>
-          stack.formatArn({ service: 'execute-api', resource: api.apiId, resourceName: `$default/${method}${path}` }),
+          Stack.of(scope).formatArn({
+            service: 'execute-api',
+            resource: api.apiId,
+            resourceName: `$default/${method}${path}`,
+          }),
         ),
       }),
     ],
@@ -194,9 +198,9 @@ export function allowApi(stack: Stack, role: Role, api: HttpApi, cluster: Cluste
 }
 
 /** `grantInvokeUrl` is not used: the value of its condition is not a string, and some implementations refuse it. */
-export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFunction[]): void {
+export function allowUrls(scope: Construct, role: Role, functions: readonly LambdaFunction[]): void {
   const resources = functions.map(({ functionArn }) => functionArn);
-  new Policy(stack, 'CallerPolicy', {
+  new Policy(scope, 'CallerPolicy', {
     roles: [role],
     statements: [
       new PolicyStatement({
@@ -217,6 +221,6 @@ export function allowUrls(stack: Stack, role: Role, functions: readonly LambdaFu
 }
 
 /** Each function has its own URL: one for sign, and with attestation one for attest. */
-export function createFunctionUrl(stack: Stack, id: string, of: LambdaFunction): FunctionUrl {
-  return new FunctionUrl(stack, id, { function: of, authType: FunctionUrlAuthType.AWS_IAM });
+export function createFunctionUrl(scope: Construct, id: string, of: LambdaFunction): FunctionUrl {
+  return new FunctionUrl(scope, id, { function: of, authType: FunctionUrlAuthType.AWS_IAM });
 }

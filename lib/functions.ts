@@ -4,13 +4,13 @@
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { AssetHashType, Duration, RemovalPolicy } from 'aws-cdk-lib';
-import type { Stack } from 'aws-cdk-lib';
 import { Policy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Role } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
 import type { ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
 import { functionName } from '../core/configuration/resolve/deployment.ts';
@@ -28,6 +28,16 @@ export interface Sources {
   /** Only for tests: functions that follow AWS_ENDPOINT_URL…, which others refuse (adapters/lambda/redirects.ts). */
   readonly emulatedAws?: true;
 }
+
+export const entries: Sources['entries'] = {
+  sign: 'lambdas/sign/index.ts',
+  attest: 'lambdas/attest/index.ts',
+  ca: 'lambdas/ca/index.ts',
+  authorizer: 'lambdas/authorizer/index.ts',
+};
+
+/** The functions of this checkout, as they are deployed. */
+export const ownSources: Sources = { root: resolve(import.meta.dirname, '..'), entries, sourceMaps: false };
 
 /** What all functions of a cluster share. */
 export interface Site {
@@ -59,17 +69,22 @@ export interface ServiceFunction {
   readonly policy: Policy;
 }
 
-export function createFunction(stack: Stack, service: Service, site: Site, options: FunctionOptions): ServiceFunction {
+export function createFunction(
+  scope: Construct,
+  service: Service,
+  site: Site,
+  options: FunctionOptions,
+): ServiceFunction {
   const { cluster, deployment, sources } = site;
   const { description, role, environment, timeout = Duration.seconds(25) } = options;
   const { reservedConcurrency } = deployment.limits;
   const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
-  const logGroup = new LogGroup(stack, `${id}Log`, {
+  const logGroup = new LogGroup(scope, `${id}Log`, {
     retention: deployment.logRetentionDays,
     // The log is kept for audits after the functions are deleted.
     removalPolicy: RemovalPolicy.RETAIN,
   });
-  const policy = new Policy(stack, `${id}Policy`, {
+  const policy = new Policy(scope, `${id}Policy`, {
     roles: [role],
     statements: [
       new PolicyStatement({
@@ -93,7 +108,7 @@ export function createFunction(stack: Stack, service: Service, site: Site, optio
       sourceMap: sources.sourceMaps,
     }),
     (code) =>
-      new LambdaFunction(stack, id, {
+      new LambdaFunction(scope, id, {
         functionName: functionName(cluster.name, service),
         description,
         runtime: Runtime.NODEJS_24_X,

@@ -16,7 +16,8 @@ import {
 } from '@aws-sdk/client-cloudformation';
 import type { Stack, StackResource } from '@aws-sdk/client-cloudformation';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { createApplication, entries } from '../../lib/application.ts';
+import { createApplication } from '../../lib/application.ts';
+import { entries } from '../../lib/functions.ts';
 import { zip } from '../../test/harness/lambda/zip.ts';
 import type { ClusterPlan } from './clusters.ts';
 import { removeResource } from './retained.ts';

@@ -27,7 +27,7 @@
 import { MisconfigurationError, ThrottledError } from '../../core/ports/errors.ts';
 import type { Instant } from '../../core/ports/instant.ts';
 
-/** lib/state-stack.ts creates the tables with these names. */
+/** lib/signing-state.ts creates the tables with these names. */
 export const certificatesTable = {
   partitionKey: 'pk',
   indexes: {

@@ -132,6 +132,38 @@ export function defaultCluster(
   return resolveCluster(name, withDefaults({}, written), at);
 }
 
+/** A problem of a cluster that was written as a value: `path` is inside the cluster, empty for its name. */
+export interface ClusterProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A cluster that was written as a value instead of a file: the same schema and the same checks, to deploy it. */
+export function checkCluster(
+  name: string,
+  value: unknown,
+): Result<
+  {
+    readonly cluster: ClusterConfiguration;
+    readonly deployment: DeploymentConfiguration;
+    readonly warnings: readonly ClusterProblem[];
+  },
+  readonly ClusterProblem[]
+> {
+  const shape = checkShape(fileShape, { version: 1, clusters: { [name]: value } });
+  // The path of a problem is `clusters`, the name, and a path inside the cluster.
+  if (!shape.ok) return failure(shape.problem.map(({ path, message }) => ({ path: pathText(path.slice(2)), message })));
+  const problems: ClusterProblem[] = [];
+  const warnings: ClusterProblem[] = [];
+  const atClusters = placeOf((severity, [, ...path], message) => {
+    (severity === 'error' ? problems : warnings).push({ path: pathText(path), message });
+  });
+  const { clusters, deployments } = resolve(shape.value, true, atClusters);
+  const [cluster, deployment] = [clusters.get(name), deployments.get(name)];
+  if (problems.length > 0 || cluster === undefined || deployment === undefined) return failure(problems);
+  return success({ cluster, deployment, warnings });
+}
+
 /** The CA that the flags of `countersign ca init` describe, checked by the same rules as a CA in a file. */
 export function caConfiguration(
   name: string,

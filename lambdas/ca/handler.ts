@@ -125,7 +125,7 @@ async function deploy(event: ResourceEvent, ports: CaHandlerPorts): Promise<void
 
 /**
  * IAM is eventually consistent: a role that has just been created may lack its permissions for half a minute, and CDK waits as long.
- * The sum leaves more than a minute of the function's timeout (lib/service-stack.ts) for the calls.
+ * The sum leaves more than a minute of the function's timeout (lib/services.ts) for the calls.
  */
 const pausesMilliseconds = [1_000, 2_000, 4_000, 8_000, 15_000, 20_000];
 

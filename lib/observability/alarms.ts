@@ -3,11 +3,11 @@
  * lines name the trouble. Each description names its section of docs/runbook.md.
  */
 import { Duration } from 'aws-cdk-lib';
-import type { Stack } from 'aws-cdk-lib';
 import { Alarm, ComparisonOperator, Metric, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import type { AlarmProps, IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { Topic } from 'aws-cdk-lib/aws-sns';
+import type { Construct } from 'constructs';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../../core/configuration/model/deployment.ts';
 import { logAlarms, named, troubles } from '../../core/outcome/trouble.ts';
@@ -35,15 +35,15 @@ const logAlarmsMean: Readonly<Record<LogAlarm, readonly [Threshold, meaning: str
   interruptions: ['lasting', 'for a quarter of an hour calls got no answer, or 5xx from an HTTP API'],
 };
 
-export function createAlarms(stack: Stack, options: AlarmOptions): readonly Alarm[] {
+export function createAlarms(scope: Construct, options: AlarmOptions): readonly Alarm[] {
   const { cluster, alarms, functions, functionUrls } = options;
   const namespace = namespaceOf(cluster.name);
-  const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(stack, `AlarmTopic${index}`, arn)));
+  const topics = alarms.topics.map((arn, index) => new SnsAction(Topic.fromTopicArn(scope, `AlarmTopic${index}`, arn)));
 
   /** `section` is a heading of the runbook; `of` distinguishes the alarms that share it. */
   function addAlarm(section: string, of: Service | undefined, meaning: string, props: AlarmProps): Alarm {
     const name = of === undefined ? section : `${section}-${of}`;
-    const alarm = new Alarm(stack, `Alarm-${name}`, {
+    const alarm = new Alarm(scope, `Alarm-${name}`, {
       alarmName: `countersign-${cluster.name}-${name}`,
       alarmDescription: `Cluster ${cluster.name}: ${meaning}. What to do: docs/runbook.md#${section}`,
       ...props,

@@ -1,6 +1,5 @@
 /** The CloudWatch dashboard of a cluster: its alarms, and the panels that have data in CloudWatch. */
 import { Duration } from 'aws-cdk-lib';
-import type { Stack } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,
   Dashboard,
@@ -10,6 +9,7 @@ import {
   Metric,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alarm, IWidget } from 'aws-cdk-lib/aws-cloudwatch';
+import type { Construct } from 'constructs';
 import type { Watched } from './log-metrics.ts';
 import { panels } from './panels.ts';
 import type { Names, Panel } from './panels.ts';
@@ -22,7 +22,7 @@ export interface DashboardOptions extends Watched {
 
 const [width, height] = [12, 6];
 
-export function createDashboard(stack: Stack, options: DashboardOptions): Dashboard {
+export function createDashboard(scope: Construct, options: DashboardOptions): Dashboard {
   const { cluster, alarms, tables, functions, apis, functionUrls } = options;
   const list = panels({
     cluster,
@@ -34,7 +34,7 @@ export function createDashboard(stack: Stack, options: DashboardOptions): Dashbo
   const widgets = list.flatMap((panel) => widgetsOf(panel, options));
   // Rows of two: CDK puts the widgets of one list beside each other.
   const rows = widgets.flatMap((_, index) => (index % 2 === 0 ? [widgets.slice(index, index + 2)] : []));
-  return new Dashboard(stack, 'Dashboard', {
+  return new Dashboard(scope, 'Dashboard', {
     dashboardName: `countersign-${cluster}`,
     defaultInterval: Duration.days(1),
     widgets: [

@@ -2,11 +2,11 @@
  * The metrics that are counted from log lines. CloudWatch bills such a metric only for the hours in which a line adds to it.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html
  */
-import type { Stack } from 'aws-cdk-lib';
 import type { HttpApi } from 'aws-cdk-lib/aws-apigatewayv2';
 import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import { FilterPattern, MetricFilter } from 'aws-cdk-lib/aws-logs';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
 import type { functionName } from '../../core/configuration/resolve/deployment.ts';
 import { logAlarms } from '../../core/outcome/trouble.ts';
@@ -38,7 +38,7 @@ const raisedBy: Readonly<Record<Service, readonly LogAlarm[]>> = {
 };
 
 /** Returns the metric filters that must exist before the ca function first logs. */
-export function countLines(stack: Stack, cluster: ClusterConfiguration, watched: Watched): readonly MetricFilter[] {
+export function countLines(scope: Construct, cluster: ClusterConfiguration, watched: Watched): readonly MetricFilter[] {
   const { functions, apis } = watched;
 
   /** Functions and API Gateway write one JSON object per line. */
@@ -49,7 +49,7 @@ export function countLines(stack: Stack, cluster: ClusterConfiguration, watched:
     pattern: string,
     metricValue = '1',
   ): MetricFilter {
-    return new MetricFilter(stack, `Filter-${id}`, {
+    return new MetricFilter(scope, `Filter-${id}`, {
       logGroup,
       filterPattern: FilterPattern.literal(`{ ${pattern} }`),
       metricNamespace: namespaceOf(cluster.name),

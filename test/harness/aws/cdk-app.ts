@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
-import { createApplication, entries } from '../../../lib/application.ts';
+import { createApplication } from '../../../lib/application.ts';
+import { entries } from '../../../lib/functions.ts';
 
 const file = process.env['COUNTERSIGN_CONFIG'] ?? '';
 const parsed = parseConfiguration(readFileSync(file, 'utf8'), file, { toDeploy: true });

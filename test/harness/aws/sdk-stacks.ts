@@ -14,7 +14,8 @@ import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client
 import { PutParameterCommand, SSMClient } from '@aws-sdk/client-ssm';
 import { parseConfiguration } from '../../../core/configuration/parse.ts';
 import { stackNames } from '../../../core/configuration/resolve/deployment.ts';
-import { createApplication, entries } from '../../../lib/application.ts';
+import { createApplication } from '../../../lib/application.ts';
+import { entries } from '../../../lib/functions.ts';
 import type { Emulator } from './emulator.ts';
 import { temporaryFolder } from '../processes/processes.ts';
 import { zip } from '../lambda/zip.ts';

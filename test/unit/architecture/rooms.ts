@@ -74,6 +74,7 @@ export const rooms: readonly Room[] = [
 
   { path: 'lib', purpose: 'the infrastructure: CDK' },
   { path: 'lib/observability', purpose: 'alarms, metrics of log lines, dashboards' },
+  { path: 'lib/props', purpose: 'what the constructs are given: properties, checked as countersign.yaml is' },
 
   { path: 'acceptance', purpose: 'the acceptance run on an AWS account: engine, plan, report' },
   { path: 'acceptance/steps', purpose: 'one file for each step' },

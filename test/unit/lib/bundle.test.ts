@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundleAccess, bundleCluster } from '../../../core/configuration/bundled-configuration.ts';
 import { defaultCluster } from '../../../core/configuration/parse.ts';
-import { entries } from '../../../lib/application.ts';
+import { entries } from '../../../lib/functions.ts';
 import { bundle } from '../../../lib/bundle.ts';
 import type { Bundle, BundleOptions } from '../../../lib/bundle.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The part of CloudWatch Logs' filter patterns that ours use, to hold them against lines of log: `{ selector = "text" }`,
- * `{ selector = "begin*" }`, `{ selector = * }` and several joined by `&&`.
+ * `{ selector = "begin*" }`, `{ selector = * }`, `{ selector IS FALSE }` and several joined by `&&`.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
  */
 export function matches(pattern: string, line: string): boolean {
@@ -8,6 +8,8 @@ export function matches(pattern: string, line: string): boolean {
   if (inner === undefined) throw new Error(`not a JSON pattern: ${pattern}`);
   const json: unknown = JSON.parse(line);
   return inner.split(' && ').every((term) => {
+    const isFalse = /^\$((?:\.[\w-]+)+) IS FALSE$/.exec(term)?.[1];
+    if (isFalse !== undefined) return select(json, isFalse) === false;
     const [, selector, expected] = /^\$((?:\.[\w-]+|\[\d+\])+) = (\*|"[^"*]*\*?")$/.exec(term) ?? [];
     if (selector === undefined || expected === undefined) throw new Error(`a term this does not know: ${term}`);
     const found = select(json, selector);

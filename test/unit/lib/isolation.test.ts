@@ -165,19 +165,22 @@ describe('cdk-nag, AwsSolutions', () => {
     const looks = { 'Annotation::AwsSolutions-IAM5[Resource::*]': reason };
     expect(synthesis.acknowledged).toEqual(
       [
-        { path: 'countersign-api/OperatorPolicy', rules: finds('aws:cloudformation:eu-central-1:111122223333', 'api') },
+        {
+          path: 'countersign-api/Default/OperatorPolicy',
+          rules: finds('aws:cloudformation:eu-central-1:111122223333', 'api'),
+        },
         ...['url', 'tokens'].map((name) => ({
-          path: `countersign-${name}/OperatorPolicy`,
+          path: `countersign-${name}/Default/OperatorPolicy`,
           rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', name),
         })),
-        { path: 'countersign-proof/AttestPolicy', rules: looks },
-        { path: 'countersign-proof/OperatorPolicy', rules: looks },
+        { path: 'countersign-proof/Default/AttestPolicy', rules: looks },
+        { path: 'countersign-proof/Default/OperatorPolicy', rules: looks },
         {
-          path: 'countersign-proof/OperatorPolicy',
+          path: 'countersign-proof/Default/OperatorPolicy',
           rules: finds('aws:cloudformation:eu-central-1:111122223333', 'proof'),
         },
         {
-          path: 'countersign-first/OperatorPolicy',
+          path: 'countersign-first/Default/OperatorPolicy',
           rules: finds('<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>', 'first'),
         },
       ].map(({ path, rules }) => `${path}: ${JSON.stringify(rules)}`),
@@ -191,7 +194,7 @@ describe('cdk-nag, AwsSolutions', () => {
 
   test('would find it', () => {
     const app = createApplication({ configuration: configuration(clustersNamed('api')), sources: smallSources });
-    const stack = Stack.of(app.node.findChild('countersign-api').node.findChild('Sign'));
+    const stack = Stack.of(app.node.findChild('countersign-api'));
     void new Bucket(stack, 'Planted');
     void new Policy(stack, 'PlantedPolicy', {
       roles: [new Role(stack, 'PlantedRole', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') })],

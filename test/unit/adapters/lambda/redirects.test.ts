@@ -12,7 +12,7 @@ import {
   bundleCluster,
 } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
-import { entries } from '../../../../lib/application.ts';
+import { entries } from '../../../../lib/functions.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import type { Service } from '../../../../lib/functions.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readRegionCertificates } from '../../../../adapters/aws/region-certificates.ts';
 import { bundleAttestation, bundleCallers } from '../../../../core/configuration/bundled-configuration.ts';
 import { parseConfiguration } from '../../../../core/configuration/parse.ts';
-import { entries } from '../../../../lib/application.ts';
+import { entries } from '../../../../lib/functions.ts';
 import { bundle } from '../../../../lib/bundle.ts';
 import type { Bundle } from '../../../../lib/bundle.ts';
 import { calledBy, contextIn, iamAuthorizer, sessionArn } from '../../../harness/lambda/callers.ts';

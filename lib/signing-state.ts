@@ -2,62 +2,88 @@
  * What a cluster must not lose: its CA keys, its certificates table, its attestation records, and the roles that other
  * policies name: AWS replaces such a name by the role's ID, so a role that is created again with that name has no rights.
  */
-import { ArnFormat, CfnOutput, RemovalPolicy, Stack } from 'aws-cdk-lib';
-import type { App, StackProps } from 'aws-cdk-lib';
+import { Annotations, ArnFormat, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { Effect, Policy, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { CfnReplicaKey, Key, KeySpec, KeyUsage } from 'aws-cdk-lib/aws-kms';
+import { Construct } from 'constructs';
 import { attestationsTable, certificatesTable } from '../adapters/dynamodb/table.ts';
 import type { CaConfiguration, ClusterConfiguration } from '../core/configuration/model/cluster.ts';
 import type { DeploymentConfiguration } from '../core/configuration/model/deployment.ts';
-import { functionName, stackNames } from '../core/configuration/resolve/deployment.ts';
+import { functionName } from '../core/configuration/resolve/deployment.ts';
 import { caKeyPolicy } from './key-policy.ts';
+import { checkedCluster } from './props/checked-cluster.ts';
+import type { ParsedCluster } from './props/checked-cluster.ts';
+import type { ClusterProps } from './props/cluster-props.ts';
+import { setFeatureFlags } from './props/feature-flags.ts';
 
-export interface ClusterState {
-  readonly stack: Stack;
-  readonly table: Table;
-  /** ARNs by CA name. */
-  readonly keys: ReadonlyMap<string, string>;
-  /** The roles that may use the keys. The service stack grants their other rights. */
-  readonly signRole: Role;
-  readonly caRole: Role;
-  /** Locks, and with attestation all records. */
+/** Properties of a `SigningState`. */
+export interface SigningStateProps {
+  /**
+   * The cluster: what is signed, who may call, and how it runs. As properties, or as one cluster of a `countersign.yaml`
+   * (`clusterOfFile`). Both pass the same checks.
+   */
+  readonly cluster: ClusterProps | ParsedCluster;
+}
+
+/**
+ * What a cluster must not lose: CA keys, tables, and the roles that the key policies trust. Keys and tables are retained
+ * when their stack is deleted.
+ *
+ * Give it a stack of its own with `terminationProtection: true`. The `SigningCluster` in another stack can then be deleted and
+ * deployed again at any time.
+ */
+export class SigningState extends Construct {
+  /** Name of the cluster. */
+  readonly clusterName: string;
+
+  /** ARNs of the CA keys, by CA. Only their key policies grant their use, and no method of this library adds to them. */
+  readonly caKeys: ReadonlyMap<string, string>;
+
+  /** The ledger: one record for each request, and the CA certificates. */
+  readonly certificates: Table;
+
+  /** Locks, and with attestation all records of machines. */
   readonly attestations: Table;
-  /** Only with attestation. */
-  readonly attestation?: AttestationState;
-}
 
-export interface AttestationState {
-  readonly table: Table;
-  /** No key policy names it. Roles of other accounts trust it, so that attest can describe their instances. */
-  readonly attestRole: Role;
-}
+  /** The role of the attest function, which roles of other accounts trust. Undefined without attestation. */
+  readonly attestRole?: Role;
 
-export function createStateStack(
-  app: App,
-  cluster: ClusterConfiguration,
-  deployment: DeploymentConfiguration,
-  props: StackProps,
-): ClusterState {
-  const stack = new Stack(app, stackNames(cluster.name).state, {
-    ...props,
-    description: `Countersign, cluster ${cluster.name}: CA keys and tables`,
-    terminationProtection: true,
-  });
-  const signRole = createRole(stack, cluster, 'sign', `Signs certificates of cluster ${cluster.name}`);
-  const caRole = createRole(stack, cluster, 'ca', `Makes the CA certificates of cluster ${cluster.name}`);
-  const keys = new Map(
-    [...cluster.cas.values()].map((ca) => [ca.name, createKey(stack, cluster, ca, { deployment, signRole, caRole })]),
-  );
-  const attestations = createAttestationsTable(stack);
-  const state = { stack, table: createTable(stack), attestations, keys, signRole, caRole };
-  if (cluster.attestation === undefined) return state;
-  const attestRole = createRole(stack, cluster, 'attest', `Proves the machines of cluster ${cluster.name}`);
-  void new CfnOutput(stack, 'AttestRoleArn', {
-    value: attestRole.roleArn,
-    description: 'What the roles under accounts.<account>.assumeRole have to trust',
-  });
-  return { ...state, attestation: { table: attestations, attestRole } };
+  /** @internal The role that signs certificates. SigningCluster grants its other rights. */
+  readonly signRole: Role;
+
+  /** @internal The role that makes CA certificates, likewise. */
+  readonly caRole: Role;
+
+  /** @internal */
+  readonly parsed: ParsedCluster;
+
+  constructor(scope: Construct, id: string, props: SigningStateProps) {
+    super(scope, id);
+    setFeatureFlags(this);
+    this.parsed = checkedCluster(this, props.cluster);
+    const stack = Stack.of(this);
+    if (!stack.terminationProtection)
+      Annotations.of(this).addWarningV2(
+        'countersign:terminationProtection',
+        `stack ${stack.stackName} has no terminationProtection: deleting it takes the roles with it that the key policies trust`,
+      );
+    const { cluster, deployment } = this.parsed;
+    const { name } = cluster;
+    this.clusterName = name;
+    const signRole = createRole(this, cluster, 'sign', `Signs certificates of cluster ${name}`);
+    const caRole = createRole(this, cluster, 'ca', `Makes the CA certificates of cluster ${name}`);
+    this.caKeys = new Map(
+      [...cluster.cas.values()].map((ca) => [ca.name, createKey(this, cluster, ca, { deployment, signRole, caRole })]),
+    );
+    this.attestations = createAttestationsTable(this);
+    this.certificates = createTable(this);
+    this.signRole = signRole;
+    this.caRole = caRole;
+    // No key policy names it. Roles of other accounts trust it, so that attest can describe their instances.
+    if (cluster.attestation !== undefined)
+      this.attestRole = createRole(this, cluster, 'attest', `Proves the machines of cluster ${name}`);
+  }
 }
 
 /**
@@ -68,21 +94,21 @@ export function createStateStack(
  * The policy is here and not in the service stack, so that it holds while there is no function.
  */
 function createRole(
-  stack: Stack,
+  scope: Construct,
   { name }: ClusterConfiguration,
   service: 'sign' | 'ca' | 'attest',
   description: string,
 ): Role {
   const id = `${service.charAt(0).toUpperCase()}${service.slice(1)}`;
-  const role = new Role(stack, `${id}Role`, { assumedBy: new ServicePrincipal('lambda.amazonaws.com'), description });
+  const role = new Role(scope, `${id}Role`, { assumedBy: new ServicePrincipal('lambda.amazonaws.com'), description });
   // By name, since the function is made later, with this role.
-  const ownFunction = stack.formatArn({
+  const ownFunction = Stack.of(scope).formatArn({
     service: 'lambda',
     resource: 'function',
     resourceName: functionName(name, service),
     arnFormat: ArnFormat.COLON_RESOURCE_NAME,
   });
-  void new Policy(stack, `${id}OnlyInItsFunction`, {
+  void new Policy(scope, `${id}OnlyInItsFunction`, {
     roles: [role],
     statements: [
       new PolicyStatement({
@@ -109,7 +135,7 @@ const keySpecs: Readonly<Record<CaConfiguration['keySpec'], KeySpec>> = {
 };
 
 function createKey(
-  stack: Stack,
+  scope: Construct,
   { name: cluster }: ClusterConfiguration,
   ca: CaConfiguration,
   { deployment, signRole, caRole }: { deployment: DeploymentConfiguration; signRole: Role; caRole: Role },
@@ -121,13 +147,13 @@ function createKey(
   const removalPolicy = RemovalPolicy.RETAIN;
   const place = deployment.caKeys.get(ca.name);
   if (typeof place === 'object') {
-    const replica = new CfnReplicaKey(stack, id, { description, primaryKeyArn: place.replicaOf, keyPolicy: policy });
+    const replica = new CfnReplicaKey(scope, id, { description, primaryKeyArn: place.replicaOf, keyPolicy: policy });
     replica.applyRemovalPolicy(removalPolicy);
     return replica.attrArn;
   }
   const multiRegion = place === 'multiRegion' ? { multiRegion: true } : {};
   const keySpec = keySpecs[ca.keySpec];
-  return new Key(stack, id, {
+  return new Key(scope, id, {
     description,
     keySpec,
     keyUsage: KeyUsage.SIGN_VERIFY,
@@ -147,9 +173,9 @@ const retained = {
 } as const;
 
 /** Encrypted with DynamoDB's own key, since it holds only contents of certificates, which are public. */
-function createTable(stack: Stack): Table {
+function createTable(scope: Construct): Table {
   const { partitionKey, indexes } = certificatesTable;
-  const table = new Table(stack, 'Certificates', { ...retained, partitionKey: stringAttribute(partitionKey) });
+  const table = new Table(scope, 'Certificates', { ...retained, partitionKey: stringAttribute(partitionKey) });
   table.addGlobalSecondaryIndex({
     indexName: indexes.serial.name,
     partitionKey: stringAttribute(indexes.serial.partitionKey),
@@ -163,9 +189,9 @@ function createTable(stack: Stack): Table {
 }
 
 /** Encrypted with DynamoDB's own key: instance IDs, node names, hashes. If the table is lost, machines can claim any name. */
-function createAttestationsTable(stack: Stack): Table {
+function createAttestationsTable(scope: Construct): Table {
   const { partitionKey, timeToLive } = attestationsTable;
-  return new Table(stack, 'Attestations', {
+  return new Table(scope, 'Attestations', {
     ...retained,
     partitionKey: stringAttribute(partitionKey),
     timeToLiveAttribute: timeToLive,

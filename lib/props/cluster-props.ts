@@ -1,0 +1,228 @@
+// Written by `npm run api` from the schema of countersign.yaml. Do not edit.
+import type { ClusterAttestation } from './attestation-props.ts';
+import type {
+  ClusterAccess,
+  ClusterAlarms,
+  ClusterKeys,
+  ClusterLimits,
+  ClusterLogs,
+  ClusterPlace,
+} from './deployment-props.ts';
+import type { ProfileProps } from './profile-props.ts';
+
+/** A cluster: what is signed, who may call, and how it runs on AWS. The keys of countersign.yaml. */
+export interface ClusterProps {
+  /**
+   * Name of the cluster, a DNS label of at most 40 characters. It is part of the URL and of the names of functions
+   * and of the caller role.
+   */
+  readonly name: string;
+
+  /**
+   * The CAs of the cluster, by name. At least one.
+   */
+  readonly cas: Readonly<Record<string, CaProps>>;
+
+  /**
+   * What each signer permits, by signerName. At least one.
+   */
+  readonly profiles: Readonly<Record<string, ProfileProps>>;
+
+  /**
+   * Who approves requests, by signerName. `manual`: another approver, for example kubectl certificate approve.
+   * `approve`: the relay, and it denies what the rules refuse; for signers other than the kubelets’ only if
+   * `requester` lists users or groups and, where certificates are logins, `subject` limits names.
+   *
+   * @default - manual
+   */
+  readonly approval?: Readonly<Record<string, 'manual' | 'approve'>>;
+
+  /**
+   * Whether `approval: approve` is permitted for kubelet serving signers that enforce no proof of the machine. Each
+   * node then gets certificates for the names and addresses of all others.
+   *
+   * @default - false
+   */
+  readonly approveServingWithoutProof?: boolean;
+
+  /**
+   * Names that no signer but the kubelet signers gives as common name or organization, unless
+   * `subject.allowReserved` lists them exactly, and DNS names that no node may serve under. `*` = any run of
+   * characters; case is ignored. Added to the names that are always reserved.
+   *
+   * @default - none
+   */
+  readonly reservedNames?: readonly string[];
+
+  /**
+   * Addresses no node may serve under: the service range, the control-plane endpoint. CIDR blocks.
+   *
+   * @default - none
+   */
+  readonly reservedAddresses?: readonly string[];
+
+  /**
+   * DNS domain of the cluster (`--cluster-domain` of the kubelet). No node may serve under a name in it.
+   *
+   * @default - cluster.local
+   */
+  readonly clusterDomain?: string;
+
+  /**
+   * Which machines may join, where profiles demand a proof.
+   *
+   * @default - none
+   */
+  readonly attestation?: ClusterAttestation;
+
+  /**
+   * How the sign function is reached: by an API Gateway HTTP API, or by a Lambda function URL.
+   *
+   * @default - httpApi
+   */
+  readonly frontDoor?: 'httpApi' | 'functionUrl';
+
+  /**
+   * Who may call. Deployed clusters need at least one way in.
+   */
+  readonly access: ClusterAccess;
+
+  /**
+   * How much the cluster may use.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly limits?: ClusterLimits;
+
+  /**
+   * When alarms are raised, and where they are sent.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly alarms?: ClusterAlarms;
+
+  /**
+   * Whether the stack has a CloudWatch dashboard. An account has three for nothing; a further one costs more than
+   * the rest of an idle cluster.
+   *
+   * @default - false
+   */
+  readonly dashboard?: boolean;
+
+  /**
+   * Who administers the CA keys. None of these principals can sign with them.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly keys?: ClusterKeys;
+
+  /**
+   * Logs of functions and front door.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly logs?: ClusterLogs;
+
+  /**
+   * Where the stacks are.
+   *
+   * @default - the defaults of its properties
+   */
+  readonly aws?: ClusterPlace;
+}
+
+/** A CA. */
+export interface CaProps {
+  /**
+   * How the CA certificate comes to be.
+   *
+   * @default - selfSigned
+   */
+  readonly kind?: 'selfSigned';
+
+  /**
+   * Kind of the CA key. Every Kubernetes client verifies P-256.
+   *
+   * @default - P-256
+   */
+  readonly keySpec?: 'P-256' | 'P-384' | 'P-521' | 'RSA-2048' | 'RSA-3072' | 'RSA-4096';
+
+  /**
+   * What the CA key signs with.
+   *
+   * @default - the one that fits the key (SHA-256 for RSA, PKCS #1)
+   */
+  readonly signatureAlgorithm?:
+    | 'ECDSA_SHA_256'
+    | 'ECDSA_SHA_384'
+    | 'ECDSA_SHA_512'
+    | 'RSASSA_PKCS1_V1_5_SHA_256'
+    | 'RSASSA_PKCS1_V1_5_SHA_384'
+    | 'RSASSA_PKCS1_V1_5_SHA_512'
+    | 'RSASSA_PSS_SHA_256'
+    | 'RSASSA_PSS_SHA_384'
+    | 'RSASSA_PSS_SHA_512';
+
+  /**
+   * Name of the CA.
+   */
+  readonly subject: CaSubject;
+
+  /**
+   * Lifetime of the CA certificate.
+   *
+   * @default - 3650d
+   */
+  readonly validity?: string;
+
+  /**
+   * How many CAs may stand between this one and a leaf.
+   *
+   * @default - 0
+   */
+  readonly pathLen?: number;
+
+  /**
+   * Whether KMS makes a multi-Region key, of which another Region may have a replica. A key is made this way or the
+   * other, for ever.
+   *
+   * @default - false
+   */
+  readonly multiRegion?: boolean;
+
+  /**
+   * The multi-Region key of another Region of which the key of this CA is a replica.
+   *
+   * @default - a key of its own
+   */
+  readonly replicaOf?: string;
+}
+
+/** The name of a CA. */
+export interface CaSubject {
+  /**
+   * Common name of the CA, the issuer name of every certificate.
+   */
+  readonly commonName: string;
+
+  /**
+   * Organization of the CA.
+   *
+   * @default - none
+   */
+  readonly organization?: string;
+
+  /**
+   * Organizational unit of the CA.
+   *
+   * @default - none
+   */
+  readonly organizationalUnit?: string;
+
+  /**
+   * Country of the CA.
+   *
+   * @default - none
+   */
+  readonly country?: string;
+}
