@@ -99,6 +99,7 @@ const permitted: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
   operator: {
     'dynamodb:Scan': scan('attestations'),
     'dynamodb:PutItem': put('attestations', 'audit#suite'),
+    'one record of the ledger: dynamodb:GetItem': get('certificates', 'uid#none'),
     'ec2:DescribeInstances': look,
   },
 };
@@ -130,7 +131,7 @@ const forbidden: Readonly<Record<Who, Readonly<Record<string, Try>>>> = {
   },
   operator: {
     ...keys,
-    'the certificates table: dynamodb:GetItem': get('certificates', 'uid#none'),
+    'the certificates table: dynamodb:Scan': scan('certificates'),
     'the certificates table: dynamodb:PutItem': put('certificates', 'uid#suite'),
     'the attest function: lambda:InvokeFunction': invoke('attest'),
     'the sign function: lambda:InvokeFunction': invoke('sign'),
