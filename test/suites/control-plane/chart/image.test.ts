@@ -233,7 +233,7 @@ describe.skipIf(skip || noNamespaces)('in a root of nothing but Node, its librar
     });
     expect(said.stderr).not.toMatch(/error/i);
     expect(said.stdout).toMatch(/^issuer=.*demo/m);
-    expect(said.stdout).toMatch(/^Username +countersign-probe$/m);
+    expect(said.stdout).toMatch(/^Username +countersign-probe@example\.com$/m);
     expect(said.status).toBe(0);
 
     // The SDK found the projected token, without a home directory and without the right to start anything.
