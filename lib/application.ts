@@ -1,10 +1,10 @@
 /** All stacks of one countersign.yaml: two per cluster, which share nothing with other clusters. */
 import { App, CfnOutput, Stack, Validations } from 'aws-cdk-lib';
+import recommendedFlags from 'aws-cdk-lib/recommended-feature-flags.json' with { type: 'json' };
 import { AwsSolutionsChecks } from 'cdk-nag';
 import type { Configuration } from '../core/configuration/model/cluster.ts';
 import { stackNames } from '../core/configuration/resolve/deployment.ts';
 import type { Sources } from './functions.ts';
-import { featureFlags } from './props/feature-flags.ts';
 import { SigningCluster } from './signing-cluster.ts';
 import { SigningState } from './signing-state.ts';
 
@@ -19,9 +19,17 @@ export interface ApplicationOptions {
 /** A construct of this ID adds nothing to logical IDs: https://docs.aws.amazon.com/cdk/v2/guide/identifiers.html */
 const inStack = 'Default';
 
+/** CDK feature flags. They are not in cdk.json, so that the templates do not depend on the program that runs this. */
+export const featureFlags: Readonly<Record<string, unknown>> = {
+  ...recommendedFlags,
+  // CloudFormation refuses to remove an imported export, so the state stack cannot lose what the service stack uses.
+  '@aws-cdk/core:defaultCrossStackReferences': 'strong',
+  // Statements are not merged, so that the deployed policies are the reviewed ones.
+  '@aws-cdk/aws-iam:minimizePolicies': false,
+};
+
 export function createApplication({ configuration, sources, outdir }: ApplicationOptions): App {
   const app = new App({
-    // They are not in cdk.json, so that the templates do not depend on the program that runs this.
     context: featureFlags,
     // No metadata resource: the templates are the reviewed ones, and nothing is reported to CDK.
     analyticsReporting: false,

@@ -15,7 +15,6 @@ import { createDashboard } from './observability/dashboard.ts';
 import { countLines } from './observability/log-metrics.ts';
 import { caDaysLeft, metricNames } from './observability/metric-names.ts';
 import { clusterMetric, countOnce } from './observability/metrics.ts';
-import { setFeatureFlags } from './props/feature-flags.ts';
 import { callersOf, createCa, createCas, createFrontDoor, createSign } from './services.ts';
 import type { SigningState } from './signing-state.ts';
 
@@ -87,7 +86,6 @@ export class SigningCluster extends Construct {
 
   constructor(scope: Construct, id: string, { state, sources = ownSources }: SigningClusterProps) {
     super(scope, id);
-    setFeatureFlags(this);
     this.state = state;
     if (Stack.of(state) === Stack.of(this))
       throw new Error(

@@ -15,7 +15,6 @@ import { caKeyPolicy } from './key-policy.ts';
 import { checkedCluster } from './props/checked-cluster.ts';
 import type { ParsedCluster } from './props/checked-cluster.ts';
 import type { ClusterProps } from './props/cluster-props.ts';
-import { setFeatureFlags } from './props/feature-flags.ts';
 
 /** Properties of a `SigningState`. */
 export interface SigningStateProps {
@@ -60,7 +59,6 @@ export class SigningState extends Construct {
 
   constructor(scope: Construct, id: string, props: SigningStateProps) {
     super(scope, id);
-    setFeatureFlags(this);
     this.parsed = checkedCluster(this, props.cluster);
     const stack = Stack.of(this);
     if (!stack.terminationProtection)

@@ -11,6 +11,7 @@ import { logEntry } from '../../../adapters/lambda/log.ts';
 import type { CallLogEntry } from '../../../adapters/lambda/log.ts';
 import { checkCluster } from '../../../core/configuration/parse.ts';
 import { errorMessage } from '../../../core/outcome/error-message.ts';
+import { featureFlags } from '../../../lib/application.ts';
 import { clusterOfFile, SigningCluster, SigningState } from '../../../lib/constructs.ts';
 import type { ClusterProps } from '../../../lib/constructs.ts';
 import { apiReference } from '../../../lib/props/api-reference.ts';
@@ -47,9 +48,13 @@ interface Site {
   readonly signer: SigningCluster;
 }
 
-/** In an app without any feature flag of CDK: apps are older than flags. */
-function deployed(cluster: ClusterProps = small, ids = { state: 'State', signer: 'Signer' }): Site {
-  const app = new App();
+/** The opposite of those of npm run cdk. */
+const otherFlags = Object.fromEntries(
+  Object.entries(featureFlags).flatMap(([flag, value]) => (typeof value === 'boolean' ? [[flag, !value]] : [])),
+);
+
+function deployed(cluster: ClusterProps = small, ids = { state: 'State', signer: 'Signer' }, flags: object = {}): Site {
+  const app = new App({ context: { ...flags } });
   const tags = { 'countersign:cluster': cluster.name };
   const stateStack = new Stack(app, `countersign-${cluster.name}-state`, { env, tags, terminationProtection: true });
   const stack = new Stack(app, `countersign-${cluster.name}`, { env, tags });
@@ -67,17 +72,23 @@ function propsOf(yaml: string): ClusterProps[] {
 }
 
 describe('in an app of a user', () => {
-  test.each(['proof', 'api'])('cluster %s is the one that npm run cdk deploys, whatever the feature flags', (name) => {
+  test.each([
+    ['proof', 'with the opposite of all feature flags', otherFlags],
+    ['api', 'without feature flags', {}],
+  ])('cluster %s is the one that npm run cdk deploys, %s', (name, _, flags) => {
     const yaml = clustersNamed(name);
     const ours = synthesise(yaml);
-    const { stateStack, stack } = deployed(propsOf(yaml)[0], { state: 'Default', signer: 'Default' });
+    const { stateStack, stack } = deployed(propsOf(yaml)[0], { state: 'Default', signer: 'Default' }, flags);
     const theirs = {
       ...ours,
       templates: new Map([stateStack, stack].map((each) => [each.stackName, templateOf(each)])),
     };
-    // The partition is a literal or a reference by a flag of the stack.
+    // Flags that CDK reads from the stack decide the form: whether the partition is a literal, the order of actions.
     const shown = (of: Synthesis, stackName: string): unknown =>
-      JSON.parse(JSON.stringify(plain(template(of, stackName).Resources, of)).replaceAll('<AWS::Partition>', 'aws'));
+      JSON.parse(
+        JSON.stringify(plain(template(of, stackName).Resources, of)).replaceAll('<AWS::Partition>', 'aws'),
+        (_, value: unknown) => (Array.isArray(value) ? value.map((each) => JSON.stringify(each)).sort() : value),
+      );
     for (const { stackName } of [stateStack, stack]) expect(shown(theirs, stackName)).toEqual(shown(ours, stackName));
     expect(ofType(template(theirs, stateStack.stackName), 'AWS::KMS::Key').length).toBeGreaterThan(0);
   });
