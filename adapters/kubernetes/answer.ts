@@ -1,4 +1,4 @@
-import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import { failure, success } from '../../core/outcome/result.ts';
 import { ThrottledError } from '../../core/ports/errors.ts';
 import type { ApiAnswer, ApiRefusal, JsonObject } from '../../core/ports/kubernetes-api.ts';
@@ -8,7 +8,7 @@ import type { HttpResult } from './transport.ts';
 export function interpret({ status, text }: HttpResult): ApiAnswer<JsonObject> {
   const accepted = status >= 200 && status <= 299;
   if (text === undefined && accepted) return failure({ why: 'TooLarge', message: 'the answer is too large' });
-  const body = parse(text ?? '');
+  const body = parsedObject(text ?? '');
   if (accepted) {
     if (body === undefined) throw new Error(`HTTP ${status} without a JSON object`);
     return success(body);
@@ -61,13 +61,4 @@ const tooLargeForEtcd = /etcdserver: request is too large|trying to send message
 function isResourceVersionTooLarge(status: JsonObject | undefined): boolean {
   const { causes } = objectOf(status?.['details']);
   return Array.isArray(causes) && causes.some((cause) => objectOf(cause)['reason'] === 'ResourceVersionTooLarge');
-}
-
-function parse(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,6 @@
 /** The environment variables of the functions, compared with the configuration in their bundle. Policy is in the bundle. */
 import type { ClusterConfiguration } from '../../core/configuration/model/cluster.ts';
-import { isObject } from '../../core/encoding/json-object.ts';
+import { parsedObject } from '../../core/encoding/json-object.ts';
 import { MisconfigurationError } from '../../core/ports/errors.ts';
 import { logLevels, readLogLevel } from './log.ts';
 import type { LogLevel } from './log.ts';
@@ -66,11 +66,6 @@ export function readEnvironment<Settings>(
 
 /** The string fields of a JSON object; empty if the JSON is malformed. */
 function textsIn(json: string): ReadonlyMap<string, string> {
-  try {
-    const parsed: unknown = JSON.parse(json);
-    const fields = isObject(parsed) ? Object.entries(parsed) : [];
-    return new Map(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
-  } catch {
-    return new Map();
-  }
+  const fields = Object.entries(parsedObject(json) ?? {});
+  return new Map(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
 }

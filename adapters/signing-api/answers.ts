@@ -7,7 +7,7 @@ import { isRefusalCode, violation } from '../../core/outcome/outcome.ts';
 import type { BusyWhy, IgnoredWhy, Violation } from '../../core/outcome/outcome.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import type { AttestAnswer, AttestVerdict, SignAnswer } from '../../core/ports/signing-endpoint.ts';
-import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import type { WholeAnswer } from '../http/exchange.ts';
 
 export function interpretSign(answer: WholeAnswer): SignAnswer {
@@ -36,7 +36,7 @@ function interpret<T>(
   decodeOwn: (outcome: unknown, status: number, json: JsonObject) => T | string,
 ): T | (SignAnswer & AttestAnswer) {
   const outcome = headers['x-countersign-outcome'];
-  const json = parse(body);
+  const json = parsedObject(body.toString('utf8')) ?? {};
   // API Gateway answers with these four statuses too.
   if (status === 429 || status === 503)
     return { kind: 'busy', ...(outcome === 'busy' ? busyWhy(json) : {}), ...retryAfter(json) };
@@ -153,13 +153,4 @@ function busyWhy(json: JsonObject): { why?: BusyWhy } {
 
 function retryAfter({ retryAfterSeconds: seconds }: JsonObject): { retryAfterSeconds?: number } {
   return typeof seconds === 'number' && seconds >= 0 && Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {};
-}
-
-/** An empty object if the body is not a JSON object. */
-function parse(body: Buffer): JsonObject {
-  try {
-    return objectOf(JSON.parse(body.toString('utf8')));
-  } catch {
-    return {};
-  }
 }

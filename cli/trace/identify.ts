@@ -1,9 +1,9 @@
 /** Finds the UID of a request. */
-import { objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/encoding/json-object.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { readRequest } from './in-cluster.ts';
-import { attempt, functions, objectIn, plain, search, visit } from './reader.ts';
+import { attempt, functions, plain, search, visit } from './reader.ts';
 import type { Reader } from './reader.ts';
 
 export type Subject = { readonly name: string } | { readonly uid: string } | { readonly serial: string };
@@ -41,7 +41,7 @@ async function uidsNamed(name: string, reader: Reader): Promise<readonly string[
   const found = await Promise.all(
     functions.map((of) => search(reader, { of, pattern: `{ $.name = "${name}" }`, ...range })),
   );
-  const lines = found.flat().map(({ text }) => objectIn(text));
+  const lines = found.flat().map(({ text }) => parsedObject(text) ?? {});
   const uids = lines.filter((line) => line['name'] === name).map((line) => line['uid']);
   return [...new Set(uids.filter((uid): uid is string => typeof uid === 'string' && plain.test(uid)))];
 }

@@ -1,5 +1,5 @@
 /** The timeline of one request: what each log and record says happened, and when. */
-import { isObject, objectOf } from '../../core/encoding/json-object.ts';
+import { isObject, objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/encoding/json-object.ts';
 import type { AuditItem, Verdict } from '../../core/ports/attestation-store.ts';
 import type { IssuingRecord } from '../../core/ports/certificate-ledger.ts';
@@ -50,7 +50,7 @@ const errorFields = ['name', 'message', 'cause', 'awsRequestId'] as const;
 
 /** Undefined for a line about another request. */
 export function functionMoment(source: 'attest' | 'sign', at: Instant, text: string, uid: string): Moment | undefined {
-  const line = parsed(text);
+  const line = parsedObject(text);
   if (line?.['uid'] !== uid) return undefined;
   const error = Object.entries(chosen(objectOf(line['error']), errorFields));
   const details = { ...chosen(line, functionFields), ...Object.fromEntries(error.map(([k, v]) => [`error.${k}`, v])) };
@@ -66,7 +66,7 @@ export function invocationMoment(source: 'attest' | 'sign', at: Instant, text: s
 /** `pod`: namespace and name. Undefined for a line about another request. */
 export function relayMoment(text: string, uid: string, pod: string): Moment | undefined {
   if (!text.includes(uid)) return undefined;
-  const line = parsed(text);
+  const line = parsedObject(text);
   const at = timeOf(line?.['time']);
   const { msg: message } = line ?? {};
   if (line?.['uid'] !== uid || at === undefined || typeof message !== 'string') return undefined;
@@ -161,13 +161,4 @@ function timeOf(value: unknown): Instant | undefined {
 
 function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-function parsed(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,5 @@
 /** Reads one source after the other. A source that cannot be read is named, and does not end the command. */
 import type { ClusterConnection } from '../../adapters/kubernetes/clients.ts';
-import { objectOf } from '../../core/encoding/json-object.ts';
-import type { JsonObject } from '../../core/encoding/json-object.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { withCluster } from '../cluster/cluster-access.ts';
 import type { ClusterAccessFlags } from '../cluster/cluster-access.ts';
@@ -65,11 +63,3 @@ export async function search(reader: Reader, wanted: LogSearch): Promise<LogFind
 
 /** Values that both the functions' logs and the filter patterns hold unchanged. */
 export const plain = /^[A-Za-z0-9./_:-]{1,571}$/;
-
-export function objectIn(text: string): JsonObject {
-  try {
-    return objectOf(JSON.parse(text));
-  } catch {
-    return {};
-  }
-}

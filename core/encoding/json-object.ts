@@ -9,3 +9,13 @@ export function isObject(value: unknown): value is JsonObject {
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
+
+/** The JSON object in the text; undefined for anything else. The parser's message is dropped, since it quotes the text. */
+export function parsedObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

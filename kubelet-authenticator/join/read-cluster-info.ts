@@ -1,10 +1,10 @@
 /** Reads the ConfigMap kube-public/cluster-info, and waits for a token's signature in it. */
-import { objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
 import { success } from '../../core/outcome/result.ts';
 import { refuse } from './discovery-result.ts';
 import type { Discovery } from './discovery-result.ts';
-import { callServer, jsonObject, maxAnswerBytes } from './server-calls.ts';
+import { callServer, maxAnswerBytes } from './server-calls.ts';
 import type { Server } from './server-calls.ts';
 
 /** More than a kubeconfig with one server and a few CAs needs. */
@@ -27,7 +27,7 @@ export async function readClusterInfo(server: Server, tokenId?: string): Promise
     const { status, text } = read.value;
     if (text === undefined)
       return refuse('ClusterInfoMalformed', `the answer of ${url} is larger than ${maxAnswerBytes} bytes`);
-    const data = objectOf(jsonObject(text)['data']);
+    const data = objectOf(parsedObject(text ?? '')?.['data']);
     const { kubeconfig } = data;
     if (typeof kubeconfig === 'string' && kubeconfig.length > maxKubeconfigCharacters)
       return refuse(

@@ -1,5 +1,4 @@
 /** Calls to one server during discovery. A call is repeated until the server answers or the time is over. */
-import { objectOf } from '../../core/encoding/json-object.ts';
 import type { JsonObject } from '../../core/ports/kubernetes-api.ts';
 import { success } from '../../core/outcome/result.ts';
 import { printable } from '../../core/outcome/printable-text.ts';
@@ -93,13 +92,4 @@ function notTrusted(url: string, code: string): Discovery<never> {
         ? 'its certificate is not valid at this time (check the clock of this machine)'
         : 'its certificate is not of the pinned CA: the connection may be intercepted';
   return refuse('ServerNotTrusted', `${url} cannot be trusted: ${why} (${code})`);
-}
-
-/** The JSON object in an answer; an empty one for anything else. */
-export function jsonObject(text: string | undefined): JsonObject {
-  try {
-    return objectOf(JSON.parse(text ?? ''));
-  } catch {
-    return {};
-  }
 }

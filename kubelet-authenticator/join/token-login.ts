@@ -1,12 +1,12 @@
 /** Logs in with a bootstrap token to check it: does the server accept it, and may its user create requests? */
-import { objectOf } from '../../core/encoding/json-object.ts';
+import { objectOf, parsedObject } from '../../core/encoding/json-object.ts';
 import { tokenText } from '../../core/kubernetes/bootstrap-token.ts';
 import type { BootstrapToken } from '../../core/kubernetes/bootstrap-token.ts';
 import { success } from '../../core/outcome/result.ts';
 import { quoted } from '../../core/outcome/printable-text.ts';
 import { refuse } from './discovery-result.ts';
 import type { Discovery } from './discovery-result.ts';
-import { callServer, jsonObject } from './server-calls.ts';
+import { callServer } from './server-calls.ts';
 import type { DiscoveryAnswer, Server } from './server-calls.ts';
 
 export const newTokenHint =
@@ -28,7 +28,7 @@ export async function logIn(
     );
   const access = await callServer(server, { method: 'POST', ...mayCreateRequests, bearer });
   if (!access.ok) return access;
-  const { allowed } = objectOf(jsonObject(access.value.text)['status']);
+  const { allowed } = objectOf(parsedObject(access.value.text ?? '')?.['status']);
   const isDenied = access.value.status === 201 && allowed === false;
   return success(isDenied ? [requestsForbidden(token)] : []);
 }

@@ -4,6 +4,7 @@
  *
  * Loaded by every call of the kubelet, so it imports little.
  */
+import { parsedObject } from '../../core/encoding/json-object.ts';
 import { isAbsolute, join } from 'node:path';
 import { failure, success } from '../../core/outcome/result.ts';
 import type { Result } from '../../core/outcome/result.ts';
@@ -102,7 +103,7 @@ export function resolveSettings(
   text: string | undefined,
   flags: SettingFlags = {},
 ): Result<Settings, readonly string[]> {
-  const file = text === undefined ? { version: settingsVersion } : readFile(text);
+  const file = text === undefined ? { version: settingsVersion } : parsedObject(text);
   if (file === undefined) return failure(['the settings file is not a JSON object']);
   const problems = Object.keys(file)
     .filter((key) => key !== 'version' && !Object.values<string>(allFlags).includes(key))
@@ -170,16 +171,6 @@ const absolute: Check = { isValid: isAbsolute, problem: 'must be an absolute pat
 
 function among(known: readonly string[]): Check {
   return { isValid: (value) => known.includes(value), problem: `must be one of ${known.join(', ')}` };
-}
-
-function readFile(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    // The parser's message is dropped, since it quotes the text.
-    return undefined;
-  }
 }
 
 /** `nodeName (--node-name)`: the value may come from the file or from the flag. */
