@@ -7,6 +7,7 @@ import {
   waitUntilFunctionUpdatedV2,
 } from '@aws-sdk/client-lambda';
 import { resolve } from 'node:path';
+import { undefinedIf } from '../../cli/aws/calls.ts';
 import { bundle } from '../../lib/bundle.ts';
 import { zip } from '../../test/harness/lambda/zip.ts';
 import type { ProbeCall } from '../probe/probe.ts';
@@ -26,9 +27,8 @@ export async function createProbe(site: Site, role: string): Promise<string> {
     what: `function ${FunctionName}`,
     command: `aws lambda delete-function --function-name ${FunctionName} --region ${place.region}`,
     async undo() {
-      await aws.lambda.send(new DeleteFunctionCommand({ FunctionName })).catch((error: unknown) => {
-        if (!(error instanceof Error) || error.name !== 'ResourceNotFoundException') throw error;
-      });
+      const deleted = aws.lambda.send(new DeleteFunctionCommand({ FunctionName }));
+      await deleted.catch(undefinedIf('ResourceNotFoundException'));
       // Lambda makes its log group if the role may.
       return removeResource(site, 'AWS::Logs::LogGroup', `/aws/lambda/${FunctionName}`);
     },

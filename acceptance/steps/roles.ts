@@ -4,6 +4,7 @@ import {
   DeleteRolePolicyCommand,
   PutRolePolicyCommand,
 } from '@aws-sdk/client-iam';
+import { noSuchEntity, undefinedIf } from '../../cli/aws/calls.ts';
 import { callerRoleName } from '../../core/configuration/resolve/deployment.ts';
 import { named } from '../world/names.ts';
 import { assume, roleArn } from '../world/session.ts';
@@ -45,13 +46,9 @@ async function createRole(site: Site, name: string, actions: readonly string[]):
     what: `role ${name}`,
     command: `aws iam delete-role-policy --role-name ${name} --policy-name own; aws iam delete-role --role-name ${name}`,
     async undo() {
-      for (const command of [
-        new DeleteRolePolicyCommand({ RoleName: name, PolicyName: 'own' }),
-        new DeleteRoleCommand({ RoleName: name }),
-      ])
-        await aws.iam.send(command as DeleteRoleCommand).catch((error: unknown) => {
-          if (!(error instanceof Error) || !error.name.startsWith('NoSuchEntity')) throw error;
-        });
+      const missing = undefinedIf(...noSuchEntity);
+      await aws.iam.send(new DeleteRolePolicyCommand({ RoleName: name, PolicyName: 'own' })).catch(missing);
+      await aws.iam.send(new DeleteRoleCommand({ RoleName: name })).catch(missing);
       return [];
     },
   });

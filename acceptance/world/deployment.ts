@@ -11,11 +11,12 @@ import {
   DeleteStackCommand,
   DescribeStackEventsCommand,
   DescribeStackResourcesCommand,
-  DescribeStacksCommand,
   UpdateTerminationProtectionCommand,
 } from '@aws-sdk/client-cloudformation';
 import type { Stack, StackResource } from '@aws-sdk/client-cloudformation';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { bootstrapBucket, bootstrapRole } from '../../cli/aws/bootstrap.ts';
+import { describeStack } from '../../cli/aws/calls.ts';
 import { createApplication } from '../../lib/application.ts';
 import { entries } from '../../lib/functions.ts';
 import { zip } from '../../test/harness/lambda/zip.ts';
@@ -47,10 +48,6 @@ interface Resource {
 }
 
 const root = resolve(import.meta.dirname, '../..');
-
-export function bootstrapBucket({ account, region }: Place): string {
-  return `cdk-hnb659fds-assets-${account}-${region}`;
-}
 
 export function synthesise({ configuration }: ClusterPlan, emulator: Emulated | undefined): Assembly {
   const outdir = mkdtempSync(join(tmpdir(), 'countersign-acceptance-'));
@@ -122,12 +119,11 @@ export async function createStack(site: Site, stack: PlannedStack): Promise<Read
     undo: () => deleteStack(site, stack),
   });
   await aws.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: stack.template }));
-  const role = `arn:${place.partition}:iam::${place.account}:role/cdk-hnb659fds-cfn-exec-role-${place.account}-${place.region}`;
   await aws.formation.send(
     new CreateStackCommand({
       StackName: stack.name,
       TemplateURL: `${host}/${bucket}/${key}`,
-      RoleARN: role,
+      RoleARN: bootstrapRole(place),
       Capabilities: ['CAPABILITY_NAMED_IAM'],
       EnableTerminationProtection: stack.terminationProtection,
       Tags: Object.entries(stack.tags).map(([Key, Value]) => ({ Key, Value })),
@@ -142,21 +138,10 @@ function dnsSuffix({ partition }: Place): string {
   return { 'aws-cn': 'amazonaws.com.cn', 'aws-eusc': 'amazonaws.eu' }[partition] ?? 'amazonaws.com';
 }
 
-/** Undefined if there is no such stack. */
-async function describe({ aws }: Site, name: string): Promise<Stack | undefined> {
-  try {
-    return (await aws.formation.send(new DescribeStacksCommand({ StackName: name }))).Stacks?.[0];
-  } catch (error) {
-    // CloudFormation has no error code of its own for a stack that does not exist.
-    if (error instanceof Error && error.name === 'ValidationError') return undefined;
-    throw error;
-  }
-}
-
 /** When nothing is in progress any more. */
 async function ended(site: Site, name: string): Promise<Stack | undefined> {
   for (;;) {
-    const stack = await describe(site, name);
+    const stack = await describeStack(site.aws.formation, name);
     if (!(stack?.StackStatus ?? '').endsWith('_IN_PROGRESS')) return stack;
     await sleep(site.pollMilliseconds);
   }

@@ -2,17 +2,16 @@
 import { stackNames } from '../../core/configuration/resolve/deployment.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import { awsFailure } from './aws-failure.ts';
+import { clientOptions } from './client-options.ts';
 
 /** Without `region` the SDK chooses one as the aws command line does. */
 type AwsRegion = { readonly region?: string };
-
-const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
 /** The ARN of the operator's login. It needs no permission. */
 export async function callerArn(place: AwsRegion): Promise<string> {
   // Each client is loaded where it is used, since loading one takes longer than running a command that needs none.
   const { GetCallerIdentityCommand, STSClient } = await import('@aws-sdk/client-sts');
-  const client = new STSClient({ maxAttempts: 3, requestHandler, ...place });
+  const client = new STSClient({ ...clientOptions(), ...place });
   try {
     const { Arn: arn } = await client.send(new GetCallerIdentityCommand());
     if (arn === undefined) throw new Error('STS returned no ARN');
@@ -42,16 +41,16 @@ export async function stackOutputs(
   place: AwsRegion,
   hint: string,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
-  const client = new CloudFormationClient({ maxAttempts: 3, requestHandler, ...place });
+  const { CloudFormationClient } = await import('@aws-sdk/client-cloudformation');
+  const { describeStack } = await import('./calls.ts');
+  const client = new CloudFormationClient({ ...clientOptions(), ...place });
   try {
-    const { Stacks: [found] = [] } = await client.send(new DescribeStacksCommand({ StackName: stack }));
+    const found = await describeStack(client, stack);
+    if (found === undefined) return undefined;
     return Object.fromEntries(
-      (found?.Outputs ?? []).map(({ OutputKey: key = '', OutputValue: value = '' }) => [key, value]),
+      (found.Outputs ?? []).map(({ OutputKey: key = '', OutputValue: value = '' }) => [key, value]),
     );
   } catch (error) {
-    // CloudFormation has no error code of its own for a stack that does not exist.
-    if (error instanceof Error && error.name === 'ValidationError') return undefined;
     const failure = awsFailure('CloudFormation', error);
     if (failure.code !== exitCodes.configuration || failure.hint !== undefined) throw failure;
     throw new CommandFailure(failure.code, failure.message, hint);

@@ -1,5 +1,5 @@
 /** AccountView with the SDK's clients and the operator's AWS login. */
-import { CloudFormationClient, DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
+import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { GetRoleCommand, GetUserCommand, IAMClient } from '@aws-sdk/client-iam';
 import { GetAccountSettingsCommand, GetFunctionConcurrencyCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import {
@@ -9,6 +9,8 @@ import {
 } from '@aws-sdk/client-service-quotas';
 import { GetParametersCommand, SSMClient } from '@aws-sdk/client-ssm';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import { describeStack, noSuchEntity, undefinedIf } from './calls.ts';
+import { clientOptions } from './client-options.ts';
 import type { AccountView } from '../runtime/account-view.ts';
 
 export interface AccountLogin {
@@ -23,8 +25,7 @@ export interface AccountLogin {
 /** `region` and `login`: default: as for the aws command line. */
 export function connectAccount(region: string | undefined, { endpoint, credentials }: AccountLogin = {}): AccountView {
   const options = {
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true },
+    ...clientOptions(),
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials }),
@@ -79,17 +80,14 @@ export function connectAccount(region: string | undefined, { endpoint, credentia
     async principal(kind, name) {
       if (kind === 'role') {
         const role = iam.send(new GetRoleCommand({ RoleName: name }));
-        return (await role.catch(undefinedIf('NoSuchEntityException', 'NoSuchEntity')))?.Role?.Arn;
+        return (await role.catch(undefinedIf(...noSuchEntity)))?.Role?.Arn;
       }
       const user = iam.send(new GetUserCommand({ UserName: name }));
-      return (await user.catch(undefinedIf('NoSuchEntityException', 'NoSuchEntity')))?.User?.Arn;
+      return (await user.catch(undefinedIf(...noSuchEntity)))?.User?.Arn;
     },
 
     async stack(name) {
-      const asked = formation.send(new DescribeStacksCommand({ StackName: name }));
-      // CloudFormation has no error code of its own for a stack that does not exist.
-      const answer = await asked.catch(undefinedIf('ValidationError'));
-      const stack = answer?.Stacks?.[0];
+      const stack = await describeStack(formation, name);
       if (stack === undefined) return undefined;
       const tags = new Map((stack.Tags ?? []).map(({ Key: key = '', Value: value = '' }) => [key, value]));
       return { status: needed(stack.StackStatus, 'StackStatus'), tags };
@@ -98,13 +96,6 @@ export function connectAccount(region: string | undefined, { endpoint, credentia
     close() {
       for (const client of [sts, lambda, quotas, iam, formation]) client.destroy();
     },
-  };
-}
-
-function undefinedIf(...names: readonly string[]): (error: unknown) => undefined {
-  return (error) => {
-    if (!(error instanceof Error) || !names.includes(error.name)) throw error;
-    return undefined;
   };
 }
 

@@ -2,6 +2,7 @@
 import type { FunctionCall } from '../runtime/io.ts';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { awsFailure } from './aws-failure.ts';
+import { clientOptions } from './client-options.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 
 /** Longer than a call of an operator takes. The ca function pauses only for CloudFormation. */
@@ -11,7 +12,7 @@ const timeoutMilliseconds = 35_000;
 export async function callFunction({ functionName, region, request }: FunctionCall): Promise<unknown> {
   const client = new LambdaClient({
     ...(region === undefined ? {} : { region }),
-    requestHandler: { connectionTimeout: 5_000, requestTimeout: timeoutMilliseconds, throwOnRequestTimeout: true },
+    ...clientOptions(timeoutMilliseconds),
   });
   try {
     const answer = await client.send(

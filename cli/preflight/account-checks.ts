@@ -1,10 +1,10 @@
 /** The account and its region: whose login it is, whether AWS has the services there, whether CDK was bootstrapped. */
+import { bootstrapParameter } from '../aws/bootstrap.ts';
 import { ask } from './check.ts';
 import type { Check, Site } from './check.ts';
 
 /** `requiresBootstrapStackVersion` of the stacks that the pinned CDK makes; a test compares it with a synthesised one. */
 export const neededBootstrapVersion = 6;
-const bootstrapParameter = '/cdk-bootstrap/hnb659fds/version';
 
 /** `wanted`: the account that countersign.yaml names, by cluster. */
 export function checkIdentity(arn: string, wanted: string | undefined, at: Pick<Site, 'region' | 'partition'>): Check {

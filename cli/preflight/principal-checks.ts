@@ -1,4 +1,5 @@
 /** Whether the principals exist that trust policies and key policies will name: AWS refuses a policy that names another. */
+import { bootstrapRole } from '../aws/bootstrap.ts';
 import { ask } from './check.ts';
 import type { Check, Site } from './check.ts';
 
@@ -63,8 +64,9 @@ async function checkPrincipal(site: Site, arn: string, lists: string): Promise<C
  * KMS refuses a key policy by which its maker could not change it later, and the maker is CloudFormation's role. Which role
  * that is can be chosen at `cdk bootstrap`, so another one than the usual is no error.
  */
-function formationRole({ clusters, account, region, partition }: Site): Check[] {
-  const usual = `arn:${partition}:iam::${account}:role/cdk-hnb659fds-cfn-exec-role-${account}-${region}`;
+function formationRole(site: Site): Check[] {
+  const { clusters, account, partition } = site;
+  const usual = bootstrapRole(site);
   const lists = clusters.flatMap(({ deployment: { keys } }) =>
     keys.administrators === undefined ? [] : [keys.administrators],
   );

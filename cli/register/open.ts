@@ -5,6 +5,7 @@ import { dynamoDbAttestationAdmin } from '../../adapters/dynamodb/attestation-ad
 import { openEmbeddedAttestations } from '../../adapters/embedded/attestations.ts';
 import { attestationsFileIn } from '../../adapters/embedded/data.ts';
 import { callerArn, stackOutputs } from '../aws/account.ts';
+import { clientOptions, scanTimeout } from '../aws/client-options.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenRegister, RegisterPlace } from '../runtime/io.ts';
 import { stackNames } from '../../core/configuration/resolve/deployment.ts';
@@ -33,12 +34,9 @@ async function openEmbedded(folder: string, io: Io): Promise<OpenRegister> {
 
 type Deployed = Extract<RegisterPlace, { kind: 'deployed' }>;
 
-/** A scan of a large table takes seconds. */
-const requestHandler = { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
-
 async function openDeployed(place: Deployed, io: Io): Promise<OpenRegister> {
   const where = place.region === undefined ? {} : { region: place.region };
-  const client = new DynamoDBClient({ maxAttempts: 3, requestHandler, ...where });
+  const client = new DynamoDBClient({ ...clientOptions(scanTimeout), ...where });
   try {
     const tableName = place.table ?? (await tableOf(place.cluster, where));
     const options = { client, tableName, randomBytes: (count: number) => io.randomBytes(count) };

@@ -1,6 +1,7 @@
 /** Searches the logs of the functions in CloudWatch Logs, within a bounded number of calls. */
 import { CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
 import { awsFailure } from '../aws/aws-failure.ts';
+import { clientOptions } from '../aws/client-options.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { LogFindings, LogSearch } from '../runtime/io.ts';
 
@@ -9,8 +10,6 @@ const mostPages = 50;
 const mostMilliseconds = 60_000;
 /** A request has one line for each delivery. */
 const mostLines = 500;
-
-const requestHandler = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
 export interface FunctionLogs {
   search(group: string, search: LogSearch): Promise<LogFindings>;
@@ -23,7 +22,7 @@ export function openFunctionLogs(
   monotonic: () => number = () => performance.now(),
 ): FunctionLogs {
   // CloudWatch Logs admits five calls a second for a whole account, so a throttled call is repeated more often than others.
-  const client = new CloudWatchLogsClient({ maxAttempts: 5, requestHandler, ...where });
+  const client = new CloudWatchLogsClient({ ...clientOptions(), maxAttempts: 5, ...where });
 
   async function search(group: string, { pattern, from, to }: LogSearch): Promise<LogFindings> {
     const begun = monotonic();

@@ -10,6 +10,7 @@ import { openEmbeddedLedger } from '../../adapters/embedded/ledger.ts';
 import { errorMessage } from '../../core/outcome/error-message.ts';
 import { awsFailure } from '../aws/aws-failure.ts';
 import { deployedOutputs } from '../aws/account.ts';
+import { clientOptions, scanTimeout } from '../aws/client-options.ts';
 import { CommandFailure, exitCodes } from '../runtime/exit.ts';
 import type { Io, OpenTrace, TracePlace } from '../runtime/io.ts';
 import { openFunctionLogs } from './function-logs.ts';
@@ -51,12 +52,9 @@ function openEmbedded(folder: string, io: Io): OpenTrace {
 
 type Deployed = Extract<TracePlace, { kind: 'deployed' }>;
 
-/** A scan of a large table takes seconds. */
-const requestHandler = { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
-
 function openDeployed({ cluster, region }: Deployed, io: Io): OpenTrace {
   const where = region === undefined ? {} : { region };
-  const client = new DynamoDBClient({ maxAttempts: 3, requestHandler, ...where });
+  const client = new DynamoDBClient({ ...clientOptions(scanTimeout), ...where });
   const logs = openFunctionLogs(where);
   let asked: Promise<Readonly<Record<string, string>>> | undefined;
   /** Names that CloudFormation generated. Asked for once, and only if the environment does not name both tables. */

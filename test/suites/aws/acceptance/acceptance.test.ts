@@ -25,7 +25,7 @@ import { steps } from '../../../../acceptance/steps/steps.ts';
 import { connect } from '../../../../acceptance/world/clients.ts';
 import type { Credentials } from '../../../../acceptance/world/clients.ts';
 import { planClusters } from '../../../../acceptance/world/clusters.ts';
-import { bootstrapBucket } from '../../../../acceptance/world/deployment.ts';
+import { bootstrapBucket } from '../../../../cli/aws/bootstrap.ts';
 import { limitsOf } from '../../../../acceptance/world/emulator.ts';
 import { loginOf } from '../../../../acceptance/world/login.ts';
 import { emulatedRegion as region, type Emulator } from '../../../harness/aws/emulator.ts';
