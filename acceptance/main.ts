@@ -1,18 +1,15 @@
 /** `npm run acceptance`: see docs/acceptance.md. */
-import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { partitionOf } from '../core/attestation/aws/partition.ts';
-import { failureText, runAcceptance } from './engine.ts';
+import { failureText } from './engine.ts';
 import { helpText, parseOptions } from './options.ts';
 import type { Options } from './options.ts';
 import { planText } from './plan.ts';
 import { leftText, page } from './report.ts';
+import { runOnce } from './run.ts';
 import { steps } from './steps/steps.ts';
-import { connect } from './world/clients.ts';
-import { planClusters } from './world/clusters.ts';
 import { emulatorAt, limitsOf } from './world/emulator.ts';
-import { loginOf } from './world/login.ts';
 import type { Emulated } from './world/step.ts';
 
 const exitCodes = { passed: 0, failed: 1, usage: 2, noLogin: 3 } as const;
@@ -40,33 +37,18 @@ async function run(
   signal: AbortSignal,
   write: (text: string) => void,
 ): Promise<number> {
-  const calls = new Map<string, number>();
-  const count = (call: string): void => void calls.set(call, (calls.get(call) ?? 0) + 1);
-  const aws = connect({ region, ...(endpoint === undefined ? {} : { endpoint }) }, count);
   try {
     const emulator = endpoint === undefined ? undefined : await emulated(endpoint);
-    const { account, principal } = await loginOf(aws);
-    const place = { partition, account, region };
-    const name = `accept-${randomBytes(4).toString('hex')}`;
-    write(`Acceptance run ${name}, account ${account}, region ${region}, as ${principal}\n\n`);
-    const report = await runAcceptance({
-      steps,
-      site: {
-        name,
-        place,
-        principal,
-        aws,
-        count,
-        plan: await planClusters(name, place, principal),
-        pollMilliseconds: emulator === undefined ? 5_000 : 200,
-        ...(emulator === undefined ? {} : { emulator }),
-      },
-      calls,
+    const report = await runOnce({
+      connection: { region, ...(endpoint === undefined ? {} : { endpoint }) },
+      partition,
+      ...(emulator === undefined ? {} : { emulator }),
+      pollMilliseconds: emulator === undefined ? 5_000 : 200,
       keep,
       signal,
-      now: Date.now,
       log: (line) => write(`${line}\n`),
     });
+    const { name } = report;
     mkdirSync(folder, { recursive: true });
     for (const [end, text] of [
       ['json', `${JSON.stringify(report, null, 2)}\n`],
@@ -81,8 +63,6 @@ async function run(
   } catch (error) {
     write(failureText(error));
     return exitCodes.noLogin;
-  } finally {
-    aws.close();
   }
 }
 

@@ -16,18 +16,15 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { runAcceptance } from '../../../../acceptance/engine.ts';
 import type { Report } from '../../../../acceptance/engine.ts';
 import { main } from '../../../../acceptance/main.ts';
 import { policyOf } from '../../../../acceptance/plan.ts';
 import type { PolicyDocument } from '../../../../acceptance/plan.ts';
+import { runOnce } from '../../../../acceptance/run.ts';
 import { steps } from '../../../../acceptance/steps/steps.ts';
-import { connect } from '../../../../acceptance/world/clients.ts';
 import type { Credentials } from '../../../../acceptance/world/clients.ts';
-import { planClusters } from '../../../../acceptance/world/clusters.ts';
 import { bootstrapBucket } from '../../../../cli/aws/bootstrap.ts';
 import { limitsOf } from '../../../../acceptance/world/emulator.ts';
-import { loginOf } from '../../../../acceptance/world/login.ts';
 import { emulatedRegion as region, type Emulator } from '../../../harness/aws/emulator.ts';
 import { requireLocalStack, startLocalStack } from '../../../harness/aws/localstack.ts';
 import { createRole, judgedByMiniStack } from '../../../harness/aws/ministack-deployment.ts';
@@ -85,48 +82,25 @@ describe.skipIf(skip)('the acceptance run', () => {
     return { accessKeyId: key?.AccessKeyId ?? '', secretAccessKey: key?.SecretAccessKey ?? '' };
   }
 
-  async function run(
-    credentials: Credentials,
-    { keep = false, interruptAt }: { readonly keep?: boolean; readonly interruptAt?: RegExp } = {},
-  ): Promise<{ readonly report: Report; readonly lines: readonly string[] }> {
-    const calls = new Map<string, number>();
-    const lines: string[] = [];
+  async function run(credentials: Credentials, interruptAt?: RegExp): Promise<Report> {
     const interrupt = new AbortController();
-    const count = (call: string): void => {
-      calls.set(call, (calls.get(call) ?? 0) + 1);
-      if (interruptAt?.test(call) === true) interrupt.abort();
-    };
-    const aws = connect({ region, endpoint: emulator.url, credentials }, count);
-    const name = `accept-${randomBytes(4).toString('hex')}`;
-    try {
-      const { principal } = await loginOf(aws);
-      const report = await runAcceptance({
-        steps,
-        site: {
-          name,
-          place,
-          principal,
-          aws,
-          count,
-          plan: await planClusters(name, place, principal),
-          pollMilliseconds: 100,
-          emulator: {
-            name: 'ministack',
-            endpoint: emulator.url,
-            limits: limitsOf('ministack'),
-            adapt: (template) => judgedByMiniStack(template as Template),
-          },
-        },
-        calls,
-        keep,
-        signal: interrupt.signal,
-        now: Date.now,
-        log: (line) => void lines.push(line),
-      });
-      return { report, lines };
-    } finally {
-      aws.close();
-    }
+    return runOnce({
+      connection: { region, endpoint: emulator.url, credentials },
+      partition: place.partition,
+      emulator: {
+        name: 'ministack',
+        endpoint: emulator.url,
+        limits: limitsOf('ministack'),
+        adapt: (template) => judgedByMiniStack(template as Template),
+      },
+      pollMilliseconds: 100,
+      keep: false,
+      signal: interrupt.signal,
+      log: () => {},
+      onCall: (call) => {
+        if (interruptAt?.test(call) === true) interrupt.abort();
+      },
+    });
   }
 
   /** Whatever has a name of a run. */
@@ -155,7 +129,7 @@ describe.skipIf(skip)('the acceptance run', () => {
     );
 
   test('with the permissions of its plan: each step passes, and what MiniStack cannot show is named', async () => {
-    const { report } = await run(await tester());
+    const report = await run(await tester());
     expect(outcomes(report, 'fails')).toEqual([]);
     expect(report.steps.map(({ id, outcome }) => `${id} ${outcome}`)).toEqual(steps.map(({ id }) => `${id} passed`));
     expect(report.passed).toBe(true);
@@ -169,7 +143,7 @@ describe.skipIf(skip)('the acceptance run', () => {
   });
 
   test('interrupted while stacks are made, it removes everything', async () => {
-    const { report } = await run(await tester(), { interruptAt: /^CloudFormation CreateStack$/ });
+    const report = await run(await tester(), /^CloudFormation CreateStack$/);
     expect(report.passed).toBe(false);
     expect(outcomes(report, 'fails')).toContainEqual(expect.stringContaining('interrupted'));
     expect(report.left.filter(({ expected }) => expected !== true)).toEqual([]);
@@ -179,7 +153,7 @@ describe.skipIf(skip)('the acceptance run', () => {
   test.each(statements.filter(({ sid }) => !(sid in reviewed)))(
     'without the statement $sid a step fails, or something stays and is named',
     async ({ sid, actions }) => {
-      const { report } = await run(await tester(sid));
+      const report = await run(await tester(sid));
       expect(report.passed).toBe(false);
       const said = [...outcomes(report, 'fails'), ...report.left.map(({ why }) => why)].join('\n');
       const refused = [...said.matchAll(/(?:not authorized to perform:|the login lacks) ([\w-]+:\w+)/g)].map(
