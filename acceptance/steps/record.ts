@@ -35,7 +35,8 @@ export const record: Step = {
           }),
         );
         const request = item?.['kmsRequestId']?.S;
-        if (request === undefined) throw new Error(item === undefined ? 'there is no record' : 'the record has none');
+        if (request === undefined)
+          throw new Error(item === undefined ? 'there is no record' : 'the record names no KMS request');
         return request;
       },
       'http-api',

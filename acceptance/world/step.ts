@@ -34,7 +34,7 @@ export interface Site extends CheckRecorder {
   /** ARN of the login's role or user, as policies name it. */
   readonly principal: string;
   readonly aws: Clients;
-  /** Counts a call that is none of the SDK's. */
+  /** Counts a call that no client of `aws` makes, by its name. */
   readonly count: (call: string) => void;
   /** Absent on AWS. */
   readonly emulator?: Emulated;

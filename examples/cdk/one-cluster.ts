@@ -9,7 +9,7 @@ import { SigningCluster, SigningState } from 'countersign/lib';
 const app = new App();
 const env = { account: '999900001111', region: 'eu-central-1' };
 
-// Whoever deletes this stack loses the CAs' roles. Keys and tables are retained even then.
+// Deleting this stack deletes the roles of the CAs, and so ends signing. Keys and tables are retained.
 const stateStack = new Stack(app, 'countersign-prod-state', { env, terminationProtection: true });
 const state = new SigningState(stateStack, 'State', {
   cluster: {

@@ -158,9 +158,10 @@ export interface ClusterAlarms {
 /** Who administers the CA keys. */
 export interface ClusterKeys {
   /**
-   * Who may change policy, tags and state of the CA keys; CloudFormation’s own role must be among them.
+   * The principals that may change policy, tags and state of the CA keys; CloudFormation’s own role must be among
+   * them.
    *
-   * @default - whom IAM of the account lets
+   * @default - those that IAM of the account permits
    */
   readonly administrators?: readonly string[];
 

@@ -73,7 +73,7 @@ export interface ProfileProps {
   readonly freshKeys?: boolean;
 
   /**
-   * Whom a certificate may name.
+   * The names that a certificate may hold.
    *
    * @default - the defaults of its properties
    */
@@ -153,7 +153,7 @@ export interface ProfileAttestation {
   readonly subjectAccessReview?: boolean;
 }
 
-/** Whom a certificate may name. */
+/** The names that a certificate may hold. */
 export interface ProfileSubject {
   /**
    * Common names permitted, `*` = any run of characters; never reserved names. Not for the kubelet signers.

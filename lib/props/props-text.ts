@@ -28,7 +28,7 @@ const interfaces: Readonly<Record<string, readonly [name: string, text: string]>
   'profiles.*': ['ProfileProps', 'What one signer permits.'],
   'profiles.*.requester': ['ProfileRequester', 'Who may ask for certificates of a signer.'],
   'profiles.*.attestation': ['ProfileAttestation', 'The proof of the machine that a signer needs.'],
-  'profiles.*.subject': ['ProfileSubject', 'Whom a certificate may name.'],
+  'profiles.*.subject': ['ProfileSubject', 'The names that a certificate may hold.'],
   'profiles.*.usages': ['ProfileUsages', 'Key usages of a signer.'],
   'profiles.*.sans': ['ProfileSans', 'Subject alternative names of a signer.'],
   attestation: ['ClusterAttestation', 'Which machines may join.'],

@@ -121,7 +121,7 @@ const profile = z.strictObject({
         ),
     })
     .prefault({})
-    .describe('Whom a certificate may name.'),
+    .describe('The names that a certificate may hold.'),
   usages: z
     .strictObject({
       allowed: usages.default([]).describe('Usages a request may ask for. Required.'),

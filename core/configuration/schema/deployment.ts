@@ -126,7 +126,7 @@ const keys = z.strictObject({
   administrators: principals
     .exactOptional()
     .describe(
-      'Who may change policy, tags and state of the CA keys; CloudFormation’s own role must be among them. Default: whom IAM of the account lets.',
+      'The principals that may change policy, tags and state of the CA keys; CloudFormation’s own role must be among them. Default: those that IAM of the account permits.',
     ),
   deleters: principals
     .default([])
